@@ -78,7 +78,7 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
   const { look } = await import('#src/pipeline/look.ts')
   const within = AbortSignal.any([signal, AbortSignal.timeout(LOOK_WITHIN_MS)])
-  const sharedLog = settings.remoteLog && new SharedLog(settings.remoteLog, paths)
+  const sharedLog = settings.remoteLog && new SharedLog(settings.remoteLog, paths, within)
   try {
     return await look({
       paths,

@@ -25,9 +25,9 @@ export type S3Request = {
 
 /**
  * `lose`: carried out, but the connection ends without an answer. `drop`: it ends before the request is carried out. A
- * number: this status instead of an answer.
+ * number: this status instead of an answer. `endless`: an answer that begins well, and never ends.
  */
-export type Fault = 'lose' | 'drop' | number | null
+export type Fault = 'lose' | 'drop' | 'endless' | number | null
 
 export type S3Server = {
   readonly url: string
@@ -93,6 +93,7 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
   server.requests.push(asked)
   const fault = server.fault(asked)
   if (fault === 'drop') return void request.socket.destroy()
+  if (fault === 'endless') return sendForever(response)
   if (typeof fault === 'number') return refuse(response, fault, 'Injected')
   if (Number.isFinite(server.clockToleranceMs)) response.setHeader('date', server.now().toUTCString())
   if (Math.abs(signedAt(headers) - server.now().getTime()) > server.clockToleranceMs)
@@ -105,6 +106,16 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
   if (fault === 'lose') return void request.socket.destroy()
   if (typeof reply === 'function') return reply(response)
   response.writeHead(200, { 'content-type': 'application/xml' }).end(reply)
+}
+
+/** Until the client has had enough. */
+function sendForever(response: ServerResponse): void {
+  const some = Buffer.alloc(64 * 1024, ' ')
+  response.writeHead(200, { etag: '"endless"', 'content-type': 'application/xml' })
+  const send = () => {
+    while (!response.destroyed) if (!response.write(some)) return void response.once('drain', send)
+  }
+  send()
 }
 
 type Sent = { readonly url: URL; readonly headers: IncomingMessage['headers']; readonly body: Buffer }

@@ -120,7 +120,7 @@ async function showStore({ program, access }: DemoStore, settings: Settings): Pr
   if (remoteLake === null) return
   const { withS3 } = await import('#src/store/remote/follow.ts')
   const { readLatest } = await import('#src/store/remote/latest.ts')
-  const { root, latest } = await withS3(remoteLake, async store => ({
+  const { root, latest } = await withS3(remoteLake, undefined, async store => ({
     root: store.root,
     latest: (await readLatest(store, COMPANY))?.latest ?? null,
   }))

@@ -43,6 +43,8 @@ async function run(environment: Environment, options: Options): Promise<number> 
   const { company, dataDir, sourceTimezone, lake, remoteLake, remoteLog } = settings
   const paths = companyPaths(dataDir, company)
   const quick = options.quick ?? false
+  const step = createStep()
+  const signal = stopSignal(() => step('Stopping'))
   if (!existsSync(paths.root)) {
     if (remoteLog === null)
       throw new FatalError(
@@ -50,10 +52,9 @@ async function run(environment: Environment, options: Options): Promise<number> 
         EXIT.usage,
       )
     // Before the first run, and on a host that has not restored the company yet.
-    return await show(environment, options, await diagnoseStores({ paths, remoteLake, remoteLog, quick }))
+    const about = { paths, remoteLake, remoteLog, quick, signal }
+    return await show(environment, options, await diagnoseStores(about))
   }
-  const step = createStep()
-  const signal = stopSignal(() => step('Stopping'))
   const lock = { waitMs: options.wait * 1000, signal, show: step }
   try {
     const diagnosis = await holding(paths, lock, held =>

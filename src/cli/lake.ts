@@ -86,8 +86,8 @@ function part(environment: Environment, name: string, description: string, work:
   })
 }
 
-const publishNow: Part = async (settings, { paths, now }) => {
-  const result = await publishLatest({ settings, paths, now, isThorough: true })
+const publishNow: Part = async (settings, { paths, now, signal }) => {
+  const result = await publishLatest({ settings, paths, now, signal, isThorough: true })
   const { written, snapshot, uploaded, bytesUploaded } = result
   const text = written
     ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
@@ -95,10 +95,10 @@ const publishNow: Part = async (settings, { paths, now }) => {
   return { text, result }
 }
 
-const vacuumNow: Part = async (settings, { paths, now }) => {
+const vacuumNow: Part = async (settings, { paths, now, signal }) => {
   const { company } = paths
   const { keepMs } = settings
-  const result = await withTables(settings, company, ({ store, formats }) =>
+  const result = await withTables(settings, { company, signal }, ({ store, formats }) =>
     vacuumRemote(store, { company, formats, keepMs, now: now() }),
   )
   const { snapshotsRemoved, snapshotsKept, objectsRemoved, bytesRemoved } = result
@@ -107,8 +107,8 @@ const vacuumNow: Part = async (settings, { paths, now }) => {
   return { text, result }
 }
 
-const showStatus: Part = async (settings, { paths }) => {
-  const { root, latest } = await withS3(settings, async store => ({
+const showStatus: Part = async (settings, { paths, signal }) => {
+  const { root, latest } = await withS3(settings, signal, async store => ({
     root: store.root,
     latest: (await readLatest(store, paths.company))?.latest ?? null,
   }))
@@ -125,10 +125,11 @@ const showStatus: Part = async (settings, { paths }) => {
   return { text: `${lines.join('\n')}\n`, result: { root, latest } }
 }
 
-const verifyNow: Part = async (settings, { paths }) => {
+const verifyNow: Part = async (settings, { paths, signal }) => {
+  const { company } = paths
   const db = await Database.open(':memory:', { threads: 1 })
-  const tables = await withTables(settings, paths.company, async ({ store, formats }) => {
-    const latest = await requireRemote(store, paths.company)
+  const tables = await withTables(settings, { company, signal }, async ({ store, formats }) => {
+    const latest = await requireRemote(store, company)
     const directory = join(snapshotsDirectory(paths.lake), latest.snapshot ?? '')
     const local = latest.snapshot === null ? null : await readManifest(directory)
     const parquet = (bytes: Buffer, sql: string) => rowsOfParquet(db, tmpdir(), bytes, sql)

@@ -63,7 +63,7 @@ export async function maintain(
 async function vacuumed(
   context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
 ): Promise<RemoteMaintenance | null> {
-  const { paths, settings, now } = context
+  const { paths, settings, now, signal } = context
   const { company } = paths
   const { remoteLake } = settings
   if (remoteLake === null) return null
@@ -73,7 +73,7 @@ async function vacuumed(
   const { keepMs } = remoteLake
   const held = { what: 'the nightly maintenance', waitSeconds: PUBLISH_WITHIN_SECONDS }
   return await holdingStore(context, { progress: () => {}, note: () => {} }, held, () =>
-    withTables(remoteLake, company, ({ store, formats }) =>
+    withTables(remoteLake, { company, signal }, ({ store, formats }) =>
       vacuumRemote(store, { company, formats, keepMs, now: now() }),
     ),
   ).then(

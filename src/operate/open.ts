@@ -34,7 +34,7 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
     inStage: untimed,
     onNote: text => listener.note(text),
     follower: followers(settings, paths),
-    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),
+    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths, signal),
   }
 }
 
@@ -104,6 +104,7 @@ async function holdingSharedLog<T>(
     signal,
     onWait: who => listener.note(`Waiting for ${who} to release the raw log`),
     onSegment: (done, total) => listener.progress({ stage: 'open', done, total, note }),
+    onRefused: text => listener.note(`${paths.company}: ${text}`),
     sourceTimezone: settings.sourceTimezone,
     leavesDisk: options.leavesDisk ?? false,
   })

@@ -17,7 +17,7 @@ export async function publishBehind(
   listener: Listener,
   options: { readonly what: string; readonly waitSeconds?: number },
 ): Promise<RemotePublished | null> {
-  const { paths, settings, now } = context
+  const { paths, settings, now, signal } = context
   const { remoteLake } = settings
   const isBehind = () => isRemoteBehind(remoteLake, paths, now())
   if (remoteLake === null || !(await isBehind())) return null
@@ -26,6 +26,6 @@ export async function publishBehind(
     if (!(await isBehind())) return null
     // Loaded only if there is an object store, because it loads a client.
     const { publishLatest } = await import('#src/store/remote/follow.ts')
-    return await context.inStage('upload', () => publishLatest({ settings: remoteLake, paths, now }))
+    return await context.inStage('upload', () => publishLatest({ settings: remoteLake, paths, now, signal }))
   })
 }

@@ -67,8 +67,8 @@ test.each([2, -2])(
     const path = join(directory, 'file')
     await writeFile(path, 'abc')
     expect(await store.upload('file', { path, bytes: 3, sha256: hashOf('abc') })).toBe(true)
-    expect((await store.get('file'))?.bytes.toString()).toBe('abc')
-    expect((await store.get('file'))?.ageMs).toBeLessThan(60_000)
+    expect((await store.get('file', 1000))?.bytes.toString()).toBe('abc')
+    expect((await store.get('file', 1000))?.ageMs).toBeLessThan(60_000)
     expect(s3.requests.length).toBe(4)
   },
 )
@@ -76,7 +76,7 @@ test.each([2, -2])(
 test('a store that refuses the clock for ever is named', async () => {
   const { s3, store } = await opened()
   s3.clockToleranceMs = -1
-  await expect(store.get('file')).rejects.toThrow(
+  await expect(store.get('file', 1000)).rejects.toThrow(
     "this machine's clock is not the store's: correct the clock.",
   )
 })

@@ -287,8 +287,8 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I14',
     name: 'segment-created-anyhow',
     file: 'src/store/remote/s3.ts',
-    from: "Body: body, ...about, IfNoneMatch: '*' })",
-    to: 'Body: body, ...about })',
+    from: "Metadata: { [HASH]: sha256 }, IfNoneMatch: '*' }",
+    to: 'Metadata: { [HASH]: sha256 } }',
     of: '--hosts',
   },
   {

@@ -59,17 +59,18 @@ export async function reportHere(
 export function contextHere(environment: Environment): RunContext {
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)
+  const { signal } = new AbortController()
   return {
     paths,
     settings,
     now: () => new Date(),
     runId: newId(),
     newId,
-    signal: new AbortController().signal,
+    signal,
     onProgress: () => {},
     inStage: untimed,
     onNote: () => {},
-    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),
+    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths, signal),
     follower: followers(settings, paths),
   }
 }

@@ -45,7 +45,7 @@ export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
 
 /** Checks the object stores alone, for a host that has nothing of the company yet. Writes nothing on its disk. */
 export async function diagnoseStores(
-  options: Pick<DoctorOptions, 'paths' | 'remoteLake' | 'remoteLog' | 'quick'>,
+  options: Pick<DoctorOptions, 'paths' | 'remoteLake' | 'remoteLog' | 'quick' | 'signal'>,
 ): Promise<Diagnosis> {
   const { company, root } = options.paths
   const nothing = warning(

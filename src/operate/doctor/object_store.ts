@@ -10,20 +10,29 @@ const CHECK = 'store'
 /** Some stores accept two of racing writes now and then. */
 const RACERS = 16
 const ROUNDS = 3
+/** A UUID, and room for a store that answers with something else. */
+const RACE_BYTES = 1024
 
 export type StoreOptions = {
   readonly paths: CompanyPaths
   readonly remoteLake: RemoteLakeSettings | null
   readonly quick: boolean
+  /** Aborted when the process is to end. */
+  readonly signal: AbortSignal
 }
 
 /** Whether the object store has what the local lake has, and keeps the one promise that a publish relies on. */
-export async function checkObjectStore({ paths, remoteLake, quick }: StoreOptions): Promise<Finding[]> {
+export async function checkObjectStore({
+  paths,
+  remoteLake,
+  quick,
+  signal,
+}: StoreOptions): Promise<Finding[]> {
   if (remoteLake === null) return []
   const { withS3 } = await import('#src/store/remote/follow.ts')
-  return await withS3(remoteLake, async store => [
+  return await withS3(remoteLake, signal, async store => [
     await checkLatest(store, paths),
-    ...(remoteLake.catalog ? [await checkCatalog(remoteLake.catalog)] : []),
+    ...(remoteLake.catalog ? [await checkCatalog(remoteLake.catalog, signal)] : []),
     ...(quick ? [] : [await checkRace(store, paths.company)]),
   ]).catch(error => {
     if (!(error instanceof RemoteError)) throw error
@@ -45,9 +54,9 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
 }
 
 /** Whether the catalog answers, lets us in, and has the company's tables. */
-async function checkCatalog(settings: CatalogSettings): Promise<Finding> {
+async function checkCatalog(settings: CatalogSettings, signal: AbortSignal): Promise<Finding> {
   const { openRestCatalog } = await import('#src/store/remote/iceberg/rest_catalog.ts')
-  const catalog = await openRestCatalog(settings)
+  const catalog = await openRestCatalog(settings, signal)
   try {
     const has = (await catalog.load('editais')) !== null
     const what = `has the tables of ${settings.namespace.join('.')}`
@@ -75,7 +84,7 @@ export async function checkRace(store: ObjectStore, company: string): Promise<Fi
       // An answer that was lost is no second winner.
       if (created > 1)
         return unsafe(store, `${created} of ${RACERS} racing writers create one object`, 'If-None-Match')
-      const found = await store.get(key)
+      const found = await store.get(key, RACE_BYTES)
       if (found === null) continue
       const replaced = await race(store, key, { tag: found.tag })
       if (replaced > 1)
@@ -84,7 +93,7 @@ export async function checkRace(store: ObjectStore, company: string): Promise<Fi
           `${replaced} of ${RACERS} racing writers replace one version of an object`,
           'If-Match',
         )
-      if (replaced === 0 && (await store.get(key))?.bytes.equals(found.bytes))
+      if (replaced === 0 && (await store.get(key, RACE_BYTES))?.bytes.equals(found.bytes))
         return problem(
           CHECK,
           store.root,

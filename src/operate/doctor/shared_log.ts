@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import type { S3Settings } from '#config/s3.ts'
 import { counted } from '#src/platform/count.ts'
-import { hashOf } from '#src/platform/hash.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
-import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
+import { ForeignObject, type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { checkRace } from './object_store.ts'
 
@@ -15,17 +14,24 @@ export type SharedLogOptions = {
   readonly paths: CompanyPaths
   readonly remoteLog: S3Settings | null
   readonly quick: boolean
+  /** Aborted when the process is to end. */
+  readonly signal: AbortSignal
 }
 
 /**
  * Whether the log in the object store has no gap and begins as the one on this disk, its checkpoints are whole, and the
  * store keeps the one promise that hosts rely on.
  */
-export async function checkSharedLog({ paths, remoteLog, quick }: SharedLogOptions): Promise<Finding[]> {
+export async function checkSharedLog({
+  paths,
+  remoteLog,
+  quick,
+  signal,
+}: SharedLogOptions): Promise<Finding[]> {
   if (remoteLog === null) return []
   const { openS3 } = await import('#src/store/remote/s3.ts')
   try {
-    const store = await openS3(remoteLog)
+    const store = await openS3(remoteLog, { signal })
     try {
       return [
         await checkSegments(store, paths),
@@ -63,15 +69,16 @@ async function checkSegments(store: ObjectStore, paths: CompanyPaths): Promise<F
 
 /** Without `quick`, the files of checkpoints are read, and compared with what was written. */
 async function checkCheckpoints(store: ObjectStore, company: string, quick: boolean): Promise<Finding[]> {
-  const { listCheckpoints, missingFiles, readCheckpoint } = await import(
+  const { listCheckpoints, missingFiles, usableCheckpoint } = await import(
     '#src/store/shared_log/checkpoints.ts'
   )
   const names = await listCheckpoints(store, company)
   const findings: Finding[] = []
   const isWhole = wholeness(store, company)
-  for (const { key, segment } of names) {
-    const missing = await missingFiles(store, company, key)
-    const checkpoint = missing === 0 && !quick ? await readCheckpoint(store, key) : null
+  for (const name of names) {
+    const { key, segment } = name
+    const missing = await missingFiles(store, company, name)
+    const checkpoint = missing === 0 && !quick ? await usableCheckpoint(store, company, name) : null
     let damaged = 0
     for (const file of checkpoint ? [checkpoint.warehouse, ...checkpoint.rows] : [])
       if (!(await isWhole(file))) damaged += 1
@@ -94,8 +101,11 @@ function wholeness(store: ObjectStore, company: string): (file: CheckpointFile) 
     const { fileKey } = await import('#src/store/shared_log/checkpoints.ts')
     const before = known.get(sha256)
     if (before !== undefined) return before
-    const found = await store.get(fileKey(company, sha256))
-    const isWhole = found?.bytes.length === bytes && hashOf(found.bytes) === sha256
+    const found = await store.copy(fileKey(company, sha256), null, bytes).catch(error => {
+      if (error instanceof ForeignObject) return null
+      throw error
+    })
+    const isWhole = found?.bytes === bytes && found.sha256 === sha256
     known.set(sha256, isWhole)
     return isWhole
   }

@@ -194,14 +194,22 @@ export async function damageOf(path: string): Promise<string | null> {
   return (await readContents(path)).damage
 }
 
+/** A segment has at most 64 MB of lines (`src/pipeline/load.ts`), and a last one of maximum length. */
+const MAX_UNPACKED_BYTES = 512 * 1024 * 1024
+
 /**
  * The quick part of that check, before DuckDB reads the file.
  * @returns the most bytes that its lines can have.
- * @throws FatalError if the file is incomplete.
+ * @throws FatalError if the file is incomplete, or unpacks to more than any segment has.
  */
 export async function assertNotCutShort(path: string): Promise<number> {
   const measured = measureFrames(await readFile(path))
   if ('damage' in measured) throw unusableSegment(path, `is damaged: ${measured.damage}`)
+  if (measured.mostBytes > MAX_UNPACKED_BYTES)
+    throw unusableSegment(
+      path,
+      `unpacks to more than ${formatCount(MAX_UNPACKED_BYTES)} bytes, which no run writes: another program wrote it`,
+    )
   return measured.mostBytes
 }
 

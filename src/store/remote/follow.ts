@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
-import { explain } from '#src/platform/errors.ts'
+import { explain, InterruptedError } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { requireLatest } from '../lake/latest.ts'
@@ -20,6 +20,8 @@ export type FollowRequest = {
   readonly settings: RemoteLakeSettings
   readonly paths: RemotePaths
   readonly now: () => Date
+  /** Aborted when the process is to end. The next publish finishes what was begun. */
+  readonly signal: AbortSignal
   readonly isThorough?: boolean
 }
 
@@ -43,7 +45,7 @@ export async function publishLatest(request: FollowRequest): Promise<RemotePubli
 }
 
 async function publishOne(
-  { settings, paths, now, isThorough = false }: FollowRequest,
+  { settings, paths, now, signal, isThorough = false }: FollowRequest,
   manifest: Manifest,
 ): Promise<RemotePublished> {
   const { lake, remote: path, remoteMarts: martsDirectory } = paths
@@ -61,8 +63,11 @@ async function publishOne(
   try {
     const places = { lake, martsDirectory }
     const local = (manifest: Manifest) => withMarts(db, manifest, places)
-    const published = await withTables(settings, manifest.company, ({ store, formats }) =>
-      publishRemote(store, db, { formats, lake, local, temporary, manifest, now: at, isThorough, onBegin }),
+    const published = await withTables(
+      settings,
+      { company: manifest.company, signal },
+      ({ store, formats }) =>
+        publishRemote(store, db, { formats, lake, local, temporary, manifest, now: at, isThorough, onBegin }),
     )
     const due_at = new Date(at.getTime() + settings.intervalMs).toISOString()
     const { snapshot } = published
@@ -71,7 +76,8 @@ async function publishOne(
     return published
   } catch (error) {
     const behind_since = known.behind_since ?? tried_at
-    const failed = { ...known, reading: null, error: explain(error).message, behind_since }
+    const why = error instanceof InterruptedError ? INTERRUPTED : explain(error).message
+    const failed = { ...known, reading: null, error: why, behind_since }
     await writeRemoteState(path, failed).catch(() => {})
     throw error
   } finally {
@@ -79,11 +85,13 @@ async function publishOne(
   }
 }
 
+/** Opens the object store for as long as `use` takes. @param signal aborted when the process is to end. */
 export async function withS3<T>(
   settings: RemoteLakeSettings,
+  signal: AbortSignal | undefined,
   use: (store: ObjectStore) => Promise<T>,
 ): Promise<T> {
-  const store = await openS3(settings)
+  const store = await openS3(settings, signal ? { signal } : {})
   try {
     return await use(store)
   } finally {
@@ -91,6 +99,7 @@ export async function withS3<T>(
   }
 }
 
+const INTERRUPTED = 'The publish was interrupted.'
 const BLANK: Omit<RemoteState, 'tried_at'> = {
   snapshot: null,
   published_at: null,
@@ -106,16 +115,16 @@ async function stateBefore(path: string): Promise<Omit<RemoteState, 'tried_at'>>
   if (before === null) return BLANK
   // That attempt never ended.
   const isDead = before.reading !== null && before.error === null
-  return isDead ? { ...before, error: 'The publish was interrupted.', behind_since: before.tried_at } : before
+  return isDead ? { ...before, error: INTERRUPTED, behind_since: before.tried_at } : before
 }
 
 /** Opens the object store and a company's tables there, for as long as `use` takes. */
 export async function withTables<T>(
   settings: RemoteLakeSettings,
-  company: string,
+  { company, signal }: { readonly company: string; readonly signal?: AbortSignal },
   use: (opened: { readonly store: ObjectStore; readonly formats: Formats }) => Promise<T>,
 ): Promise<T> {
-  return await withS3(settings, store =>
-    withFormats(store, settings, company, formats => use({ store, formats })),
+  return await withS3(settings, signal, store =>
+    withFormats(store, settings, company, formats => use({ store, formats }), signal),
   )
 }

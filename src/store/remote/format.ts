@@ -7,6 +7,9 @@ import type { ColumnStatistics } from './statistics.ts'
 /** How tables are kept: Iceberg tables by their own files, or by a catalog. */
 export type TableKeeper = FormatName | 'catalog'
 
+/** The path of a data file below its table: its month, and the hash of its content. */
+export const DATA_PATH = /^data\/(-?\d{1,6}-\d{2}|all)-[0-9a-f]{64}\.parquet$/
+
 /** A data file of a table: `path` relative to the table. */
 export type RemoteFile = { readonly path: string; readonly rows: number; readonly bytes: number }
 

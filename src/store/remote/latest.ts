@@ -1,5 +1,7 @@
+import { z } from 'zod'
 import type { TableKeeper } from './format.ts'
-import { type ObjectStore, RemoteError } from './objects.ts'
+import { COUNT, type JsonKind, PLAIN_NAME, readJson, SNAPSHOT_NAME } from './json_object.ts'
+import { ForeignObject, type ObjectStore, RemoteError, tagIfContent } from './objects.ts'
 
 /** `lake/latest.json` of a company in the object store: where readers of several tables begin. */
 export type Latest = {
@@ -20,6 +22,25 @@ export type Latest = {
 /** With the tag of the object that it was read from. */
 export type Versioned = { readonly latest: Latest; readonly tag: string }
 
+/** Dates far ahead would reach the end of time: each publish is later than the one before it. */
+const TIME = z.string().regex(/^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/)
+const VERSIONS = z.record(z.string().regex(PLAIN_NAME), COUNT).optional()
+const LATEST: JsonKind<Latest> = {
+  name: 'description of what was published',
+  mostBytes: 1024 * 1024,
+  shape: z.object({
+    format: z.literal(1),
+    company: z.string(),
+    snapshot: SNAPSHOT_NAME.nullable(),
+    data_version: COUNT,
+    published_at: TIME.nullable(),
+    pending: z.object({ snapshot: SNAPSHOT_NAME, at: TIME }).nullable(),
+    iceberg: VERSIONS,
+    catalog: VERSIONS,
+    delta: VERSIONS,
+  }) as z.ZodType<Latest>,
+}
+
 export function nothingPublished(company: string): Latest {
   return { format: 1, company, snapshot: null, data_version: 0, published_at: null, pending: null }
 }
@@ -38,10 +59,18 @@ function latestKey(company: string): string {
   return `${company}/lake/latest.json`
 }
 
-/** Null if nothing was published yet. */
+/**
+ * Null if nothing was published yet.
+ * @throws ForeignObject if it is not what this program wrote for this company.
+ */
 export async function readLatest(store: ObjectStore, company: string): Promise<Versioned | null> {
-  const found = await store.get(latestKey(company))
-  return found && { latest: JSON.parse(found.bytes.toString()) as Latest, tag: found.tag }
+  const key = latestKey(company)
+  const read = await readJson(store, key, LATEST)
+  if (read === null) return null
+  const { value: latest, found } = read
+  if (latest.company !== company)
+    throw new ForeignObject(`${store.root}/${key}`, 'is that of another company')
+  return { latest, tag: found.tag }
 }
 
 /**
@@ -60,7 +89,7 @@ export async function replaceLatest(
   const tag = await store.put(key, body, before === null ? { absent: true } : { tag: before })
   if (tag !== null) return tag
   // The answer of our own write may have been lost.
-  const found = await store.get(key)
-  if (found?.bytes.equals(body)) return found.tag
+  const own = await tagIfContent(store, key, body)
+  if (own !== null) return own
   throw new RemoteError(`${store.root}/${key} was replaced by another worker. The next run publishes.`)
 }

@@ -1,4 +1,6 @@
+import { formatCount } from '#src/platform/count.ts'
 import { FatalError } from '#src/platform/errors.ts'
+import type { FileDigest } from '#src/platform/hash.ts'
 
 /** An object store, as a remote lake needs it: strongly consistent, with conditional writes. */
 
@@ -22,8 +24,23 @@ export type LocalFile = { readonly path: string; readonly bytes: number; readonl
 export type ObjectStore = {
   /** `s3://bucket/prefix`, without a slash at the end: what table formats write before a key. */
   readonly root: string
-  /** Null if there is none. */
-  get(key: string): Promise<StoredObject | null>
+  /**
+   * Null if there is none.
+   * @param mostBytes that an object of its kind can have.
+   * @throws ForeignObject if it has more.
+   */
+  get(key: string, mostBytes: number): Promise<StoredObject | null>
+  /**
+   * Reads an object in pieces, into a new file.
+   * @param path null to find out only what it is.
+   * @returns what came, and the hash that it was uploaded with; null if there is none.
+   * @throws ForeignObject if it has more bytes.
+   */
+  copy(
+    key: string,
+    path: string | null,
+    mostBytes: number,
+  ): Promise<(FileDigest & { readonly uploadedAs: string | null }) | null>
   /** @returns the new version's tag; null if the condition does not hold. */
   put(key: string, body: Buffer, condition?: Condition): Promise<string | null>
   /** Without its content; null if it does not exist. */
@@ -39,11 +56,37 @@ export type ObjectStore = {
 /** A publish cannot continue because of the store or its contents. The local lake is not affected. */
 export class RemoteError extends FatalError {}
 
+/** What this program never writes there, so somebody else did: nothing of the object is used. */
+export class ForeignObject extends RemoteError {
+  /** @param address with the company in it. @param what completes a sentence that begins with the address. */
+  constructor(
+    address: string,
+    what: string,
+    mend = 'Restore it from a version or a backup of the bucket, and check who can write there',
+  ) {
+    super(`${address} ${what}: another program wrote it, or it is damaged. It was not used. ${mend}.`)
+  }
+}
+
+/** @param address of an object with more bytes than one of its kind can have. */
+export function tooLarge(address: string, mostBytes: number): ForeignObject {
+  return new ForeignObject(address, `has more than ${formatCount(mostBytes)} bytes`)
+}
+
 /**
  * Creates an object that only one writer may create.
  * @returns false if it is there with other content. A lost answer to our own request does not count as other content.
  */
 export async function create(store: ObjectStore, key: string, body: Buffer): Promise<boolean> {
   if ((await store.put(key, body, { absent: true })) !== null) return true
-  return (await store.get(key))?.bytes.equals(body) === true
+  return (await tagIfContent(store, key, body)) !== null
+}
+
+/** The tag of an object if it has exactly this content; otherwise null. */
+export async function tagIfContent(store: ObjectStore, key: string, body: Buffer): Promise<string | null> {
+  const found = await store.get(key, body.length).catch(error => {
+    if (error instanceof ForeignObject) return null
+    throw error
+  })
+  return found?.bytes.equals(body) ? found.tag : null
 }

@@ -8,7 +8,8 @@ import { newStream } from '#src/platform/durable.ts'
 import { digestOf } from '#src/platform/hash.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { readBase, segmentPath } from '../rawlog/files.ts'
-import type { ObjectStore } from '../remote/objects.ts'
+import { COUNT, type JsonKind, readJson, SHA256 } from '../remote/json_object.ts'
+import { ForeignObject, type ObjectStore } from '../remote/objects.ts'
 import type { Database } from '../warehouse/database.ts'
 import { listRowFiles, rowDirectory, rowPath } from '../warehouse/row_list.ts'
 import { ownerKey } from './owner.ts'
@@ -19,28 +20,46 @@ import { hashOfSegment } from './segments.ts'
  * the whole log. Any of them can be lost: the log has everything.
  */
 
-const file = z.object({ bytes: z.number(), sha256: z.string().regex(/^[0-9a-f]{64}$/) })
-const checkpointShape = z.object({
-  format: z.literal(1),
-  company: z.string(),
-  /** The last segment that the warehouse has. */
-  segment: z.number().int().positive(),
-  /** Of that segment: whether the checkpoint belongs to the log that is there. */
-  segment_sha256: z.string(),
-  /** Size of all segments up to that one. */
-  log_bytes: z.number(),
-  warehouse_id: z.string().regex(/^[\w-]+$/),
-  schema_hash: z.string(),
-  made_at: z.string(),
-  /** Compressed. */
-  warehouse: file.extend({ unpacked_bytes: z.number() }),
-  rows: z.array(
-    file.extend({
-      table_name: z.enum(['requirements', 'items', 'alerts']),
-      file: z.number().int().positive(),
-    }),
-  ),
-})
+/** Of one file, and of all files of a checkpoint: a few kilobytes must not make a host copy without end. */
+const MAX_BYTES = { file: 4 * 1024 ** 3, all: 16 * 1024 ** 3 }
+
+const file = z.object({ bytes: COUNT.max(MAX_BYTES.file), sha256: SHA256 })
+const checkpointShape = z
+  .object({
+    format: z.literal(1),
+    company: z.string(),
+    /** The last segment that the warehouse has. */
+    segment: z.number().int().positive().max(999_999_999),
+    /** Of that segment: whether the checkpoint belongs to the log that is there. */
+    segment_sha256: SHA256,
+    /** Size of all segments up to that one. Not read: a host counts them. */
+    log_bytes: COUNT,
+    warehouse_id: z.string().regex(/^[\w-]{1,100}$/),
+    schema_hash: SHA256,
+    made_at: z.string(),
+    /** Compressed. */
+    warehouse: file.extend({ unpacked_bytes: COUNT }),
+    rows: z.array(
+      file.extend({
+        table_name: z.enum(['requirements', 'items', 'alerts']),
+        file: z.number().int().positive().max(999_999_999),
+      }),
+    ),
+  })
+  .refine(({ warehouse, rows }) => {
+    return [warehouse, ...rows].reduce((sum, { bytes }) => sum + bytes, 0) <= MAX_BYTES.all
+  })
+
+/** What to do about one that is not ours. */
+export const DELETE_IT =
+  'The checkpoint before it, or the whole log, takes its place. Delete it, and check who can write there'
+const CHECKPOINT: JsonKind<Checkpoint> = {
+  name: 'checkpoint',
+  // A hundred thousand files.
+  mostBytes: 16 * 1024 * 1024,
+  shape: checkpointShape,
+  mend: DELETE_IT,
+}
 
 export type Checkpoint = z.output<typeof checkpointShape>
 export type CheckpointName = { readonly key: string; readonly segment: number; readonly made: Date }
@@ -76,20 +95,41 @@ export async function listCheckpoints(store: ObjectStore, company: string): Prom
   return found.reverse()
 }
 
-/** Null if it is missing or unreadable. */
-export async function readCheckpoint(store: ObjectStore, key: string): Promise<Checkpoint | null> {
-  const found = await store.get(key)
-  if (found === null) return null
-  try {
-    return checkpointShape.parse(JSON.parse(found.bytes.toString('utf8')))
-  } catch {
-    return null
-  }
+/**
+ * Null if it is missing.
+ * @throws ForeignObject if it is not what this program writes under this name.
+ */
+export async function readCheckpoint(
+  store: ObjectStore,
+  company: string,
+  { key, segment }: Pick<CheckpointName, 'key' | 'segment'>,
+): Promise<Checkpoint | null> {
+  const checkpoint = (await readJson(store, key, CHECKPOINT))?.value ?? null
+  if (checkpoint === null) return null
+  if (checkpoint.company !== company || checkpoint.segment !== segment)
+    throw new ForeignObject(`${store.root}/${key}`, 'is that of another company or segment', DELETE_IT)
+  return checkpoint
+}
+
+/** Null if it is missing or not ours. */
+export async function usableCheckpoint(
+  store: ObjectStore,
+  company: string,
+  name: Pick<CheckpointName, 'key' | 'segment'>,
+): Promise<Checkpoint | null> {
+  return await readCheckpoint(store, company, name).catch(error => {
+    if (error instanceof ForeignObject) return null
+    throw error
+  })
 }
 
 /** How many of its files are missing; null if it cannot be read. */
-export async function missingFiles(store: ObjectStore, company: string, key: string): Promise<number | null> {
-  const checkpoint = await readCheckpoint(store, key)
+export async function missingFiles(
+  store: ObjectStore,
+  company: string,
+  name: CheckpointName,
+): Promise<number | null> {
+  const checkpoint = await usableCheckpoint(store, company, name)
   if (checkpoint === null) return null
   const files = [checkpoint.warehouse, ...checkpoint.rows]
   const found = await Promise.all(files.map(({ sha256 }) => store.head(fileKey(company, sha256))))
@@ -127,12 +167,14 @@ export async function checkpointIfDue(
   const last = await lastUsable(store, company, facts)
   if (last !== null && last.segment >= facts.segment) return
   if (!(await isDue(paths.raw, facts.segment, last, storeNow))) return
+  const segment_sha256 = await hashOfSegment(store, company, facts.segment)
+  if (segment_sha256 === null) return
   const warehouse = await uploadWarehouse(store, paths)
   await uploadRows(store, paths, facts)
   const checkpoint: Checkpoint = {
     ...{ format: 1, company, warehouse, made_at: now.toISOString() },
     log_bytes: await logBytes(paths.raw, facts.segment),
-    segment_sha256: (await hashOfSegment(store, company, facts.segment)) ?? '',
+    segment_sha256,
     ...facts,
   }
   const name = `${String(facts.segment).padStart(9, '0')}-${facts.warehouse_id}.json`
@@ -157,7 +199,7 @@ async function lastUsable(
   { schema_hash }: WarehouseFacts,
 ): Promise<CheckpointName | null> {
   const [newest] = await listCheckpoints(store, company)
-  const checkpoint = newest && (await readCheckpoint(store, newest.key))
+  const checkpoint = newest && (await usableCheckpoint(store, company, newest))
   if (!newest || checkpoint?.schema_hash !== schema_hash) return null
   const isOfThisLog = (await hashOfSegment(store, company, newest.segment)) === checkpoint.segment_sha256
   return isOfThisLog ? newest : null
@@ -207,7 +249,7 @@ async function uploadRows(
 
 async function removeOld(store: ObjectStore, company: string, now: Date): Promise<void> {
   const all = await listCheckpoints(store, company)
-  const kept = await Promise.all(all.slice(0, KEPT).map(({ key }) => readCheckpoint(store, key)))
+  const kept = await Promise.all(all.slice(0, KEPT).map(name => usableCheckpoint(store, company, name)))
   await store.remove(all.slice(KEPT).map(({ key }) => key))
   // Another version of the program may have made it, and needs its files.
   if (kept.some(one => one === null)) return

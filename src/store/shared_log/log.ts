@@ -22,6 +22,9 @@ import {
   segmentsAfter,
 } from './segments.ts'
 
+/** For how long a process that is to end waits for a store that hangs, to seal what it has fetched. */
+const GRACE_MS = 2000
+
 export type Taking = {
   /** What this process does, for others who wait. */
   readonly what: string
@@ -30,6 +33,8 @@ export type Taking = {
   readonly signal: AbortSignal
   readonly onWait: (what: string) => void
   readonly onSegment: OnSegment
+  /** Called with a sentence for each checkpoint that cannot be trusted. */
+  readonly onRefused: (text: string) => void
   /** For a disk that is restored. */
   readonly sourceTimezone: string
   /** Brings nothing: this disk has what the store lacks. */
@@ -65,10 +70,13 @@ async function localSegments(raw: string): Promise<SharedLogState['on_this_disk'
 export class SharedLog implements OuterLog {
   readonly #settings: S3Settings
   readonly #paths: CompanyPaths
+  readonly #signal: AbortSignal
   #store: ObjectStore | null = null
   #ownership: Ownership | null = null
 
-  constructor(settings: S3Settings, paths: CompanyPaths) {
+  /** @param signal aborted when the process is to end. */
+  constructor(settings: S3Settings, paths: CompanyPaths, signal: AbortSignal) {
+    this.#signal = signal
     this.#settings = settings
     this.#paths = paths
   }
@@ -95,6 +103,7 @@ export class SharedLog implements OuterLog {
     signal,
     onWait,
     onSegment,
+    onRefused,
     sourceTimezone,
     leavesDisk = false,
   }: Taking): Promise<number> {
@@ -103,7 +112,7 @@ export class SharedLog implements OuterLog {
     return await this.#asking(async place => {
       this.#ownership = await takeOwnership(place.store, { company, holder, now, waitMs, signal, onWait })
       try {
-        return leavesDisk ? 0 : await this.#bring(place, sourceTimezone, onSegment)
+        return leavesDisk ? 0 : await this.#bring(place, { sourceTimezone, onSegment, onRefused })
       } catch (error) {
         await this.release()
         throw error
@@ -111,10 +120,13 @@ export class SharedLog implements OuterLog {
     })
   }
 
-  async #bring(place: SharedPlace, sourceTimezone: string, onSegment: OnSegment): Promise<number> {
+  async #bring(
+    place: SharedPlace,
+    about: Pick<Taking, 'sourceTimezone' | 'onSegment' | 'onRefused'>,
+  ): Promise<number> {
     await removeUnsealed(this.#paths.raw)
-    const restored = (await this.#isDiskEmpty()) ? await this.#restore(place.store, sourceTimezone) : 0
-    await copyLater(place, onSegment)
+    const restored = (await this.#isDiskEmpty()) ? await this.#restore(place.store, about) : 0
+    await copyLater(place, about.onSegment)
     return restored
   }
 
@@ -126,10 +138,14 @@ export class SharedLog implements OuterLog {
     )
   }
 
-  async #restore(store: ObjectStore, sourceTimezone: string): Promise<number> {
+  async #restore(
+    store: ObjectStore,
+    { sourceTimezone, onRefused }: Pick<Taking, 'sourceTimezone' | 'onRefused'>,
+  ): Promise<number> {
     // Loaded only for an empty disk: it loads DuckDB.
     const { restoreCheckpoint } = await import('./restore.ts')
-    return await restoreCheckpoint({ store, paths: this.#paths }, sourceTimezone)
+    const restoring = { store, paths: this.#paths, signal: this.#signal, onRefused }
+    return await restoreCheckpoint(restoring, sourceTimezone)
   }
 
   /** Gives the log back. Never throws. */
@@ -221,7 +237,7 @@ export class SharedLog implements OuterLog {
   /** A run cannot continue without its log, so whatever the store refuses ends it. */
   async #asking<T>(ask: (place: SharedPlace) => Promise<T>): Promise<T> {
     try {
-      this.#store ??= await openS3(this.#settings)
+      this.#store ??= await openS3(this.#settings, { signal: this.#signal, graceMs: GRACE_MS })
       return await ask({ store: this.#store, paths: this.#paths })
     } catch (error) {
       if (!(error instanceof RemoteError)) throw error

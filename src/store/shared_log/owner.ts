@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { printable } from '#schema/text_key.ts'
 import { EXIT, FatalError, InterruptedError } from '#src/platform/errors.ts'
+import { jsonIn } from '../remote/json_object.ts'
 import { type ObjectStore, RemoteError, type StoredObject } from '../remote/objects.ts'
 
 /**
@@ -26,11 +28,15 @@ const REFUSALS = 10
 /** A store that hangs must not hold a process that ends. */
 const RELEASE_WITHIN_MS = 5000
 
+const MAX_OWNER_BYTES = 64 * 1024
+/** Shown to people, on a terminal, too. */
+const shown = z.string().transform(text => printable(text.slice(0, 200)))
+
 const ownerShape = z.object({
   format: z.literal(1),
-  holder: z.object({ directory: z.string(), host: z.string(), pid: z.number(), what: z.string() }),
+  holder: z.object({ directory: z.string(), host: shown, pid: z.number().int(), what: shown }),
   /** Since when, by that host's clock: for people. */
-  since: z.string(),
+  since: shown,
   session: z.string(),
   beat: z.number(),
   released: z.boolean(),
@@ -73,7 +79,7 @@ export function ownerKey(company: string): string {
 
 /** Who owns the log now; null if nobody does. */
 export async function currentOwner(store: ObjectStore, company: string): Promise<Holder | null> {
-  const found = await store.get(ownerKey(company))
+  const found = await readOwner(store, ownerKey(company))
   const owner = found && ownerIn(found)
   return owner && !owner.released && !isSilent(found) ? owner.holder : null
 }
@@ -89,7 +95,7 @@ export async function takeOwnership(store: ObjectStore, options: TakeOptions): P
   const begun = { format: 1, holder, since, session: randomUUID(), beat: 0, released: false } as const
   const deadlineMs = performance.now() + waitMs
   for (let reported = false, refusals = 0; ; ) {
-    const found = await store.get(key)
+    const found = await readOwner(store, key)
     const before = found && ownerIn(found)
     const isFree =
       found === null || before?.released === true || before?.holder.directory === holder.directory
@@ -216,7 +222,7 @@ async function replace(
   const tag = await store.put(key, body, condition)
   if (tag !== null) return tag
   // The answer to this request, or to an earlier one of ours, may have been lost.
-  const found = await store.get(key)
+  const found = await readOwner(store, key)
   if (found === null || ownerIn(found)?.session !== owner.session) return null
   if (found.bytes.equals(body)) return found.tag
   if (refusals === 1) throw alwaysRefused(store, key)
@@ -229,10 +235,15 @@ function alwaysRefused({ root }: ObjectStore, key: string): RemoteError {
   )
 }
 
+/** @throws ForeignObject if it is too large to be one. */
+async function readOwner(store: ObjectStore, key: string): Promise<StoredObject | null> {
+  return await store.get(key, MAX_OWNER_BYTES)
+}
+
 /** Null if another version of the program wrote it: then only its age counts. */
 function ownerIn({ bytes }: StoredObject): Owner | null {
   try {
-    return ownerShape.parse(JSON.parse(bytes.toString('utf8')))
+    return jsonIn(bytes, { name: 'owner', mostBytes: MAX_OWNER_BYTES, shape: ownerShape }, '')
   } catch {
     return null
   }

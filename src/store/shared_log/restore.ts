@@ -5,27 +5,35 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createZstdDecompress } from 'node:zlib'
 import { makePrivateDirectory, restrictFile } from '#src/platform/access.ts'
+import { carryOut, startChild } from '#src/platform/child.ts'
 import { runConcurrently } from '#src/platform/concurrency.ts'
-import {
-  dropPath,
-  move,
-  newStream,
-  remove,
-  syncDirectory,
-  syncPath,
-  writeNew,
-} from '#src/platform/durable.ts'
-import { hashOf } from '#src/platform/hash.ts'
+import { dropPath, move, newStream, remove, syncDirectory, syncPath } from '#src/platform/durable.ts'
+import { systemCode, throwIfInterrupted } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { writeBase } from '../rawlog/files.ts'
-import type { ObjectStore } from '../remote/objects.ts'
-import { Database } from '../warehouse/database.ts'
+import { ForeignObject, type ObjectStore } from '../remote/objects.ts'
 import { rowDirectory, rowPath } from '../warehouse/row_list.ts'
 import { schemaHash } from '../warehouse/schema.ts'
-import { type Checkpoint, factsOf, fileKey, listCheckpoints, readCheckpoint } from './checkpoints.ts'
-import { hashOfSegment } from './segments.ts'
+import { type Checkpoint, DELETE_IT, fileKey, listCheckpoints, readCheckpoint } from './checkpoints.ts'
+import type { ForeignWarehouse } from './foreign_warehouse.ts'
+import { bytesUpTo, hashOfSegment } from './segments.ts'
 
+const ADMIT = join(import.meta.dirname, 'admit_process.ts')
+const READING = 'the reading'
+const ADMITTED_WITHIN_MS = 1_800_000
 const COPIED_AT_ONCE = 8
+/** Three are kept; whoever adds more must not keep this host busy. */
+const MAX_TRIED = 20
+/** A warehouse becomes a tenth of its size, an empty one much less. */
+const MAX_UNPACKED = { times: 64, bytes: 64 * 1024 ** 2 }
+
+export type Restoring = {
+  readonly store: ObjectStore
+  readonly paths: CompanyPaths
+  readonly signal: AbortSignal
+  /** Called with a sentence for each checkpoint that cannot be trusted. */
+  readonly onRefused: (text: string) => void
+}
 
 /**
  * Brings the newest usable checkpoint to an empty disk. A checkpoint that is damaged, incomplete, of another log or of
@@ -33,37 +41,50 @@ const COPIED_AT_ONCE = 8
  * @returns the last segment that it has; 0 if no checkpoint can be used: then the log restores everything.
  * @throws RemoteError if the store refuses.
  */
-export async function restoreCheckpoint(
-  { store, paths }: { readonly store: ObjectStore; readonly paths: CompanyPaths },
-  sourceTimezone: string,
-): Promise<number> {
-  const { company } = paths
+export async function restoreCheckpoint(restoring: Restoring, sourceTimezone: string): Promise<number> {
+  const { store, paths, onRefused } = restoring
   const hash = schemaHash(sourceTimezone)
-  for (const { key } of await listCheckpoints(store, company)) {
-    const checkpoint = await readCheckpoint(store, key)
-    if (checkpoint?.schema_hash !== hash || checkpoint.company !== company) continue
-    const { segment, segment_sha256 } = checkpoint
-    if ((await hashOfSegment(store, company, segment)) !== segment_sha256) continue
-    if (await copyCheckpoint(store, paths, checkpoint)) return segment
+  const names = await listCheckpoints(store, paths.company)
+  for (const name of names.slice(0, MAX_TRIED)) {
+    try {
+      const checkpoint = await readCheckpoint(store, paths.company, name)
+      if (checkpoint?.schema_hash !== hash) continue
+      const { segment, segment_sha256 } = checkpoint
+      if ((await hashOfSegment(store, paths.company, segment)) !== segment_sha256) continue
+      if (await copyCheckpoint(restoring, checkpoint, `${store.root}/${name.key}`)) return segment
+    } catch (error) {
+      if (!(error instanceof ForeignObject)) throw error
+      onRefused(error.message)
+    }
   }
   return 0
 }
 
-/** False if it is not usable; then nothing of it remains. */
+/**
+ * False if a file is missing; then nothing of it remains.
+ * @param address of the checkpoint.
+ * @throws ForeignObject if it is not what this program made.
+ */
 async function copyCheckpoint(
-  store: ObjectStore,
-  paths: CompanyPaths,
+  restoring: Restoring,
   checkpoint: Checkpoint,
+  address: string,
 ): Promise<boolean> {
+  const { store, paths } = restoring
   const temporary = join(paths.temporary, 'restored')
   await remove('temporary.remove', temporary)
   const directory = rowDirectory(join(temporary, 'rows'), checkpoint.warehouse_id)
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const packed = join(temporary, 'warehouse.zst')
   try {
-    if (!(await copyFiles(store, paths, checkpoint, { packed, directory }))) return false
-    if (!(await unpack(paths.nextWarehouse, packed, checkpoint))) return false
-    await place(paths, checkpoint, directory)
+    if (!(await copyFiles(store, paths, checkpoint, { packed, directory, address }))) return false
+    const foreign = join(temporary, 'foreign.duckdb')
+    if (!(await unpack(packed, foreign, checkpoint)))
+      throw new ForeignObject(address, 'has a warehouse that cannot be unpacked', DELETE_IT)
+    await admit(restoring, checkpoint, { address, foreign, directory, temporary })
+    restrictFile(paths.nextWarehouse)
+    await syncPath(paths.nextWarehouse)
+    await place(store, paths, checkpoint, directory)
     return true
   } finally {
     await dropPath(paths.nextWarehouse)
@@ -75,48 +96,76 @@ async function copyFiles(
   store: ObjectStore,
   { company }: CompanyPaths,
   { warehouse, rows }: Checkpoint,
-  { packed, directory }: { readonly packed: string; readonly directory: string },
+  to: { readonly packed: string; readonly directory: string; readonly address: string },
 ): Promise<boolean> {
   const wanted = [
-    { path: packed, ...warehouse },
-    ...rows.map(row => ({ path: rowPath(directory, row), ...row })),
+    { path: to.packed, ...warehouse },
+    ...rows.map(row => ({ path: rowPath(to.directory, row), ...row })),
   ]
   for (const { path } of wanted) await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   let isWhole = true
   await runConcurrently(COPIED_AT_ONCE, async stopped => {
     for (let next = wanted.shift(); next !== undefined && isWhole && !stopped(); next = wanted.shift()) {
-      const found = await store.get(fileKey(company, next.sha256))
-      isWhole &&= found?.bytes.length === next.bytes && hashOf(found.bytes) === next.sha256
-      if (!isWhole || found === null) return
-      await writeNew(next.path, found.bytes)
-      await syncPath(next.path)
+      const { path, bytes, sha256 } = next
+      const copied = await store.copy(fileKey(company, sha256), path, bytes)
+      isWhole &&= copied !== null
+      if (copied === null) return
+      if (copied.bytes !== bytes || copied.sha256 !== sha256)
+        throw new ForeignObject(
+          to.address,
+          `has a file with other content (${fileKey(company, sha256)})`,
+          DELETE_IT,
+        )
+      await syncPath(path)
     }
   })
   return isWhole
 }
 
-/** Unpacks the warehouse, and opens it: what it says of itself must be what the checkpoint says. */
-async function unpack(path: string, packed: string, checkpoint: Checkpoint): Promise<boolean> {
-  const { segment, warehouse_id, schema_hash, rows, warehouse } = checkpoint
+/** False if it is not packed, or becomes larger than a warehouse of this size can be. */
+async function unpack(packed: string, path: string, { warehouse }: Checkpoint): Promise<boolean> {
+  const { bytes, unpacked_bytes } = warehouse
+  const most = Math.min(unpacked_bytes, bytes * MAX_UNPACKED.times + MAX_UNPACKED.bytes)
+  return await pipeline(createReadStream(packed), createZstdDecompress(), upTo(most), newStream(path)).then(
+    () => true,
+    error => {
+      if (systemCode(error) === 'ENOSPC') throw error
+      return false
+    },
+  )
+}
+
+/** Copies what the warehouse has into a file of ours. @throws ForeignObject if it has anything else. */
+async function admit(
+  { paths, signal }: Restoring,
+  { segment, warehouse_id, schema_hash, rows }: Checkpoint,
+  about: {
+    readonly address: string
+    readonly foreign: string
+    readonly directory: string
+    readonly temporary: string
+  },
+): Promise<void> {
+  const { address, foreign: path, directory, temporary } = about
+  const order: ForeignWarehouse = {
+    path,
+    rows: directory,
+    fresh: paths.nextWarehouse,
+    temporary,
+    company: paths.company,
+    expected: { segment, warehouse_id, schema_hash, rows },
+  }
+  await dropPath(paths.nextWarehouse)
+  const child = startChild(ADMIT, { stderr: 'ignore' })
   try {
-    await pipeline(
-      createReadStream(packed),
-      createZstdDecompress(),
-      upTo(warehouse.unpacked_bytes),
-      newStream(path),
-    )
-    await syncPath(path)
-    restrictFile(path)
-    const db = await Database.open(path, { readOnly: true, threads: 1 })
-    const facts = await factsOf(db).finally(() => db.close())
-    return (
-      facts?.segment === segment &&
-      facts.warehouse_id === warehouse_id &&
-      facts.schema_hash === schema_hash &&
-      facts.rows.length === rows.length
-    )
-  } catch {
-    return false
+    const limits = { what: READING, withinMs: ADMITTED_WITHIN_MS, signal }
+    const { error } = await carryOut(child, order, limits)
+    throwIfInterrupted(signal)
+    if (error === null) return
+    const why = error.startsWith(READING) ? `cannot be read to its end (${error})` : error
+    throw new ForeignObject(address, `has a warehouse that ${why}`, DELETE_IT)
+  } finally {
+    if (child.connected) child.disconnect()
   }
 }
 
@@ -135,8 +184,14 @@ function upTo(bytes: number): Transform {
  * The rows first and the log's base last: after a crash in between, the next run either has a warehouse with its rows,
  * or rebuilds it from the whole log.
  */
-async function place(paths: CompanyPaths, checkpoint: Checkpoint, directory: string): Promise<void> {
+async function place(
+  store: ObjectStore,
+  paths: CompanyPaths,
+  checkpoint: Checkpoint,
+  directory: string,
+): Promise<void> {
   const { nextWarehouse, warehouse, rows, root, raw } = paths
+  const bytes = await bytesUpTo({ store, paths }, checkpoint.segment)
   await makePrivateDirectory(rows)
   const target = rowDirectory(rows, checkpoint.warehouse_id)
   await remove('rows.remove', target)
@@ -144,5 +199,5 @@ async function place(paths: CompanyPaths, checkpoint: Checkpoint, directory: str
   await syncDirectory('restored.directory', rows)
   await move('restored.rename', nextWarehouse, warehouse)
   await syncDirectory('restored.directory', root)
-  await writeBase(raw, { segments: checkpoint.segment, bytes: checkpoint.log_bytes })
+  await writeBase(raw, { segments: checkpoint.segment, bytes })
 }

@@ -1,10 +1,10 @@
 import { runConcurrently } from '#src/platform/concurrency.ts'
-import { move, syncDirectory, syncFile, writeNew } from '#src/platform/durable.ts'
+import { move, syncDirectory, syncFile } from '#src/platform/durable.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { digestOf, hashOf } from '#src/platform/hash.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { readBase, sealedSegments, segmentNumbers, segmentPath, unsealedPath } from '../rawlog/files.ts'
-import type { ObjectStore } from '../remote/objects.ts'
+import type { ObjectStore, StoredObject } from '../remote/objects.ts'
 
 /**
  * The segments of a company's shared log. A segment is created only if it does not exist: so one writer wins each
@@ -40,6 +40,8 @@ export type OnSegment = (done: number, total: number) => void
 export type StoredSegment = { readonly number: number; readonly bytes: number }
 
 const NAME = /\/(\d{9})\.ndjson\.zst$/
+/** Compressed. A segment has at most 64 MB of lines (`src/pipeline/load.ts`), and its last line may be of maximum length. */
+const MAX_SEGMENT_BYTES = 256 * 1024 * 1024
 const COPIED_AT_ONCE = 8
 /** Copied before they get their names on the disk. */
 const BATCH = 64
@@ -113,8 +115,11 @@ export async function copySegments(
 }
 
 async function copySegment(place: SharedPlace, number: number): Promise<void> {
-  const part = unsealedPath(place.paths.raw, number)
-  await writeNew(part, await readStored(place, number))
+  const { store, paths } = place
+  const part = unsealedPath(paths.raw, number)
+  const key = segmentKey(paths.company, number)
+  const copied = await store.copy(key, part, MAX_SEGMENT_BYTES)
+  assertStored(place, number, copied && { ...copied, hash: copied.sha256 })
   await syncFile('segment.sync', part)
 }
 
@@ -124,11 +129,19 @@ async function copySegment(place: SharedPlace, number: number): Promise<void> {
  */
 export async function readStored(place: StoredLog, number: number): Promise<Buffer> {
   const { store, paths } = place
-  const found = await store.get(segmentKey(paths.company, number))
+  const found = await store.get(segmentKey(paths.company, number), MAX_SEGMENT_BYTES)
+  assertStored(place, number, found && { uploadedAs: found.sha256, hash: hashOf(found.bytes) })
+  return (found as StoredObject).bytes
+}
+
+function assertStored(
+  place: StoredLog,
+  number: number,
+  found: { readonly uploadedAs: string | null; readonly hash: string } | null,
+): void {
   if (found === null) throw new UnusableLog(place, `has lost segment ${number}`, RESTORE_IT)
-  if (found.sha256 !== null && found.sha256 !== hashOf(found.bytes))
+  if (found.uploadedAs !== null && found.uploadedAs !== found.hash)
     throw new UnusableLog(place, `has a damaged segment ${number}: it is not what was written`, RESTORE_IT)
-  return found.bytes
 }
 
 /**
@@ -203,6 +216,17 @@ export async function compareSegments(place: SharedPlace): Promise<number> {
   return there.length
 }
 
+/** Size of the segments up to this one, as they are in the store. */
+export async function bytesUpTo({ store, paths }: StoredLog, last: number): Promise<number> {
+  let sum = 0
+  for await (const { key, bytes } of store.list(`${directoryKey(paths.company)}/`)) {
+    const number = Number(NAME.exec(key)?.[1] ?? 0)
+    if (number > last) break
+    if (number > 0) sum += bytes
+  }
+  return sum
+}
+
 /** Whether the store has a segment with this number. */
 export async function hasSegment({ store, paths }: SharedPlace, number: number): Promise<boolean> {
   return (await store.head(segmentKey(paths.company, number))) !== null
@@ -226,6 +250,5 @@ async function hashAt(store: ObjectStore, key: string): Promise<string | null> {
   const found = await store.head(key)
   if (found === null || found.sha256 !== null) return found?.sha256 ?? null
   // A copy of a bucket may lack what was said about its objects.
-  const whole = await store.get(key)
-  return whole && hashOf(whole.bytes)
+  return (await store.copy(key, null, MAX_SEGMENT_BYTES))?.sha256 ?? null
 }

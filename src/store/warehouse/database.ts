@@ -98,9 +98,7 @@ export class Database {
   static async openProjection(path: string, options: DatabaseOptions): Promise<Database> {
     const db = await Database.open(':memory:', options)
     try {
-      await db.run(
-        `ATTACH ${literal(path)} AS warehouse (RECOVERY_MODE no_wal_writes, ROW_GROUP_SIZE ${ROW_GROUP_ROWS})`,
-      )
+      await db.attachProjection(path, 'warehouse')
       await db.run('USE warehouse')
       await db.run(`SET checkpoint_threshold = '${CHECKPOINT_THRESHOLD}'`)
       await db.run('PRAGMA disable_checkpoint_on_shutdown')
@@ -109,6 +107,13 @@ export class Database {
       db.close()
       throw error
     }
+  }
+
+  /** Attaches a file as `openProjection` opens it. */
+  async attachProjection(path: string, name: string): Promise<void> {
+    await this.run(
+      `ATTACH ${literal(path)} AS ${identifier(name)} (RECOVERY_MODE no_wal_writes, ROW_GROUP_SIZE ${ROW_GROUP_ROWS})`,
+    )
   }
 
   /**

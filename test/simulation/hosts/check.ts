@@ -63,10 +63,10 @@ export async function checkCheckpoints({ hosts }: HostsPlay): Promise<number> {
   const store = await openS3(remoteLog as NonNullable<typeof remoteLog>)
   try {
     const names = await listCheckpoints(store, 'acme')
-    for (const { key } of names)
+    for (const name of names)
       assertHolds(
-        (await missingFiles(store, 'acme', key)) === 0,
-        () => `I14: ${key} names a file that is missing`,
+        (await missingFiles(store, 'acme', name)) === 0,
+        () => `I14: ${name.key} names a file that is missing`,
       )
     return names.length
   } finally {

@@ -96,6 +96,7 @@ function contextOf(play: HostsPlay, host: Host): RunContext {
   // As real ones: a checkpoint is named after its warehouse.
   const newId = () => `${clock.now.toISOString().replace(/[-:.]/g, '')}-${host.name}-${play.runs}-${names++}`
   const { paths } = host
+  const { signal } = new AbortController()
   return {
     paths,
     settings,
@@ -105,12 +106,12 @@ function contextOf(play: HostsPlay, host: Host): RunContext {
     },
     runId: newId(),
     newId,
-    signal: new AbortController().signal,
+    signal,
     onProgress: () => {},
     inStage: untimed,
     onNote: () => {},
     follower: followers(settings, paths),
-    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),
+    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths, signal),
   }
 }
 

@@ -73,7 +73,7 @@ export async function maybeVacuum(play: Play): Promise<void> {
   // After the grace period of objects that nothing names.
   const at = new Date(now().getTime() + 48 * HOUR_MS)
   const keepMs = 0
-  const outcome = await withTables(remoteLake, company, ({ store, formats }) =>
+  const outcome = await withTables(remoteLake, { company }, ({ store, formats }) =>
     vacuumRemote(store, { company, formats, keepMs, now: at }),
   ).catch(error => error)
   const { faults } = store

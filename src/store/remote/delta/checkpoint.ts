@@ -1,6 +1,9 @@
+import { z } from 'zod'
 import type { Commit, ReadParquet } from '../format.ts'
-import { type ObjectStore, RemoteError } from '../objects.ts'
-import type { Action, Add } from './actions.ts'
+import { COUNT, type JsonKind, readJson } from '../json_object.ts'
+import { ForeignObject, type ObjectStore, RemoteError } from '../objects.ts'
+import type { Action } from './actions.ts'
+import { ADDED, type Added, MAX_LOG_BYTES } from './log_lines.ts'
 import { checkpointPath, hintPath } from './paths.ts'
 
 /** Checkpoints of a Delta table's log: the state after all commits so far, so that readers need not read each one. */
@@ -35,18 +38,30 @@ export async function writeCheckpoint(
   await store.put(hintPath(directory), Buffer.from(JSON.stringify({ version, size: rows.length })))
 }
 
-/** The newest checkpoint; null if there is none. */
+const HINT: JsonKind<{ version: number }> = {
+  name: 'pointer to a checkpoint',
+  mostBytes: 64 * 1024,
+  shape: z.object({ version: COUNT }),
+}
+
+/**
+ * The newest checkpoint; null if there is none.
+ * @throws RemoteError if it is missing. @throws ForeignObject if this program did not write it.
+ */
 export async function readCheckpoint(
   store: ObjectStore,
   directory: string,
   parquet: ReadParquet,
-): Promise<{ readonly version: number; readonly adds: readonly Add[] } | null> {
-  const hint = await store.get(hintPath(directory))
+): Promise<{ readonly version: number; readonly adds: readonly Added[] } | null> {
+  const hint = await readJson(store, hintPath(directory), HINT)
   if (hint === null) return null
-  const { version } = JSON.parse(hint.bytes.toString()) as { version: number }
+  const { version } = hint.value
   const path = checkpointPath(directory, version)
-  const found = await store.get(path)
+  const found = await store.get(path, MAX_LOG_BYTES)
   if (found === null) throw new RemoteError(`${store.root}/${path} is missing: another program removed it.`)
   const sql = 'SELECT add.path AS path, add.size AS size, add.stats AS stats FROM file WHERE add IS NOT NULL'
-  return { version, adds: (await parquet(found.bytes, sql)) as Add[] }
+  const rows = await parquet(found.bytes, sql).catch(() => null)
+  const adds = z.array(ADDED).safeParse(rows)
+  if (adds.success) return { version, adds: adds.data }
+  throw new ForeignObject(`${store.root}/${path}`, 'is no checkpoint of this table')
 }

@@ -4,6 +4,7 @@ import { tableKey } from '../latest.ts'
 import { create, type ObjectStore, RemoteError } from '../objects.ts'
 import { type Action, add, commitInfo, metaData, type Note, protocol, schemaHash } from './actions.ts'
 import { CHECKPOINT_EVERY, readCheckpoint, writeCheckpoint } from './checkpoint.ts'
+import { changesIn, MAX_LOG_BYTES, noteIn } from './log_lines.ts'
 import { commitPath, hintPath, logOf, versionOf } from './paths.ts'
 
 /**
@@ -61,29 +62,15 @@ async function listedVersion(store: ObjectStore, directory: string): Promise<num
 
 /** @throws RemoteError if it is not ours. */
 async function readCommit(store: ObjectStore, directory: string, version: number): Promise<Base | null> {
-  const found = await store.get(commitPath(directory, version))
+  const path = commitPath(directory, version)
+  const found = await store.get(path, MAX_LOG_BYTES)
   if (found === null) return null
-  const info = actionsIn(found.bytes).find(action => action.commitInfo)?.commitInfo
-  const note = noteIn(info?.userMetadata)
-  if (info === undefined || note === null)
+  const own = noteIn(found.bytes, `${store.root}/${path}`)
+  if (own === null)
     throw new RemoteError(
       `Another program committed version ${version} to the Delta table ${store.root}/${directory}. Stop that program, and restore the table to the version before it.`,
     )
-  return { version, note, at: info.inCommitTimestamp }
-}
-
-function noteIn(text: string | undefined): Note | null {
-  try {
-    const note = JSON.parse(text ?? '') as Partial<Note>
-    return note.files && note.snapshot !== undefined ? (note as Note) : null
-  } catch {
-    return null
-  }
-}
-
-function actionsIn(bytes: Buffer): Action[] {
-  const lines = bytes.toString().split('\n')
-  return lines.filter(line => line !== '').map(line => JSON.parse(line) as Action)
+  return { version, ...own }
 }
 
 async function commit(
@@ -144,17 +131,15 @@ async function readLog(
   const checkpoint = await readCheckpoint(store, directory, parquet)
   const present = new Map(checkpoint?.adds.map(one => [one.path, one]))
   for (let next = checkpoint === null ? 0 : checkpoint.version + 1; next <= version; next += 1) {
-    const found = await store.get(commitPath(directory, next))
-    if (found === null) throw goneError(store, commitPath(directory, next))
-    for (const { add, remove } of actionsIn(found.bytes)) {
+    const path = commitPath(directory, next)
+    const found = await store.get(path, MAX_LOG_BYTES)
+    if (found === null) throw goneError(store, path)
+    for (const { add, remove } of changesIn(found.bytes, `${store.root}/${path}`)) {
       if (remove) present.delete(remove.path)
       if (add) present.set(add.path, add)
     }
   }
-  return [...present.values()].map(({ path, size, stats }) => {
-    const { numRecords } = JSON.parse(stats) as { numRecords: number }
-    return { path, rows: numRecords, bytes: size }
-  })
+  return [...present.values()].map(({ path, size, stats }) => ({ path, rows: stats, bytes: size }))
 }
 
 function goneError(store: ObjectStore, path: string): RemoteError {

@@ -1,6 +1,13 @@
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import type { RemoteTable } from '../columns.ts'
-import type { Commit, Expired, Expiry, OpenTable, TableFormat } from '../format.ts'
+import {
+  type Commit,
+  DATA_PATH,
+  type Expired,
+  type Expiry,
+  type OpenTable,
+  type TableFormat,
+} from '../format.ts'
 import { tableKey } from '../latest.ts'
 import { type ObjectStore, RemoteError } from '../objects.ts'
 import { expiry } from './expiry.ts'
@@ -25,8 +32,9 @@ export async function catalogTables(
   store: ObjectStore,
   settings: CatalogSettings,
   company: string,
+  signal?: AbortSignal,
 ): Promise<TableFormat> {
-  const catalog = await openRestCatalog(settings)
+  const catalog = await openRestCatalog(settings, signal)
   const changes: TableChange[] = []
   const opened = { store, catalog, company, changes, lastChange: 0 }
   return {
@@ -152,7 +160,7 @@ async function expire(opened: Opened, name: string, table: Table, older: Expiry)
   const change = changeOf(name, table.metadata, metadata)
   await commitAll(catalog, change ? [change] : [])
   const forgotten = table.metadata.snapshots.filter(one => !metadata.snapshots.includes(one))
-  const named = await objectsOf(store, metadata.snapshots)
+  const named = await objectsOf(store, table.directory, metadata.snapshots)
   // Without tags, the catalog keeps the history and knows what is named.
   const isNamed = (key: string) => named.has(key) || !isOurs(table.directory, key)
   return {
@@ -160,7 +168,7 @@ async function expire(opened: Opened, name: string, table: Table, older: Expiry)
     removed: expired.size,
     kept: snapshots.length - expired.size,
     isNamed: keepsTags(table.metadata) ? isNamed : () => true,
-    superseded: await objectsOf(store, forgotten),
+    superseded: await objectsOf(store, table.directory, forgotten),
   }
 }
 
@@ -168,7 +176,7 @@ async function expire(opened: Opened, name: string, table: Table, older: Expiry)
 function isOurs(directory: string, key: string): boolean {
   const path = key.slice(directory.length + 1)
   return (
-    /^data\/[^/]+-[0-9a-f]{64}\.parquet$/.test(path) ||
+    DATA_PATH.test(path) ||
     /^metadata\/(snap-\d+-)?[0-9a-f]{32}\.avro$/.test(path) ||
     // Written before there was a catalog.
     /^metadata\/v\d+\.metadata\.json$/.test(path) ||

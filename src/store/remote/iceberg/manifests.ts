@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import avro, { type Schema } from 'avsc'
+import { readAvro } from './avro_reader.ts'
 
 /** Manifests and manifest lists of Iceberg v2, as Avro files. Field ids are those of its specification. */
 
@@ -144,14 +145,14 @@ export async function encodeManifestList(
   })
 }
 
-/** Reads a manifest that this module wrote. */
-export async function decodeManifest(bytes: Buffer): Promise<ManifestEntry[]> {
-  return await decode(bytes)
+/** Reads a manifest that this module wrote. @throws Error if it did not. */
+export function decodeManifest(bytes: Buffer): ManifestEntry[] {
+  return readAvro(bytes, ENTRY) as ManifestEntry[]
 }
 
-/** Reads a manifest list that this module wrote. */
-export async function decodeManifestList(bytes: Buffer): Promise<ListedManifest[]> {
-  return await decode(bytes)
+/** Reads a manifest list that this module wrote. @throws Error if it did not. */
+export function decodeManifestList(bytes: Buffer): ListedManifest[] {
+  return readAvro(bytes, LISTED) as ListedManifest[]
 }
 
 async function encode(
@@ -171,14 +172,6 @@ async function encode(
   for (const record of records) if (!encoder.write(record)) await once(encoder, 'drain')
   encoder.end()
   return await out
-}
-
-async function decode<T>(bytes: Buffer): Promise<T[]> {
-  const decoder = new avro.streams.BlockDecoder()
-  decoder.end(bytes)
-  const records: T[] = []
-  for await (const record of decoder) records.push(record as T)
-  return records
 }
 
 export type IcebergSchema = {

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
 import type { RemoteColumn, RemoteTable } from '../columns.ts'
+import { COUNT, type JsonKind } from '../json_object.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
 
 /** `metadata.json` of an Iceberg v2 table, as pure functions. Names are those of its specification. */
@@ -45,6 +47,48 @@ export type Snapshot = {
   readonly 'manifest-list': string
   readonly 'schema-id': number
   readonly summary: Readonly<Record<string, string>>
+}
+
+const ID = z.number().int()
+/** Until the year 2100: later ones would reach the end of time, because each is later than the one before it. */
+export const MS = z.number().int().nonnegative().max(4_102_444_800_000)
+
+/** The fields that a later version is made of. The others stay as they are. */
+export const METADATA: JsonKind<TableMetadata> = {
+  name: 'metadata of an Iceberg table',
+  // A table with a snapshot a minute for two weeks.
+  mostBytes: 32 * 1024 * 1024,
+  shape: z.looseObject({
+    'format-version': z.literal(2),
+    'table-uuid': z.string(),
+    location: z.string(),
+    'last-sequence-number': COUNT,
+    'last-updated-ms': MS,
+    'last-column-id': COUNT,
+    schemas: z.array(
+      z.looseObject({
+        'schema-id': ID,
+        fields: z.array(z.looseObject({ id: ID, name: z.string(), type: z.unknown() })),
+      }),
+    ),
+    'current-schema-id': ID,
+    'sort-orders': z.array(z.looseObject({ 'order-id': ID, fields: z.array(z.looseObject({})) })),
+    'default-sort-order-id': ID,
+    properties: z.record(z.string(), z.string()),
+    'current-snapshot-id': ID,
+    snapshots: z.array(
+      z.looseObject({
+        'snapshot-id': ID,
+        'sequence-number': COUNT,
+        'timestamp-ms': MS,
+        'manifest-list': z.string(),
+        summary: z.record(z.string(), z.string()),
+      }),
+    ),
+    'snapshot-log': z.array(z.object({ 'snapshot-id': ID, 'timestamp-ms': MS })),
+    'metadata-log': z.array(z.object({ 'metadata-file': z.string(), 'timestamp-ms': MS })),
+    refs: z.record(z.string(), z.looseObject({ 'snapshot-id': ID })),
+  }) as unknown as z.ZodType<TableMetadata>,
 }
 
 /** In the summary of our snapshots: the name of the lake's snapshot. Other programs' snapshots lack it. */

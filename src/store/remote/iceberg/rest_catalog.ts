@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import { RemoteError } from '../objects.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
-import type { SortOrder, TableMetadata } from './metadata.ts'
+import { MS, type SortOrder, type TableMetadata } from './metadata.ts'
 import { type Answer, openRestClient, type RestClient } from './rest_client.ts'
 import type { TableChange } from './updates.ts'
 
@@ -34,9 +34,12 @@ export type NewTable = {
 
 const TRANSACTION = 'POST /v1/{prefix}/transactions/commit'
 
-/** @throws RemoteError if the catalog cannot be reached, or does not know the warehouse. */
-export async function openRestCatalog(settings: CatalogSettings): Promise<RestCatalog> {
-  const client = openRestClient(settings)
+/**
+ * @param signal aborted when the process is to end.
+ * @throws RemoteError if the catalog cannot be reached, or does not know the warehouse.
+ */
+export async function openRestCatalog(settings: CatalogSettings, signal?: AbortSignal): Promise<RestCatalog> {
+  const client = openRestClient(settings, signal)
   try {
     const config = await configOf(client, settings)
     return catalogOf(client, settings.namespace, config)
@@ -209,7 +212,7 @@ function refusedCommit(client: RestClient, name: string, answer: Answer): Remote
 const METADATA = z.object({
   'table-uuid': z.string(),
   'last-sequence-number': z.number(),
-  'last-updated-ms': z.number(),
+  'last-updated-ms': MS,
   'last-column-id': z.number(),
   'current-schema-id': z.number(),
   schemas: z.array(
@@ -224,7 +227,7 @@ const METADATA = z.object({
     .array(
       z.object({
         'snapshot-id': z.number(),
-        'timestamp-ms': z.number(),
+        'timestamp-ms': MS,
         'manifest-list': z.string(),
         summary: z.record(z.string(), z.string()).nullish(),
       }),

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import pRetry from 'p-retry'
 import type { CatalogLogin, CatalogSettings } from '#config/iceberg_catalog.ts'
-import { messageOf, systemCode } from '#src/platform/errors.ts'
+import { InterruptedError, messageOf, systemCode } from '#src/platform/errors.ts'
 import {
   describeRedirect,
   type HttpClient,
@@ -49,14 +49,17 @@ export type Answer = {
   readonly type: string
 }
 
-/** Sends nothing yet. */
-export function openRestClient({ uri, login, retryMs }: CatalogSettings): RestClient {
+/**
+ * Sends nothing yet.
+ * @param signal aborted when the process is to end: then requests reject with an InterruptedError.
+ */
+export function openRestClient({ uri, login, retryMs }: CatalogSettings, signal?: AbortSignal): RestClient {
   const name = `The catalog at ${uri}`
-  const http = openClient(uri)
+  const http = openClient(uri, signal)
   const { pathname } = new URL(uri)
   let token: Promise<string | null> | null = null
   const send = async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
-    token ??= tokenOf(login)
+    token ??= tokenOf(login, signal)
     const known = await token
     const answer = await ask(http, name, {
       method,
@@ -80,15 +83,16 @@ export function openRestClient({ uri, login, retryMs }: CatalogSettings): RestCl
   }
   return {
     name,
-    get: path => repeatedly(() => withNewToken('GET', path), retryMs),
+    get: path => repeatedly(() => withNewToken('GET', path), retryMs, signal),
     post: (path, body) => withNewToken('POST', path, body),
     refusal: (what, answer) => refusal(name, what, answer, login),
     close: () => void http.close(),
   }
 }
 
-function openClient(uri: string): HttpClient {
+function openClient(uri: string, signal: AbortSignal | undefined): HttpClient {
   return openHttpClient({
+    ...(signal ? { signal } : {}),
     url: uri,
     connections: CONNECTIONS,
     silenceMs: TIMEOUT_MS,
@@ -150,7 +154,11 @@ class Again extends Error {
   }
 }
 
-async function repeatedly(get: () => Promise<Answer>, retryMs: number): Promise<Answer> {
+async function repeatedly(
+  get: () => Promise<Answer>,
+  retryMs: number,
+  signal: AbortSignal | undefined,
+): Promise<Answer> {
   const startedMs = performance.now()
   const attempt = async () => {
     const answer = await get()
@@ -163,7 +171,9 @@ async function repeatedly(get: () => Promise<Answer>, retryMs: number): Promise<
     minTimeout: retryMs,
     randomize: true,
     shouldRetry: ({ error }) => error instanceof Again && performance.now() - startedMs < RETRY_WITHIN_MS,
+    ...(signal ? { signal } : {}),
   }).catch(error => {
+    if (signal?.aborted) throw new InterruptedError()
     if (error instanceof Again) return error.answer
     throw error
   })
@@ -190,14 +200,14 @@ function loginAdvice(login: CatalogLogin | null): string {
     : 'Check the rights of ICEBERG_OAUTH_CLIENT_ID, and ICEBERG_OAUTH_SCOPE.'
 }
 
-async function tokenOf(login: CatalogLogin | null): Promise<string | null> {
+async function tokenOf(login: CatalogLogin | null, signal: AbortSignal | undefined): Promise<string | null> {
   if (login === null) return null
   if ('tokenFile' in login) return await secretIn('ICEBERG_TOKEN_FILE', login.tokenFile)
   const { oauthUri, clientId, secretFile, scope } = login
   const secret = await secretIn('ICEBERG_OAUTH_CLIENT_SECRET_FILE', secretFile)
   const name = `The authorization server at ${oauthUri}`
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret }
-  const http = openClient(oauthUri)
+  const http = openClient(oauthUri, signal)
   try {
     const answer = await ask(http, name, {
       method: 'POST',

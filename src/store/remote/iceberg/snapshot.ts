@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
+import { printable } from '#schema/text_key.ts'
 import { runConcurrently } from '#src/platform/concurrency.ts'
+import { messageOf } from '#src/platform/errors.ts'
 import type { RemoteTable } from '../columns.ts'
-import type { Commit, RemoteFile } from '../format.ts'
+import { type Commit, DATA_PATH, type RemoteFile } from '../format.ts'
 import { hashOf } from '../identity.ts'
-import { type ObjectStore, RemoteError } from '../objects.ts'
+import { ForeignObject, type ObjectStore, RemoteError } from '../objects.ts'
 import type { ColumnStatistics } from '../statistics.ts'
 import { boundBytes } from './bounds.ts'
 import {
@@ -13,6 +15,7 @@ import {
   encodeManifest,
   encodeManifestList,
   type IcebergSchema,
+  type ListedManifest,
   type ManifestEntry,
   STATUS,
 } from './manifests.ts'
@@ -46,7 +49,7 @@ export async function readTable(
   directory: string,
   metadata: TableMetadata,
 ): Promise<Table> {
-  return { directory, metadata, entries: await entriesOf(store, metadata) }
+  return { directory, metadata, entries: await entriesOf(store, directory, metadata) }
 }
 
 /** @throws RemoteError if another program committed to the table. */
@@ -220,47 +223,89 @@ async function addSnapshot(
 }
 
 /** The files of the current snapshot. */
-async function entriesOf(store: ObjectStore, metadata: TableMetadata): Promise<ManifestEntry[]> {
+async function entriesOf(
+  store: ObjectStore,
+  directory: string,
+  metadata: TableMetadata,
+): Promise<ManifestEntry[]> {
   const snapshot = currentSnapshot(metadata)
   if (snapshot === null) return []
-  const { entries } = await readSnapshot(store, snapshot)
+  const { entries } = await readSnapshot(store, directory, snapshot)
   return entries.filter(({ status }) => status !== STATUS.deleted)
 }
 
-/** Keys of everything that snapshots name: lists, manifests and files. */
+/** Keys of everything that snapshots of a table name: lists, manifests and files. */
 export async function objectsOf(
   store: ObjectStore,
+  directory: string,
   snapshots: readonly Snapshot[],
 ): Promise<ReadonlySet<string>> {
   const named = new Set<string>()
   const waiting = [...snapshots]
+  const keyOf = (uri: string) => uri.slice(store.root.length + 1)
   await runConcurrently(READS_AT_ONCE, async stopped => {
     for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
-      const { manifests, entries } = await readSnapshot(store, next)
-      for (const address of [next['manifest-list'], ...manifests]) named.add(keyOf(store, address))
+      const { manifest, entries } = await readSnapshot(store, directory, next)
+      for (const address of [next['manifest-list'], manifest]) named.add(keyOf(address))
       for (const { status, data_file } of entries)
-        if (status !== STATUS.deleted) named.add(keyOf(store, data_file.file_path))
+        if (status !== STATUS.deleted) named.add(keyOf(data_file.file_path))
     }
   })
   return named
 }
 
-async function readSnapshot(store: ObjectStore, snapshot: Snapshot) {
-  const read = async (uri: string) => {
-    const found = await store.get(keyOf(store, uri))
-    if (found === null) throw new RemoteError(`${uri} is missing: another program removed it.`)
-    return found.bytes
-  }
-  const manifests = (await decodeManifestList(await read(snapshot['manifest-list']))).map(
-    one => one.manifest_path,
-  )
-  const entries = await Promise.all(manifests.map(async manifest => decodeManifest(await read(manifest))))
-  return { manifests, entries: entries.flat() }
+const LIST: AvroKind<ListedManifest> = {
+  path: /^metadata\/snap-\d{1,16}-[0-9a-f]{32}\.avro$/,
+  mostBytes: 1024 * 1024,
+  decode: decodeManifestList,
+}
+const MANIFEST: AvroKind<ManifestEntry> = {
+  path: /^metadata\/[0-9a-f]{32}\.avro$/,
+  mostBytes: 16 * 1024 * 1024,
+  decode: decodeManifest,
 }
 
-/** The key of an object whose address is in the metadata. */
-export function keyOf(store: ObjectStore, uri: string): string {
-  return uri.slice(store.root.length + 1)
+type AvroKind<T> = {
+  /** Below the table. */
+  readonly path: RegExp
+  readonly mostBytes: number
+  readonly decode: (bytes: Buffer) => readonly T[]
+}
+
+/** @throws ForeignObject if it names anything that is not a part of this table, or a part is not what we wrote. */
+async function readSnapshot(store: ObjectStore, directory: string, snapshot: Snapshot) {
+  const read = async <T>(uri: string, { path, mostBytes, decode }: AvroKind<T>) => {
+    const found = await store.get(keyBelow(store, directory, uri, path), mostBytes)
+    if (found === null) throw new RemoteError(`${uri} is missing: another program removed it.`)
+    try {
+      return decode(found.bytes)
+    } catch (error) {
+      throw new ForeignObject(uri, `is no part of this table (${messageOf(error)})`)
+    }
+  }
+  const [list, ...others] = await read(snapshot['manifest-list'], LIST)
+  if (list === undefined || others.length > 0)
+    throw new ForeignObject(snapshot['manifest-list'], 'does not name one manifest')
+  const { manifest_path: manifest } = list
+  const entries = await read(manifest, MANIFEST)
+  for (const { data_file } of entries) {
+    keyBelow(store, directory, data_file.file_path, DATA_PATH)
+    if (data_file.record_count < 0 || data_file.file_size_in_bytes < 0)
+      throw new ForeignObject(manifest, 'has a file of less than nothing')
+  }
+  return { manifest, entries }
+}
+
+/**
+ * The key of an object whose address is in the metadata of a table.
+ * @param path what it must be, below the table.
+ * @throws ForeignObject if it is anywhere else.
+ */
+export function keyBelow(store: ObjectStore, directory: string, uri: string, path: RegExp): string {
+  const table = `${store.root}/${directory}`
+  if (uri.startsWith(`${table}/`) && path.test(uri.slice(table.length + 1)))
+    return uri.slice(store.root.length + 1)
+  throw new ForeignObject(table, `names ${printable(uri.slice(0, 300))}, which is no part of it`)
 }
 
 /** Below 2^53, so that JavaScript's JSON and Avro libraries read it. The same for the same snapshot of a table. */

@@ -1,10 +1,11 @@
 import type { Commit, Expired, Expiry, OpenTable, TableFormat } from '../format.ts'
 import { uuidOf } from '../identity.ts'
+import { readJson } from '../json_object.ts'
 import { tableKey } from '../latest.ts'
 import { create, type ObjectStore, RemoteError } from '../objects.ts'
 import { expiry } from './expiry.ts'
-import { keeping, newTable, type TableMetadata } from './metadata.ts'
-import { assertOurs, filesOf, keyOf, nextMetadata, objectsOf, readTable, type Table } from './snapshot.ts'
+import { keeping, METADATA, newTable, type TableMetadata } from './metadata.ts'
+import { assertOurs, filesOf, keyBelow, nextMetadata, objectsOf, readTable, type Table } from './snapshot.ts'
 
 /**
  * Iceberg v2 tables without a catalog: `metadata/v<N>.metadata.json` is created only if it does not exist, so that only
@@ -91,9 +92,9 @@ async function latestVersion(
 ): Promise<Version | null> {
   let latest: Version | null = null
   for (let number = known ?? 1; ; number += 1) {
-    const found = await store.get(metadataPath(directory, number))
-    if (found === null) break
-    latest = { version: number, metadata: JSON.parse(found.bytes.toString()) as TableMetadata }
+    const read = await readJson(store, metadataPath(directory, number), METADATA)
+    if (read === null) break
+    latest = { version: number, metadata: read.value }
   }
   if (latest === null && known !== null)
     throw new RemoteError(
@@ -109,28 +110,34 @@ async function expire(store: ObjectStore, table: FileTable, older: Expiry): Prom
   const version = await commitMetadata(store, table, metadata)
   const forgotten = table.metadata.snapshots.filter(one => !metadata.snapshots.includes(one))
   const own = metadataPath(table.directory, version)
-  const named = new Set([own, ...(await objectsOf(store, metadata.snapshots))])
+  const named = new Set([own, ...(await objectsOf(store, table.directory, metadata.snapshots))])
   return {
     version,
     removed: expired.size,
     kept: snapshots.length - expired.size,
     isNamed: key => named.has(key),
-    superseded: new Set([...oldMetadata(store, table, older), ...(await objectsOf(store, forgotten))]),
+    superseded: new Set([
+      ...oldMetadata(store, table, older),
+      ...(await objectsOf(store, table.directory, forgotten)),
+    ]),
   }
 }
 
 /** Versions of the metadata: `latest.json` named each of them once. */
-function oldMetadata(store: ObjectStore, { metadata }: Table, { keepMs, now }: Expiry): string[] {
+function oldMetadata(store: ObjectStore, { directory, metadata }: Table, { keepMs, now }: Expiry): string[] {
   const log = metadata['metadata-log']
   const supersededAt = (index: number) => log[index + 1]?.['timestamp-ms'] ?? metadata['last-updated-ms']
   const old = log.filter((_, index) => now.getTime() - supersededAt(index) > keepMs)
-  return old.map(entry => keyOf(store, entry['metadata-file']))
+  return old.map(entry => keyBelow(store, directory, entry['metadata-file'], METADATA_PATH))
 }
 
 function withLog(next: TableMetadata, file: string, before: TableMetadata): TableMetadata {
   const entry = { 'metadata-file': file, 'timestamp-ms': before['last-updated-ms'] }
   return { ...next, 'metadata-log': [...before['metadata-log'], entry] }
 }
+
+/** Of a version of the metadata, below the table. */
+const METADATA_PATH = /^metadata\/v\d{1,16}\.metadata\.json$/
 
 function metadataPath(directory: string, version: number): string {
   return `${directory}/metadata/v${version}.metadata.json`
