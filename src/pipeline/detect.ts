@@ -59,7 +59,7 @@ export type Work = {
 export async function detect(options: DetectOptions): Promise<Plan> {
   const { db, temporaryDirectory } = options
   await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, valuesOf(options))
-  const counts = await db.row<Omit<Plan, 'recordsPath' | 'workPath'>>(
+  const counts = await db.row<Omit<Plan, 'records' | 'workPath'>>(
     `SELECT count(*) AS listed, count(*) FILTER (change = 'new') AS added, count(*) FILTER (change = 'changed') AS changed,
        count(*) FILTER (change = 'revived') AS revived, count(*) FILTER (action = 'none') AS unchanged,
        count(*) FILTER (action = 'defer') AS deferred, count(*) FILTER (action = 'set_aside') AS rejected,
