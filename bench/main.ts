@@ -225,7 +225,7 @@ withShared(program.command('serve'))
 
 withShared(program.command('attack'))
   .description(
-    'Attacks the API server (npm run serve) and the daemon (npm start) during health checks: with endless connections, requests and answers, and with many companies to prepare at once.',
+    'Attacks the API server (npm run serve) and the daemon (npm start) during health checks: with endless connections, requests and answers, many companies to prepare at once, and very long texts.',
   )
   .option('--notices <count>', 'size of the company', wholeNumber(1), 1710)
   .option('--companies <count>', 'companies to prepare at once; 0 skips this', wholeNumber(0), 40)

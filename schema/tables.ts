@@ -241,6 +241,32 @@ export const analysisVersions: Table = {
   ],
 }
 
+/** One row for each part: no row of a table is long. */
+export const wholeDocuments: Table = {
+  name: 'whole_documents',
+  description: 'Documents of which a text is cut in the other tables, whole, in parts',
+  portuguese: [
+    'Documentos inteiros',
+    'Documentos dos quais outra tabela traz algum texto cortado, inteiros, em partes, uma por linha',
+  ],
+  document: 'kept',
+  rows: 'current',
+  files: 'by_month',
+  columns: [
+    company,
+    editalId,
+    kept('document', 'VARCHAR', 'notice or analysis', ['Documento', 'notice (edital) ou analysis (análise)']),
+    kept('ordinal', 'INTEGER', 'Position of the part in the document, from 1', [
+      'Parte',
+      'Posição da parte no documento, a partir de 1',
+    ]),
+    kept('content', 'VARCHAR', 'The part; all parts together are the JSON text of the document', [
+      'Conteúdo',
+      'A parte; todas juntas, na ordem, são o documento como texto JSON',
+    ]),
+  ],
+}
+
 export const quarantine: Table = {
   name: 'quarantine',
   description: 'Records that could not be used, set aside with the reason until they can',
@@ -311,13 +337,16 @@ export const schemaDrift: Table = {
     kept(
       'kind',
       'VARCHAR',
-      'unknown_field, unknown_enum, unknown_form (a text of which a part cannot be read) or wrong_type',
+      'unknown_field, unknown_enum, unknown_form (a text of which a part cannot be read), wrong_type or too_long (a text is cut in the tables)',
       [
         'Tipo de desvio',
-        'unknown_field (campo desconhecido), unknown_enum (valor desconhecido), unknown_form (texto que não se lê inteiro) ou wrong_type (tipo errado)',
+        'unknown_field (campo desconhecido), unknown_enum (valor desconhecido), unknown_form (texto que não se lê inteiro), wrong_type (tipo errado) ou too_long (texto cortado nas tabelas)',
       ],
     ),
-    kept('sample', 'VARCHAR', 'A value seen there', ['Exemplo', 'Um valor visto nesse campo']),
+    kept('sample', 'VARCHAR', 'A value seen there; for too_long, the notice and the length', [
+      'Exemplo',
+      'Um valor visto nesse campo; no caso de too_long, o edital e o tamanho do texto',
+    ]),
     kept('count', 'BIGINT', 'How many times it was seen', [
       'Ocorrências',
       'Quantas vezes o desvio foi visto',
@@ -341,6 +370,7 @@ export const TABLES: readonly Table[] = [
   alerts,
   editalVersions,
   analysisVersions,
+  wholeDocuments,
   syncRuns,
   quarantine,
   schemaDrift,

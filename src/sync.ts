@@ -1,6 +1,7 @@
 import type { Api } from './api/client/client.ts'
-import { type ListedRecord, readPlan, type Work } from './pipeline/detect.ts'
+import { readRecords, readWork } from './pipeline/detect.ts'
 import { attempted, type Fetched, fetchAnalyses } from './pipeline/fetch.ts'
+import type { ListedRecord } from './pipeline/listed.ts'
 import type { Loader } from './pipeline/load.ts'
 import { type Outcomes, reportOf } from './pipeline/report.ts'
 import { decideRefetch, modeOf, type Refetch, type SyncRequest } from './pipeline/request.ts'
@@ -69,8 +70,8 @@ async function mirror(
 }
 
 /** New, changed, rejected and vanished notices. */
-async function logChanges(loader: Loader, { plan, missing, unlisted }: Survey): Promise<void> {
-  for await (const record of readPlan<ListedRecord>(plan.recordsPath)) await logRecord(loader, record)
+async function logChanges(loader: Loader, { plan, listedPath, missing, unlisted }: Survey): Promise<void> {
+  for await (const record of readRecords(plan, listedPath)) await logRecord(loader, record)
   for (const edital_id of missing.gone) await loader.append({ type: 'gone', edital_id })
   for (const record of unlisted) await loader.append({ type: 'gone', ...record })
 }
@@ -81,7 +82,7 @@ async function fetchPlanned(plan: Survey['plan'], context: SyncContext, loader: 
     api,
     loader,
     signal,
-    work: readPlan<Work>(plan.workPath),
+    work: readWork(plan),
     onProgress: done => context.onProgress({ stage: 'fetch', done, total: plan.toFetch }),
   })
   // The report counts what could not be loaded.
@@ -107,28 +108,7 @@ function runStarted(
 }
 
 async function logRecord(loader: Loader, record: ListedRecord): Promise<void> {
-  const { edital_id, updated_at, document, drift, raw, hash, reason, path, excerpt } = record
-  if (reason !== null) {
-    await loader.append({
-      type: 'rejected',
-      edital_id,
-      kind: 'notice',
-      reason,
-      path: path ?? '$',
-      hash: hash ?? '',
-      raw: raw ?? '',
-      excerpt: excerpt ?? '',
-    })
-    return
-  }
-  await loader.append(
-    {
-      type: 'notice',
-      edital_id: edital_id as string,
-      updated_at: updated_at as string,
-      ...(drift ? { drift: JSON.parse(drift) } : {}),
-      ...(raw ? { raw } : {}),
-    },
-    { notice: document as string },
-  )
+  if ('reason' in record) return await loader.append({ type: 'rejected', kind: 'notice', ...record })
+  const { document, ...line } = record
+  await loader.append({ type: 'notice', ...line }, { notice: document })
 }

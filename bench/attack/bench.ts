@@ -23,6 +23,7 @@ import {
   underAttack,
 } from './measure.ts'
 import { type AttackBench, judgeAttacks } from './result.ts'
+import { measureTexts, TEXTS, type TextAttack, type TextsFound, type TextsMeasured } from './texts.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url))
 const SLUG = 'bench'
@@ -59,8 +60,20 @@ export async function benchAttack(options: AttackOptions, directory: string): Pr
   onStep(`${companies} companies at once`)
   const { lake } = companyPaths(place.env.DATA_DIR, SLUG)
   const crowd: Crowd | null = companies > 0 ? await measureCrowd(companies, { from: lake, directory }) : null
-  const found = { servers: { ...servers, start }, readySeconds, restartSeconds, crowd }
+  const found = {
+    ...{ servers: { ...servers, start }, readySeconds, restartSeconds, crowd },
+    texts: await attackWithTexts(options.seed, directory),
+  }
   return { machine: thisMachine(), settings: options, ...found, bars: judgeAttacks(found) }
+}
+
+async function attackWithTexts(seed: string, directory: string): Promise<TextsFound> {
+  const found: Partial<Record<TextAttack, TextsMeasured>> = {}
+  for (const attack of Object.keys(TEXTS) as TextAttack[]) {
+    onStep(`sync and serve: ${TEXTS[attack]}`)
+    found[attack] = await measureTexts(attack, seed, directory)
+  }
+  return found as TextsFound
 }
 
 function onStep(step: string): void {

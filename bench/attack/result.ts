@@ -4,6 +4,7 @@ import { describeMachine, type Machine, round, verdictCells } from '../result.ts
 import type { Attack } from './attackers.ts'
 import type { AttackOptions } from './bench.ts'
 import { type Crowd, SERVERS, type Server } from './measure.ts'
+import { TEXTS, type TextAttack, type TextsFound, type TextsMeasured } from './texts.ts'
 
 type Found = {
   /** By the command that starts it. */
@@ -12,6 +13,7 @@ type Found = {
   readonly readySeconds: number
   readonly restartSeconds: number
   readonly crowd: Crowd | null
+  readonly texts: TextsFound
 }
 
 export type AttackBench = Found & {
@@ -20,11 +22,12 @@ export type AttackBench = Found & {
   readonly bars: readonly Verdict[]
 }
 
-export function judgeAttacks({ servers, restartSeconds, crowd }: Found): Verdict[] {
+export function judgeAttacks({ servers, restartSeconds, crowd, texts }: Found): Verdict[] {
   return [
     ...SERVERS.flatMap(name => judgeServer(name, servers[name])),
     verdict('restart: first answer after, s', restartSeconds, 'most', 1),
     ...(crowd ? judgeCrowd(crowd) : []),
+    ...Object.entries(texts).flatMap(([attack, found]) => judgeTexts(attack, found)),
   ]
 }
 
@@ -53,18 +56,28 @@ function judgeCrowd(crowd: Crowd): Verdict[] {
   ]
 }
 
+function judgeTexts(attack: string, found: TextsMeasured): Verdict[] {
+  const { loaded, notices, syncPeakRssBytes, servePeakRssBytes } = found
+  return [
+    verdict(`texts, ${attack}: notices not loaded`, notices - loaded, 'most', 0),
+    verdict(`texts, ${attack}: peak RSS of the sync, MB`, syncPeakRssBytes / 1e6, 'most', 800),
+    verdict(`texts, ${attack}: peak RSS of the server, MB`, servePeakRssBytes / 1e6, 'most', 800),
+  ]
+}
+
 export function toJson({ bars, ...found }: AttackBench): object {
   const settings = { ...found.settings, json: undefined }
   return { ...found, settings, bars: bars.map(bar => ({ ...bar, value: round(bar.value, 2) })) }
 }
 
 export function describeAttack({ machine, settings, bars, ...found }: AttackBench): string {
-  const { servers, readySeconds, restartSeconds, crowd } = found
+  const { servers, readySeconds, restartSeconds, crowd, texts } = found
   const lines = [
     `${describeMachine(machine)}; ${settings.notices.toLocaleString('en-US')} notices; each attack ${settings.seconds} s; first answer after ${round(readySeconds, 1)} s, after a restart ${round(restartSeconds, 2)} s`,
     ...SERVERS.map(name => describeServer(name, servers[name])),
   ]
   if (crowd) lines.push(describeCrowd(crowd))
+  lines.push(describeTexts(texts))
   return [...lines, renderTable(['bar', 'value', 'limit', 'verdict'], bars.map(verdictCells))].join('\n')
 }
 
@@ -84,6 +97,21 @@ function describeServer(name: string, { attacks }: Server): string {
       'released after, s': givenBackSeconds === null ? 'never' : round(givenBackSeconds, 1),
       connections: attacked.connections,
       answers: statuses.join(', '),
+    }
+  })
+  return renderTable(Object.keys(rows[0] as object), rows)
+}
+
+function describeTexts(texts: TextsFound): string {
+  const rows = (Object.keys(texts) as TextAttack[]).map(attack => {
+    const found = texts[attack]
+    return {
+      texts: TEXTS[attack],
+      loaded: `${found.loaded} of ${found.notices}`,
+      'sync, s': round(found.syncSeconds, 1),
+      'peak RSS, MB': round(found.syncPeakRssBytes / 1e6, 0),
+      'first answer after, s': round(found.readySeconds, 1),
+      'peak RSS of the server, MB': round(found.servePeakRssBytes / 1e6, 0),
     }
   })
   return renderTable(Object.keys(rows[0] as object), rows)

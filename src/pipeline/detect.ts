@@ -1,12 +1,11 @@
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
 import { OPEN_STATUSES } from '#schema/notice.ts'
-import { writeNew } from '#src/platform/durable.ts'
 import { linesOf } from '#src/platform/lines.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
 import { month } from '#src/store/warehouse/sql.ts'
-import type { ListedFile } from './listed.ts'
+import { type ListedRecord, readReceived } from './listed.ts'
 
 /**
  * Analyses are fetched month by month, so that the rows of a month arrive together and are written once. Newer months
@@ -17,8 +16,6 @@ const STRIDES = 8
 
 export type DetectOptions = {
   readonly db: Database
-  /** The file behind the table `listed`. */
-  readonly listed: Pick<ListedFile, 'lines'>
   readonly now: Date
   readonly analysisStatuses: readonly string[]
   /** Analyses received up to this segment of the raw log are due again (`--full`). */
@@ -39,22 +36,10 @@ export type Plan = {
   readonly deferred: number
   readonly rejected: number
   readonly toFetch: number
-  /** Files with the records to log and the analyses to fetch, one JSON object per line. */
-  readonly recordsPath: string
+  /** The records to log: lines of the list's file, from 1, ascending. */
+  readonly records: readonly number[]
+  /** A file with the analyses to fetch, one JSON object per line. */
   readonly workPath: string
-}
-
-/** A notice or a rejected record, for the raw log. */
-export type ListedRecord = {
-  readonly edital_id: string | null
-  readonly updated_at: string | null
-  readonly document: string | null
-  readonly drift: string | null
-  readonly raw: string | null
-  readonly hash: string | null
-  readonly reason: string | null
-  readonly path: string | null
-  readonly excerpt: string | null
 }
 
 /** An analysis to fetch. */
@@ -68,39 +53,33 @@ export type Work = {
 }
 
 /**
- * Compares the table `listed` with the warehouse. The plan goes to files, not into memory: `readPlan` streams
- * them while the warehouse is loading.
+ * Compares the table `listed` with the warehouse. The analyses to fetch go to a file, not into memory: `readWork` streams
+ * it while the warehouse is loading.
  */
 export async function detect(options: DetectOptions): Promise<Plan> {
   const { db, temporaryDirectory } = options
   await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, valuesOf(options))
-  const counts = await db.row<Omit<Plan, 'recordsPath' | 'workPath'>>(
+  const counts = await db.row<Omit<Plan, 'records' | 'workPath'>>(
     `SELECT count(*) AS listed, count(*) FILTER (change = 'new') AS added, count(*) FILTER (change = 'changed') AS changed,
        count(*) FILTER (change = 'revived') AS revived, count(*) FILTER (action = 'none') AS unchanged,
        count(*) FILTER (action = 'defer') AS deferred, count(*) FILTER (action = 'set_aside') AS rejected,
        count(*) FILTER (action = 'fetch') AS "toFetch"
      FROM detected`,
   )
-  const recordsPath = join(temporaryDirectory, 'records.ndjson')
-  await writeNew(recordsPath, '')
-  if (counts.added + counts.changed + counts.revived + counts.rejected > 0) {
-    await db.run(`COPY (
-        SELECT edital_id, updated_at, document::VARCHAR AS document, drift, raw, hash, reason, path, excerpt
-        FROM ${options.listed.lines}
-        WHERE read IN (SELECT read FROM detected WHERE change NOT IN ('same', 'known'))
-      ) TO ${literal(recordsPath)} (FORMAT json)`)
-  }
+  const records = await db.rows<{ read: number }>(
+    `SELECT read FROM detected WHERE change NOT IN ('same', 'known') ORDER BY read`,
+  )
   const now = literal(options.now.toISOString())
   const workPath = join(temporaryDirectory, 'work.ndjson')
   await db.run(`COPY (
       SELECT edital_id, as_sent AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
       ORDER BY hash(${month('created_at')} || ${now}) % ${STRIDES}, ${month('created_at')} DESC, hash(edital_id || ${now}), edital_id
     ) TO ${literal(workPath)} (FORMAT json)`)
-  return { ...counts, recordsPath, workPath }
+  return { ...counts, records: records.map(({ read }) => read), workPath }
 }
 
 /** What a comparison takes into account. */
-export type CompareOptions = Omit<DetectOptions, 'listed' | 'temporaryDirectory'>
+export type CompareOptions = Omit<DetectOptions, 'temporaryDirectory'>
 
 /** What the next run would do, if the list showed the same again; by itself, it has more to do at `dueAt`. */
 export type Left = {
@@ -192,7 +171,24 @@ function maxAge({ analysisMaxAge: { openMs, closedMs } }: CompareOptions): strin
   return `to_milliseconds(((${ageMs}) * (0.5 + hash(l.edital_id) % 1000 / 2000.0))::BIGINT)`
 }
 
-/** Streams one of the plan's files. */
-export async function* readPlan<T>(path: string): AsyncGenerator<T> {
-  for await (const line of linesOf(createReadStream(path))) yield JSON.parse(line) as T
+/** Streams the records to log from the list's file. */
+export async function* readRecords(
+  { records }: Pick<Plan, 'records'>,
+  path: string,
+): AsyncGenerator<ListedRecord> {
+  if (records.length === 0) return
+  let [read, next] = [0, 0]
+  for await (const line of linesOf(createReadStream(path))) {
+    read += 1
+    if (read !== records[next]) continue
+    yield readReceived(line)
+    next += 1
+    if (next === records.length) return
+  }
+  throw new Error(`${path} has ${read} lines, but line ${records[next]} is to be logged`)
+}
+
+/** Streams the analyses to fetch. */
+export async function* readWork({ workPath }: Pick<Plan, 'workPath'>): AsyncGenerator<Work> {
+  for await (const line of linesOf(createReadStream(workPath))) yield JSON.parse(line) as Work
 }

@@ -1,55 +1,66 @@
 import { once } from 'node:events'
 import type { WriteStream } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { editais } from '#schema/tables.ts'
 import { newStream } from '#src/platform/durable.ts'
 import { hashOf } from '#src/platform/hash.ts'
-import { excerptOf } from '#src/store/rawlog/line.ts'
+import { type Drift, excerptOf } from '#src/store/rawlog/line.ts'
+import { BoundedFiles } from '#src/store/warehouse/bounded_files.ts'
+import { carriedText } from '#src/store/warehouse/cut.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
-import { documentStructure, fingerprint, flatten } from '#src/store/warehouse/sql.ts'
+import { documentType, fingerprint, flatten } from '#src/store/warehouse/sql.ts'
 import type { Verdict } from './validate.ts'
 
-/** DuckDB sizes its read buffers by the longest line; smaller buffers only make it slower. */
-const MIN_BUFFER_BYTES = 128 * 1024
-
 /**
- * Collects the listed notices in a file for DuckDB to read, so that the rows of a large company are never
- * all in memory as JavaScript objects.
+ * Collects the listed notices in files, so that those of a large company are never all in memory: one with all that was
+ * received, for the raw log, and others with what DuckDB compares.
  */
 export class ListedFile {
+  /** All that was received, a line for each read, from 1. */
   readonly path: string
   readonly #stream: WriteStream
+  readonly #compared: BoundedFiles
   #reads = 0
-  #longestLineBytes = MIN_BUFFER_BYTES
 
   constructor(path: string) {
     this.path = path
     this.#stream = newStream(path)
+    this.#compared = new BoundedFiles(dirname(path), basename(path, '.ndjson'))
     // The next `add` or `flush` reports it.
     this.#stream.on('error', () => {})
   }
 
   async add(verdicts: readonly Verdict[]): Promise<void> {
+    if (verdicts.length === 0) return
     if (this.#stream.errored) throw this.#stream.errored
-    const lines = verdicts.map(verdict => Buffer.from(`${stagedLine(verdict, ++this.#reads)}\n`))
-    for (const line of lines) this.#longestLineBytes = Math.max(this.#longestLineBytes, line.length)
-    if (!this.#stream.write(Buffer.concat(lines))) await once(this.#stream, 'drain')
+    const first = this.#reads + 1
+    this.#reads += verdicts.length
+    const received = verdicts.map(verdict => Buffer.from(`${receivedLine(verdict)}\n`))
+    const compared = this.#compared.add(
+      verdicts.map((verdict, index) => comparedLine(verdict, first + index)),
+    )
+    const isRoom = this.#stream.write(Buffer.concat(received))
+    await compared
+    if (!isRoom && this.#stream.writableNeedDrain) await once(this.#stream, 'drain')
   }
 
-  /** The file's lines as a relation. */
-  get lines(): string {
-    return `read_json(${literal(this.path)}, format = 'newline_delimited', hive_partitioning = false, maximum_object_size = ${this.#longestLineBytes}, columns = {
-      read: 'BIGINT', edital_id: 'VARCHAR', updated_at: 'VARCHAR', drift: 'VARCHAR', raw: 'VARCHAR',
-      document: 'JSON', hash: 'VARCHAR', reason: 'VARCHAR', path: 'VARCHAR', excerpt: 'VARCHAR'})`
+  /** What DuckDB compares, as a relation: a row for each read. Null if nothing was read. */
+  get compared(): string | null {
+    if (this.#reads === 0) return null
+    return this.#compared.relation(`{read: 'BIGINT', edital_id: 'VARCHAR', updated_at: 'VARCHAR', hash: 'VARCHAR',
+      reason: 'VARCHAR', notice: ${literal(documentType('notice'))}}`)
   }
 
   async flush(): Promise<void> {
+    await this.#compared.flush()
     await new Promise<void>((resolve, reject) => {
       this.#stream.write('', error => (error ? reject(error) : resolve()))
     })
   }
 
   async close(): Promise<void> {
+    await this.#compared.close()
     // Not `once`: it would reject if a pending write fails, and hide why the list was abandoned.
     const closed = new Promise(resolve => this.#stream.once('close', resolve))
     this.#stream.destroy()
@@ -57,44 +68,75 @@ export class ListedFile {
   }
 }
 
-function stagedLine(verdict: Verdict, read: number): string {
-  const { editalId } = verdict
+/** A notice or a rejected record, for the raw log. Of a notice, `document` is its JSON text; of the others, there is `reason`. */
+export type ListedRecord =
+  | {
+      readonly edital_id: string
+      readonly updated_at: string
+      readonly document: string
+      readonly drift?: readonly Drift[]
+      readonly raw?: string
+    }
+  | {
+      readonly edital_id: string | null
+      readonly hash: string
+      readonly reason: string
+      readonly path: string
+      readonly excerpt: string
+      readonly raw: string
+    }
+
+const DOCUMENT = ',"document":'
+
+function receivedLine(verdict: Verdict): string {
+  const { editalId: edital_id } = verdict
   const raw = verdict.raw?.toString('base64')
   if (!verdict.ok) {
     const { reason, path } = verdict
     const excerpt = excerptOf(verdict.raw)
-    return JSON.stringify({
-      read,
-      edital_id: editalId,
-      hash: hashOf(verdict.raw),
-      reason,
-      path,
-      excerpt,
-      raw,
-    })
+    return JSON.stringify({ edital_id, hash: hashOf(verdict.raw), reason, path, excerpt, raw })
   }
-  const drift = verdict.drift.length > 0 ? JSON.stringify(verdict.drift) : undefined
-  const head = JSON.stringify({ read, edital_id: editalId, updated_at: verdict.updatedAt, drift, raw })
-  return `${head.slice(0, -1)},"document":${verdict.document}}`
+  const drift = verdict.drift.length > 0 ? verdict.drift : undefined
+  const head = JSON.stringify({ edital_id, updated_at: verdict.updatedAt, drift, raw })
+  return `${head.slice(0, -1)}${DOCUMENT}${verdict.document}}`
+}
+
+/** Reads a line of the file. The text of a document is not parsed: it stays as it came. */
+export function readReceived(line: string): ListedRecord {
+  // Within a text, its quotes would be escaped.
+  const at = line.indexOf(DOCUMENT)
+  if (at === -1) return JSON.parse(line)
+  const document = line.slice(at + DOCUMENT.length, -1)
+  return { ...JSON.parse(`${line.slice(0, at)}}`), document }
+}
+
+function comparedLine(verdict: Verdict, read: number): string {
+  const { editalId: edital_id } = verdict
+  if (!verdict.ok)
+    return JSON.stringify({ read, edital_id, hash: hashOf(verdict.raw), reason: verdict.reason })
+  const head = JSON.stringify({ read, edital_id, updated_at: verdict.updatedAt })
+  return `${head.slice(0, -1)},"notice":${carriedText('notice', verdict.document)}}`
 }
 
 /**
  * The temporary table `listed`: one row for each listed notice, as last read. If it cannot be used, the row
- * has `reason` and `hash`. `read` is its line in the file, and `as_sent` its `updated_at` as the API wrote it. The document stays there, because most notices
- * did not change and their documents are not needed.
+ * has `reason` and `hash`. `read` is its line in the file, and `as_sent` its `updated_at` as the API wrote it. The document
+ * stays there, because most notices did not change and their documents are not needed.
  */
 export async function stageListed(
   db: Database,
-  file: Pick<ListedFile, 'lines'>,
+  { compared }: Pick<ListedFile, 'compared'>,
   sourceTimezone: string,
 ): Promise<void> {
   await db.run(`CREATE OR REPLACE TEMP TABLE last_reads AS
     SELECT coalesce(max(read) FILTER (reason IS NULL), max(read)) AS read
-    FROM ${file.lines} GROUP BY coalesce(edital_id, hash)`)
-  const structure = literal(documentStructure('notice'))
-  const lines = `(SELECT *, NULL AS run_id, NULL AS segment, NULL AS fetched_in, json_transform(document, ${structure}) AS notice
-    FROM ${file.lines} WHERE read IN (SELECT read FROM last_reads))`
+    FROM ${compared ?? NOTHING} GROUP BY coalesce(edital_id, hash)`)
+  const lines = `(SELECT *, NULL AS run_id, NULL AS segment, NULL AS fetched_in
+    FROM ${compared ?? NOTHING} WHERE read IN (SELECT read FROM last_reads))`
   await db.run(`CREATE OR REPLACE TEMP TABLE listed AS
     SELECT edital_id, _updated_at, as_sent, status, created_at, read, hash, reason, ${fingerprint(editais, 'n')} AS list_fields
     FROM (${flatten(editais, lines, sourceTimezone, ['updated_at AS as_sent', 'read', 'hash', 'reason'])}) n`)
 }
+
+const NOTHING = `(SELECT NULL::BIGINT AS read, NULL::VARCHAR AS edital_id, NULL::VARCHAR AS updated_at, NULL::VARCHAR AS hash,
+  NULL::VARCHAR AS reason, NULL::${documentType('notice')} AS notice WHERE false)`

@@ -17,6 +17,8 @@ export type Survey = {
   /** Quarantined records that the list no longer shows. */
   readonly unlisted: Awaited<ReturnType<typeof unlistedRecords>>
   readonly plan: Plan
+  /** The file with the records that the plan names. */
+  readonly listedPath: string
   /** The list, if it showed everything that exists, in one pass; otherwise null. */
   readonly pages: readonly ShownPage[] | null
 }
@@ -55,7 +57,6 @@ export async function survey(
     const unlisted = !isFiltered(request) && scanned.complete ? await unlistedRecords(db) : []
     const plan = await detect({
       db,
-      listed,
       now: context.now(),
       analysisStatuses: settings.analysisStatuses,
       refetchSegment: refetch.segment,
@@ -64,7 +65,7 @@ export async function survey(
       temporaryDirectory: paths.temporary,
     })
     const isAll = !isFiltered(request) && missing.found === 0
-    return { scanned, missing, unlisted, plan, pages: isAll ? scanned.pages : null }
+    return { scanned, missing, unlisted, plan, listedPath: listed.path, pages: isAll ? scanned.pages : null }
   } finally {
     await listed.close()
   }

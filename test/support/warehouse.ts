@@ -46,7 +46,7 @@ export type SetAside = {
   readonly resolvedAt?: string
 }
 
-/** A warehouse in memory, removed after the test. */
+/** A warehouse, removed after the test. */
 export type WarehouseCase = {
   readonly db: Database
   readonly rows: RowFiles
@@ -63,9 +63,13 @@ export type WarehouseCase = {
   setAside(record: SetAside): Promise<void>
 }
 
-export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCase> {
+/** @param db an empty database; by default one in memory. */
+export async function openWarehouseCase(start: Fields = {}, db?: Database): Promise<WarehouseCase> {
+  return await openIn(db ?? (await openScratch()), start)
+}
+
+async function openIn(db: Database, start: Fields): Promise<WarehouseCase> {
   const directory = await temporaryDirectory()
-  const db = await openScratch()
   await createWarehouse(db, { sourceTimezone: TIMEZONE, id: 'w1' })
   // Rows wait there until they are written to files.
   for (const { name } of ROW_TABLES) await db.run(`CREATE TEMP VIEW ${name} AS FROM waiting_${name}`)

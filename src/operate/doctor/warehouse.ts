@@ -5,7 +5,7 @@ import { counted, formatCount } from '#src/platform/count.ts'
 import { FatalError, InterruptedError, messageOf } from '#src/platform/errors.ts'
 import type { Examined } from '#src/store/rawlog/examine.ts'
 import { readBase, segmentNumbers, WAYS_OUT } from '#src/store/rawlog/files.ts'
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database, isMemoryError } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import { listRowFiles, rowDirectory, rowsOf } from '#src/store/warehouse/row_list.ts'
 import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
@@ -232,7 +232,7 @@ async function compare(
   } catch (error) {
     if (!isHeld && isOpenElsewhere(error)) return [changedMeanwhile(path)]
     // This does not mean that anything is wrong with the warehouse.
-    if (/^Out of Memory Error|No space left on device/.test(messageOf(error)))
+    if (isMemoryError(error) || /No space left on device/.test(messageOf(error)))
       return [problem(ROWS, path, `cannot be compared with the raw log: ${messageOf(error)}`, MORE_ROOM)]
     return [problem(ROWS, path, `cannot be read: ${messageOf(error)}`, '`npm run rebuild`')]
   } finally {

@@ -6,7 +6,7 @@ import { openNew, writeNew } from '#src/platform/durable.ts'
 import { EXIT, messageOf } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { type DocumentRow, documentsOf } from './documents.ts'
+import { type DocumentRow, documentsOf, textBytesOf } from './documents.ts'
 import {
   type MonthIndex,
   type MonthOrder,
@@ -15,9 +15,10 @@ import {
   sha256,
 } from './prepared_files.ts'
 import { indexMonth } from './search/month_search.ts'
+import { readWhole, withWhole } from './whole_documents.ts'
 
-/** Batch size in Parquet bytes; as JSON it is often ten times that, and a thousand times if all rows are alike. */
-const BATCH_BYTES = 6 * 1024 * 1024
+/** Texts of a batch: DuckDB and this process hold its documents at once, several times. */
+const BATCH_BYTES = 32 * 1024 * 1024
 const BATCH_ROWS = 40_000
 /** Level 1, the fastest: it already halves the size. With a checksum, because the file is kept for long. */
 const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } }
@@ -41,7 +42,7 @@ if (import.meta.main) {
 }
 
 /** Writes the documents of a month into the order's directory. */
-async function build({ files, bytes, rows, timeZone, directory }: MonthOrder): Promise<void> {
+async function build({ files, rows, timeZone, directory }: MonthOrder): Promise<void> {
   await mkdir(directory, { recursive: true })
   const paths = preparedFiles(directory)
   const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: directory })
@@ -49,12 +50,16 @@ async function build({ files, bytes, rows, timeZone, directory }: MonthOrder): P
   try {
     const placed: Placed[] = []
     let at = 0
+    const { bytes } = await db.row<{ bytes: number }>(textBytesOf(files))
     const batches = Math.ceil(Math.max(1, bytes / BATCH_BYTES, rows / BATCH_ROWS))
     for (let batch = 0; batch < batches; batch += 1) {
       const frames: Buffer[] = []
-      for (const { notice, analysis, ...row } of await db.rows<DocumentRow>(
+      const whole = await readWhole(db, files.whole_documents, { batch, batches })
+      for (const { notice: cutNotice, analysis: cutAnalysis, ...row } of await db.rows<DocumentRow>(
         documentsOf(files, { batch, batches, timeZone }),
       )) {
+        const carried = { id: row.id, notice: cutNotice, analysis: cutAnalysis }
+        const { notice, analysis } = withWhole(carried, whole.get(row.id))
         const json = analysis === null ? null : Buffer.from(analysis)
         const frame = json && zstdCompressSync(json, COMPRESSION)
         const place = frame && json && { at, bytes: frame.length, size: json.length, tag: tagOf(json) }

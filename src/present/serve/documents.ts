@@ -1,5 +1,15 @@
 import { REPEATED_FIELDS } from '#schema/analysis.ts'
-import { alerts, analyses, type Column, editais, items, requirements, type Table } from '#schema/tables.ts'
+import {
+  alerts,
+  analyses,
+  type Column,
+  editais,
+  items,
+  publishedColumns,
+  requirements,
+  type Table,
+  wholeDocuments,
+} from '#schema/tables.ts'
 import { plausibleInstants } from '#schema/times.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import type { SearchRow } from './search/month_search.ts'
@@ -8,7 +18,14 @@ import type { SearchRow } from './search/month_search.ts'
 export type MonthFiles = Readonly<Record<DocumentTable, string | null>>
 
 /** The tables that documents are built from. */
-export const DOCUMENT_TABLES = ['editais', 'analyses', 'requirements', 'items', 'alerts'] as const
+export const DOCUMENT_TABLES = [
+  'editais',
+  'analyses',
+  'requirements',
+  'items',
+  'alerts',
+  'whole_documents',
+] as const
 export type DocumentTable = (typeof DOCUMENT_TABLES)[number]
 
 /** One notice with its analysis, as the API sends them. */
@@ -25,18 +42,20 @@ export type DocumentRow = SearchRow & {
   readonly analysis: string | null
 }
 
+/** Some of a month's notices: a notice's id decides its batch, counted from 0. */
+export type Batch = { readonly batch: number; readonly batches: number }
+
 /** Parts of an analysis that may be present but empty. */
 const EMPTY_PARTS = analyses.columns.flatMap(({ from }) => ('emptyOf' in from ? from.emptyOf : []))
 
 /**
- * SQL for the documents of a month's live notices, rebuilt from its rows. Large months are read in batches: a
- * notice's id decides its batch.
+ * SQL for the documents of a month's live notices, rebuilt from its rows. Large months are read in batches.
  *
  * NULL values are omitted. A time is the same instant in UTC, or the original text (`times_as_sent`).
  */
 export function documentsOf(
   files: MonthFiles,
-  { batch, batches, timeZone }: { batch: number; batches: number; timeZone: string },
+  { batch, batches, timeZone }: Batch & { readonly timeZone: string },
 ): string {
   const some = (table: Table) =>
     `(FROM (${rowsOf(table, files[table.name as DocumentTable] as string)})
@@ -58,6 +77,17 @@ export function documentsOf(
     ${hasAnalyses ? `LEFT JOIN ${some(analyses)} a ON a.edital_id = e.edital_id` : ''}
     ${hasAnalyses ? lists.join('\n') : ''}
     WHERE e.deleted_at IS NULL`
+}
+
+/** SQL for the bytes of all texts of a month: about what its documents have, whatever its files are compressed to. */
+export function textBytesOf(files: MonthFiles): string {
+  const tables = [editais, analyses, requirements, items, alerts, wholeDocuments].flatMap(table => {
+    const path = files[table.name as DocumentTable]
+    const texts = publishedColumns(table).filter(({ type }) => type === 'VARCHAR')
+    const bytes = texts.map(({ name }) => `coalesce(strlen(${identifier(name)}), 0)`).join(' + ')
+    return path === null ? [] : [`SELECT sum(${bytes}) AS bytes FROM (${rowsOf(table, path)})`]
+  })
+  return `SELECT coalesce(sum(bytes), 0)::DOUBLE AS bytes FROM (${tables.join(' UNION ALL ')})`
 }
 
 /** SQL for what a notice is searched by (`SearchRow`), besides its phase. */

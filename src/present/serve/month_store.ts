@@ -8,7 +8,7 @@ import { DamagedError } from './prepared_files.ts'
 import { PreparedMonth } from './prepared_month.ts'
 
 /** Increment this when a builder's output changes in a way that does not show in its SQL, such as other stems. */
-const FORMAT = 4
+const FORMAT = 5
 /** A month's directory. Others in the same place have files of their own: the index of the feed. */
 const MONTH = /^[0-9a-f]{64}$/
 /** Directories that are being filled. */
@@ -18,7 +18,14 @@ const LEFT_BEHIND_MS = 3_600_000
 
 /** The SQL that makes the documents: it may differ in another version of the program. */
 const RECIPE = documentsOf(
-  { editais: 'e', analyses: 'a', requirements: 'r', items: 'i', alerts: 'l' } satisfies MonthFiles,
+  {
+    editais: 'e',
+    analyses: 'a',
+    requirements: 'r',
+    items: 'i',
+    alerts: 'l',
+    whole_documents: null,
+  } satisfies MonthFiles,
   { batch: 0, batches: 1, timeZone: 'UTC' },
 )
 

@@ -6,6 +6,7 @@ const DRIFT_KINDS: Labels = new Map([
   ['unknown_field', 'campo novo'],
   ['unknown_enum', 'valor novo'],
   ['unknown_form', 'formato desconhecido'],
+  ['too_long', 'texto longo demais, cortado'],
   ['wrong_type', 'tipo trocado'],
 ])
 

@@ -4,6 +4,7 @@ import { MARTS } from '#schema/marts.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
 import { syncDirectory } from '#src/platform/durable.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
+import { PARQUET_OPTIONS } from '#src/store/warehouse/parquet.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
 import { finishFile } from './export.ts'
@@ -15,9 +16,6 @@ const DIRECTORY = 'marts'
 export function martPath(name: string): string {
   return join(DIRECTORY, `${name}.parquet`)
 }
-
-/** For readers without DuckDB; zstd and version 1, as the tables' files. */
-const OPTIONS = 'FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480, COMPRESSION zstd, RETURN_STATS'
 
 /**
  * Writes each mart of a snapshot as a Parquet file, for programs that cannot read its catalog.
@@ -37,7 +35,7 @@ export async function writeMarts(
       const path = martPath(name)
       const order = orderBy === undefined ? '' : ` ORDER BY ${identifier(orderBy)}`
       const { count } = await db.row<{ count: number }>(
-        `COPY (FROM ${identifier(name)}${order}) TO ${literal(join(directory, path))} (${OPTIONS})`,
+        `COPY (FROM ${identifier(name)}${order}) TO ${literal(join(directory, path))} (${PARQUET_OPTIONS}, RETURN_STATS)`,
       )
       files.push(await finishFile({ directory, access }, { path, month: null, rows: count }))
     }

@@ -1,7 +1,7 @@
 import { FatalError } from '#src/platform/errors.ts'
 import { damageOf } from '#src/store/rawlog/examine.ts'
 import { unusableSegment } from '#src/store/rawlog/files.ts'
-import type { Database } from './database.ts'
+import { type Database, isMemoryError } from './database.ts'
 import { setAsidePoison } from './poison.ts'
 import { LOG_NAMED, type Projection, projectLines, SEGMENT_APPLIED, UP_TO } from './projection.ts'
 import { countStagedLines, stageLines } from './staging.ts'
@@ -24,7 +24,7 @@ export async function applySegment(
   projection: Projection,
 ): Promise<string[]> {
   try {
-    await stageLines(db, segment)
+    await stageLines(db, segment, projection.temporaryDirectory)
     const lines = await countStagedLines(db, segment)
     await db.transaction(() => project(db, { ...segment, lines }, projection), 'applied.commit')
     return []
@@ -33,16 +33,17 @@ export async function applySegment(
     // DuckDB reports the same error for a damaged file as for a record that it cannot load.
     const damage = await damageOf(segment.path)
     if (damage !== null) throw unusableSegment(segment.path, `is damaged: ${damage}`)
-    if (!isDataError(error)) throw error
+    if (!isDataError(error) && !isMemoryError(error)) throw error
     return await setAsidePoison(db, segment, {
       temporaryDirectory: projection.temporaryDirectory,
-      count: () => countStagedLines(db, segment),
-      project: lines => project(db, { ...segment, lines }, projection),
+      count: first => countStagedLines(db, segment, first),
+      project: () => projectLines(db, projection),
+      finish: lines => markApplied(db, segment.number, lines),
       isDataError,
       cause: error,
     })
   } finally {
-    await db.run('DROP TABLE IF EXISTS lines').catch(() => {})
+    await db.run('DROP TABLE IF EXISTS lines; DELETE FROM whole_parts').catch(() => {})
   }
 }
 
@@ -59,8 +60,11 @@ export async function project(
   segment: { number: number; lines: number },
   projection: Projection,
 ): Promise<void> {
-  const { number, lines } = segment
   await projectLines(db, projection)
+  await markApplied(db, segment.number, segment.lines)
+}
+
+async function markApplied(db: Database, number: number, lines: number): Promise<void> {
   await db.run(SEGMENT_APPLIED, { segment: number, lines })
   await db.run(UP_TO, { segment: number })
   if (number === 1) await db.run(LOG_NAMED)

@@ -1,6 +1,6 @@
 import { FatalError } from '#src/platform/errors.ts'
 import { isDataError } from './apply.ts'
-import type { Database } from './database.ts'
+import { type Database, isMemoryError } from './database.ts'
 import { type Projection, projectElements, projectLines, UP_TO } from './projection.ts'
 import { countLines, type SegmentFile, stageSegments, WrongLines } from './staging.ts'
 
@@ -58,7 +58,7 @@ export async function applySegments(
   projection: Projection,
 ): Promise<boolean> {
   try {
-    await stageSegments(db, segments)
+    if (!(await stageSegments(db, segments))) return false
     await countLines(db, 'staged', segments)
     if (await hasNewStatuses(db)) return false
     for (const sql of IN_WAVES) await db.run(sql)
@@ -66,7 +66,13 @@ export async function applySegments(
     await db.transaction(() => projectWaves(db, last, projection), 'applied.commit')
     return true
   } catch (error) {
-    if (error instanceof FatalError || isDataError(error) || error instanceof WrongLines) return false
+    if (
+      error instanceof FatalError ||
+      isDataError(error) ||
+      isMemoryError(error) ||
+      error instanceof WrongLines
+    )
+      return false
     throw error
   } finally {
     await db.run('DROP VIEW IF EXISTS lines; DROP TABLE IF EXISTS staged').catch(() => {})

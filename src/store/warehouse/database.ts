@@ -59,6 +59,11 @@ export type Stream = {
 /** DuckDB's names. */
 export type StatementKind = keyof typeof StatementType
 
+/** DuckDB needs more memory than it may use, or has no room to spill what it holds. */
+export function isMemoryError(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('Out of Memory Error')
+}
+
 /** Owns one DuckDB instance and its single connection. Statements run one after another. */
 export class Database {
   readonly #instance: DuckDBInstance

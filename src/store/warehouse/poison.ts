@@ -4,23 +4,33 @@ import { messageOf } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import { excerptOf } from '#src/store/rawlog/line.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
-import type { Database } from './database.ts'
-import { stageLines } from './staging.ts'
+import { type Database, isMemoryError } from './database.ts'
+import { stageShortened } from './staging.ts'
 
 type Attempt = {
   readonly temporaryDirectory: string
-  /** Counts the staged lines, which must be those of the segment. */
-  readonly count: () => Promise<number>
+  /** Counts the staged lines, which must be those of the segment from this one on. */
+  readonly count: (first: number) => Promise<number>
   /** Applies the staged lines in the caller's transaction. */
-  readonly project: (lines: number) => Promise<void>
+  readonly project: () => Promise<void>
+  /** Marks the segment as applied, while its first lines are staged. */
+  readonly finish: (lines: number) => Promise<void>
   readonly isDataError: (error: unknown) => boolean
   /** Why the whole segment could not be applied. */
   readonly cause: unknown
 }
 
+/** Lines of a segment, by their index. */
+type Batch = { readonly from: number; readonly to: number }
+
 /**
- * Applies a segment that fails as a whole: finds the faulty lines by bisection, replaces each with a `rejected`
- * line, and applies the result. So one poison record can never block all later runs.
+ * Applies a segment that fails as a whole: halves what fails, until it can be applied or is a single line, and replaces that by
+ * a `rejected` line. So one poison record can never block all later runs, and lines that need too much memory together are
+ * applied apart.
+ *
+ * Each part is a transaction of its own: one for all would hold what every part needed. A segment is still applied as a whole
+ * or not at all, because what was committed lasts only with the checkpoint at the end of a run, and a run that could not
+ * apply a segment makes none.
  * @returns the notices whose lines were quarantined.
  */
 export async function setAsidePoison(
@@ -31,50 +41,82 @@ export async function setAsidePoison(
   const lines: string[] = []
   for await (const line of readLines(segment.path)) lines.push(line)
   const path = join(attempt.temporaryDirectory, `poison-${segment.number}.ndjson`)
-  const stage = async (some: readonly string[]) => {
+  const setAside: string[] = []
+  let halved = false
+
+  async function stage({ from, to }: Batch): Promise<void> {
+    const some = lines.slice(from, to)
     await writeNew(path, some.map(line => `${line}\n`).join(''))
-    await stageLines(db, { number: segment.number, path })
+    await stageShortened(db, { number: segment.number, path }, attempt.temporaryDirectory)
   }
 
-  async function failure(from: number, to: number): Promise<unknown> {
+  /** @returns why it could not be applied. */
+  async function applyAtOnce(batch: Batch): Promise<unknown> {
+    const work = async () => {
+      await attempt.project()
+      if (batch.from === 0) await attempt.finish(lines.length)
+    }
     try {
-      await stage(lines.slice(from, to))
-      await db.run('BEGIN TRANSACTION')
-      await attempt.project(0)
+      await stage(batch)
+      const count = await attempt.count(batch.from + 1)
+      if (count !== batch.to - batch.from) throw attempt.cause
+      await db.transaction(work, batch.to === lines.length ? 'applied.commit' : undefined)
       return null
     } catch (error) {
-      if (!attempt.isDataError(error)) throw error
-      return error
+      if (error !== attempt.cause && isOfRecord(error)) return error
+      throw error
+    }
+  }
+
+  async function apply(batch: Batch): Promise<void> {
+    const error = await applyAtOnce(batch)
+    if (error === null) return
+    const { from, to } = batch
+    if (to - from > 1) {
+      halved = true
+      const middle = (from + to) >> 1
+      await apply({ from, to: middle })
+      await apply({ from: middle, to })
+      return
+    }
+    const replacement = rejectedLine(lines[from] as string, reasonOf(error))
+    lines[from] = replacement.text
+    setAside.push(replacement.editalId)
+    if ((await applyAtOnce(batch)) !== null) throw attempt.cause
+  }
+
+  async function failsWithoutLines(): Promise<boolean> {
+    try {
+      await stage({ from: 0, to: 0 })
+      await db.run('BEGIN TRANSACTION')
+      await attempt.project()
+      return false
+    } catch (error) {
+      if (isOfRecord(error)) return true
+      throw error
     } finally {
       await db.run('ROLLBACK').catch(() => {})
     }
   }
 
-  async function culprits(from: number, to: number): Promise<Map<number, unknown>> {
-    const error = await failure(from, to)
-    if (error === null) return new Map()
-    if (to - from === 1) return new Map([[from, error]])
-    const middle = (from + to) >> 1
-    return new Map([...(await culprits(from, middle)), ...(await culprits(middle, to))])
+  function isOfRecord(error: unknown): boolean {
+    return attempt.isDataError(error) || isMemoryError(error)
   }
 
   try {
-    // If it fails even without lines, or every line loads alone, no record is at fault.
-    if ((await failure(0, 0)) !== null) throw attempt.cause
-    const poison = await culprits(0, lines.length)
-    if (poison.size === 0) throw attempt.cause
-    const set = [...poison].map(([index, error]) => {
-      const replacement = rejectedLine(lines[index] as string, withoutPlace(messageOf(error)))
-      lines[index] = replacement.text
-      return replacement.editalId
-    })
-    await stage(lines)
-    const count = await attempt.count()
-    await db.transaction(() => attempt.project(count), 'applied.commit')
-    return set
+    // Then, or if every line loads alone, no record is at fault.
+    if (await failsWithoutLines()) throw attempt.cause
+    await apply({ from: 0, to: lines.length })
+    if (halved && setAside.length === 0 && !isMemoryError(attempt.cause)) throw attempt.cause
+    return setAside
   } finally {
     await remove('temporary.remove', path)
   }
+}
+
+/** The same in every rebuild, whatever memory was left. */
+function reasonOf(error: unknown): string {
+  return isMemoryError(error) ? 'it needs more memory than there is' : withoutPlace(messageOf(error))
 }
 
 /** Removes the temporary file's path: a rebuild elsewhere must produce the same row. */

@@ -23,6 +23,7 @@ import {
   runFinished,
   runStarted,
   STRAYED,
+  wholes,
 } from './statements.ts'
 
 /** Which statements run for staged lines, and in which order. */
@@ -90,6 +91,7 @@ function rowStatements(rules: Rules, of: Choose): string[] {
     ...of(['gone'], gone()),
     ...of(['analysis'], analysesLoaded(rules)),
     ...of(['analysis_same'], analysesSame(rules)),
+    ...of(['notice', 'analysis'], wholes()),
     ...of(['rejected'], rejected(rules)),
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
     ...of(['analysis_same'], resolvedBySame()),

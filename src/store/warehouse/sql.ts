@@ -19,6 +19,7 @@ import {
   type Table,
 } from '#schema/tables.ts'
 import { cleanIfOtherSql } from '#schema/text_key.ts'
+import { mayBeCutSql } from './cut.ts'
 import { identifier, literal } from './quoted.ts'
 import { DEADLINES_FUNCTION } from './reader.ts'
 
@@ -34,11 +35,6 @@ export function createTable(table: Table): string[] {
 /** The type of one kind of document, so that `read_json` reads exactly the fields of all columns. */
 export function documentType(document: 'notice' | 'analysis'): string {
   return structType(documentShape(document))
-}
-
-/** The same as a structure for `json_transform`, for documents without nested parts. */
-export function documentStructure(document: 'notice'): string {
-  return JSON.stringify(Object.fromEntries(documentShape(document)))
 }
 
 function documentShape(document: 'notice' | 'analysis'): Shape {
@@ -82,6 +78,20 @@ export function flatten(
   const array = `analysis.${table.each}`
   return `SELECT ${list.join(', ')} FROM (
     SELECT *, generate_subscripts(${array}, 1) AS ordinal, unnest(${array}) AS element FROM ${lines})`
+}
+
+/** SQL that is true for a line that might have a row of this table with texts that must be cut. */
+export function longRow(table: Table): string {
+  const texts = (document: string) =>
+    mayBeCutSql(
+      storedColumns(table).flatMap(({ type, from }) => {
+        if (type !== 'VARCHAR' || !('field' in from)) return []
+        const path = `${document}.${from.field.split('.').map(identifier).join('.')}`
+        return [from.json ? `${path}::VARCHAR` : path]
+      }),
+    )
+  if (!table.each) return `(${texts(table.document)})`
+  return `(len(list_filter(${table.document}.${table.each}, lambda element: ${texts('element')})) > 0)`
 }
 
 /** Names of the columns that `flatten` yields, in order. */

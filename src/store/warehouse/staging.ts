@@ -1,16 +1,16 @@
+import { TABLES } from '#schema/tables.ts'
 import { counted } from '#src/platform/count.ts'
 import { foreignness } from '#src/store/rawlog/examine.ts'
 import { unusableSegment } from '#src/store/rawlog/files.ts'
-import type { Database } from './database.ts'
+import { type Database, isMemoryError } from './database.ts'
 import { literal } from './quoted.ts'
-import { documentType, reportType } from './sql.ts'
+import { shortenLines } from './shorten.ts'
+import { documentType, longRow, reportType } from './sql.ts'
 
 /** DuckDB sizes its read buffers by the longest line; this is the default if that is unknown. */
 const USUAL_LINE_BYTES = 4 * 1024 * 1024
 /** Smaller buffers are only slower. */
 const MIN_BUFFER_BYTES = 1024 * 1024
-/** A body of maximum size, once as the document and once as base64 of the received bytes. */
-const LARGEST_LINE_BYTES = 128 * 1024 * 1024
 
 /** The line's properties (`src/store/rawlog/line.ts`) that the projections need, with their types. */
 export const LINE: Readonly<Record<string, string>> = {
@@ -57,33 +57,87 @@ export class WrongLines extends Error {}
 
 export type SegmentFile = { readonly number: number; readonly path: string }
 
-/** Reads lines of the raw log into the temporary table `lines`. */
+/**
+ * Reads lines of the raw log into the temporary table `lines`. If the tables cannot carry all their texts, these are cut, and
+ * `whole_parts` has the documents.
+ */
 export async function stageLines(
   db: Database,
-  { number, path, longestLineBytes }: SegmentFile & { readonly longestLineBytes?: number },
+  { number, path, longestLineBytes = USUAL_LINE_BYTES }: SegmentFile & { readonly longestLineBytes?: number },
+  temporaryDirectory: string,
 ): Promise<void> {
-  await stage(db, 'lines', {
-    columns: `*, ${number}::BIGINT AS segment`,
-    files: literal(path),
-    ...(longestLineBytes === undefined ? {} : { longestLineBytes }),
-  })
+  if (longestLineBytes <= USUAL_LINE_BYTES) {
+    try {
+      await stage(db, 'lines', OF_SEGMENT(number), readSegments(literal(path), longestLineBytes))
+      if (!(await haveLongRow(db, 'lines'))) return
+    } catch (error) {
+      if (!isTooLarge(error)) throw error
+    }
+  }
+  await stageShortened(db, { number, path }, temporaryDirectory)
 }
 
-/** Reads the lines of several segments into the temporary table `staged`. */
-export async function stageSegments(db: Database, segments: readonly SegmentFile[]): Promise<void> {
-  await stage(db, 'staged', {
-    columns: String.raw`* EXCLUDE (filename), regexp_extract(filename, '(\d+)\.ndjson\.zst$', 1)::BIGINT AS segment`,
-    files: `[${segments.map(({ path }) => literal(path)).join(', ')}], filename = true`,
-  })
+/** The same for lines that may be long: the program cuts them before DuckDB reads them, which takes longer. */
+export async function stageShortened(
+  db: Database,
+  { number, path }: SegmentFile,
+  temporaryDirectory: string,
+): Promise<void> {
+  const files = { directory: temporaryDirectory, name: `segment-${number}`, columns: LINE_COLUMNS }
+  // Those of a failed attempt take memory.
+  await db.run('DROP TABLE IF EXISTS lines; DELETE FROM whole_parts')
+  const { lines, parts, remove } = await shortenLines(path, files)
+  try {
+    await stage(db, 'lines', OF_SEGMENT(number), lines ?? readSegments(literal(path), 0))
+    if (parts !== null)
+      await db.run(`INSERT INTO whole_parts SELECT ${number}, seq, ordinal, content FROM ${parts}`)
+  } finally {
+    await remove()
+  }
+}
+
+const OF_SEGMENT = (number: number) => `*, ${number}::BIGINT AS segment`
+
+/** The parts of documents in the staged lines whose texts are cut. Empty for nearly all segments. */
+export const WHOLE_PARTS = `CREATE TEMP TABLE IF NOT EXISTS whole_parts
+  (segment BIGINT, seq BIGINT, ordinal INTEGER, content VARCHAR)`
+
+/** DuckDB cannot read the lines of a segment as they are: too long, or too much at once. */
+function isTooLarge(error: unknown): boolean {
+  return isMemoryError(error) || String(error).includes('maximum_object_size')
+}
+
+/** Whether the tables might not carry a text of the staged lines. */
+async function haveLongRow(db: Database, relation: 'lines' | 'staged'): Promise<boolean> {
+  const rows = TABLES.filter(({ document }) => document !== 'kept').map(longRow)
+  const [long] = await db.rows(`SELECT 1 FROM ${relation} WHERE ${[...new Set(rows)].join(' OR ')} LIMIT 1`)
+  return long !== undefined
 }
 
 /**
+ * Reads the lines of several segments into the temporary table `staged`.
+ * @returns false if they must be staged one by one, because the tables cannot carry all their texts.
+ */
+export async function stageSegments(db: Database, segments: readonly SegmentFile[]): Promise<boolean> {
+  try {
+    const columns = String.raw`* EXCLUDE (filename), regexp_extract(filename, '(\d+)\.ndjson\.zst$', 1)::BIGINT AS segment`
+    const files = `[${segments.map(({ path }) => literal(path)).join(', ')}], filename = true`
+    await stage(db, 'staged', columns, readSegments(files, USUAL_LINE_BYTES))
+    return !(await haveLongRow(db, 'staged'))
+  } catch (error) {
+    if (isTooLarge(error)) return false
+    throw error
+  }
+}
+
+/**
+ * @param first the number of the first line that must be staged; 1 unless a segment is applied in batches.
  * @returns how many lines are staged.
  * @throws FatalError if they do not belong at this place in this log.
- * @throws WrongLines unless they are all the lines of a segment, from 1 to the last, each once, and none lacks its notice.
+ * @throws WrongLines unless they are all the lines of a segment, from the first to the last, each once, and none lacks its notice.
  */
-export async function countStagedLines(db: Database, segment: SegmentFile): Promise<number> {
-  const [count] = await countLines(db, 'lines', [segment])
+export async function countStagedLines(db: Database, segment: SegmentFile, first = 1): Promise<number> {
+  const [count] = await countLines(db, 'lines', [segment], first)
   return count as number
 }
 
@@ -92,6 +146,7 @@ export async function countLines(
   db: Database,
   relation: 'lines' | 'staged',
   segments: readonly SegmentFile[],
+  first = 1,
 ): Promise<number[]> {
   const rows = await db.rows<Staged>(
     `SELECT segment, count(*) AS count, max(seq) AS last, count(DISTINCT seq) AS "distinct",
@@ -107,7 +162,7 @@ export async function countLines(
     const otherLog = own === null || signs.log === null || own === signs.log ? null : signs.log
     const foreign = foreignness({ number, ...signs, otherLog, unknownRun: unknown.get(number) ?? null })
     if (foreign !== null) throw unusableSegment(path, foreign)
-    if (count > 0 && count === last && count === distinct && nameless === 0) return count
+    if (count > 0 && count === last - first + 1 && count === distinct && nameless === 0) return count
     throw new WrongLines(`${path}: ${counted(count, 'line')} read, but the last one is number ${last}`)
   })
 }
@@ -125,19 +180,16 @@ async function unknownRuns(db: Database, relation: 'lines' | 'staged'): Promise<
   return new Map(unknown.map(({ segment, run }) => [segment, run]))
 }
 
-type Reading = { readonly columns: string; readonly files: string; readonly longestLineBytes?: number }
+const LINE_COLUMNS = `{${Object.entries(LINE)
+  .map(([name, type]) => `${literal(name)}: ${literal(type)}`)
+  .join(', ')}}`
 
-async function stage(
-  db: Database,
-  table: string,
-  { columns, files, longestLineBytes = USUAL_LINE_BYTES }: Reading,
-): Promise<void> {
-  const types = Object.entries(LINE).map(([name, type]) => `${literal(name)}: ${literal(type)}`)
-  const read = (largestLineBytes: number) =>
-    db.run(`CREATE OR REPLACE TEMP TABLE ${table} AS SELECT ${columns} FROM read_json(${files},
-      format = 'newline_delimited', hive_partitioning = false, maximum_object_size = ${largestLineBytes}, columns = {${types.join(', ')}})`)
-  await read(Math.max(longestLineBytes, MIN_BUFFER_BYTES)).catch(async error => {
-    if (!String(error).includes('maximum_object_size')) throw error
-    await read(LARGEST_LINE_BYTES)
-  })
+/** @param files SQL for a path or a list of paths, and further options. */
+function readSegments(files: string, longestLineBytes: number): string {
+  return `read_json(${files}, format = 'newline_delimited', hive_partitioning = false,
+    maximum_object_size = ${Math.max(longestLineBytes, MIN_BUFFER_BYTES)}, columns = ${LINE_COLUMNS})`
+}
+
+async function stage(db: Database, table: string, columns: string, relation: string): Promise<void> {
+  await db.run(`CREATE OR REPLACE TEMP TABLE ${table} AS SELECT ${columns} FROM ${relation}`)
 }

@@ -8,6 +8,7 @@ import {
   syncRuns,
   TABLES,
   type Table,
+  wholeDocuments,
 } from '#schema/tables.ts'
 import { identifier, literal } from './quoted.ts'
 import { arrivalTable, placeRows, ROW_TABLES } from './row_sql.ts'
@@ -93,6 +94,23 @@ export const STRAYED = `CREATE OR REPLACE TEMP TABLE strayed AS
 
 const HAS_MOVED = `${month('created_at')} <> ${month('previous_created_at')}`
 export const MOVED = `(SELECT edital_id, ${month('created_at')} AS month FROM noticed WHERE ${HAS_MOVED})`
+
+/** Documents with texts that are cut in the rows of the staged lines. Nearly always, there are none, before and after. */
+export function wholes(): string[] {
+  const replaced = `w.edital_id = l.edital_id AND w.document = l.type`
+  return [
+    ...touch(
+      [wholeDocuments],
+      `SELECT ${month('e.created_at')}, l.segment FROM editais e JOIN lines l USING (edital_id)
+       WHERE (l.segment, l.seq) IN (SELECT (segment, seq) FROM whole_parts)
+         OR EXISTS (SELECT 1 FROM whole_documents w WHERE ${replaced})`,
+    ),
+    `DELETE FROM whole_documents w WHERE EXISTS (SELECT 1 FROM lines l WHERE ${replaced})`,
+    `INSERT INTO whole_documents (edital_id, document, ordinal, content)
+     SELECT l.edital_id, l.type, p.ordinal, p.content FROM whole_parts p JOIN lines l USING (segment, seq)
+     WHERE l.edital_id IN (SELECT edital_id FROM editais)`,
+  ]
+}
 
 export function gone(): string[] {
   return [

@@ -17,7 +17,7 @@ import { RowFiles } from './row_files.ts'
 import { rowDirectory } from './row_list.ts'
 import { waitingTables } from './row_sql.ts'
 import { createTables, SCHEMA_VERSION, schemaHash } from './schema.ts'
-import type { SegmentFile } from './staging.ts'
+import { type SegmentFile, WHOLE_PARTS } from './staging.ts'
 
 /** While analyses are fetched, the event loop, compression and the API connections need a core too. */
 const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
@@ -158,7 +158,7 @@ export async function createWarehouse(
   about: { sourceTimezone: string; id: string },
 ): Promise<void> {
   // In one call: each has a fixed cost.
-  await db.run([...createTables(), ...waitingTables()].join(';\n'))
+  await db.run([...createTables(), ...waitingTables(), WHOLE_PARTS].join(';\n'))
   await db.run(`INSERT INTO meta VALUES (${SCHEMA_VERSION}, $hash, $id, 0, 0, NULL, false, [], NULL)`, {
     hash: schemaHash(about.sourceTimezone),
     id: about.id,
@@ -286,7 +286,7 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
       threads: LOADING_THREADS,
       temporaryDirectory: paths.temporary,
     })
-    for (const sql of waitingTables()) await db.run(sql)
+    for (const sql of [...waitingTables(), WHOLE_PARTS]) await db.run(sql)
     return db
   } catch (error) {
     if (/Conflicting lock|Could not set lock/.test(messageOf(error))) {

@@ -2,11 +2,12 @@ import { describe, expect, it } from 'vitest'
 import {
   type DetectOptions,
   detect,
-  type ListedRecord,
   type Plan,
-  readPlan,
+  readRecords,
+  readWork,
   type Work,
 } from '#src/pipeline/detect.ts'
+import type { ListedRecord } from '#src/pipeline/listed.ts'
 import type { Verdict } from '#src/pipeline/validate.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
@@ -18,7 +19,10 @@ const HOUR_MS = 3_600_000
 const EARLIER = '2026-10-01T00:00:00.000Z'
 const LATER = '2026-11-25T00:00:00.000Z'
 
-type Compared = Plan & { readonly records: readonly ListedRecord[]; readonly work: readonly Work[] }
+type Compared = Omit<Plan, 'records'> & {
+  readonly records: readonly ListedRecord[]
+  readonly work: readonly Work[]
+}
 
 /** What a run does that is shown these notices now. */
 async function compare(
@@ -26,9 +30,9 @@ async function compare(
   shown: readonly (Entry | Verdict)[],
   options: Partial<DetectOptions> = {},
 ): Promise<Compared> {
+  const { path } = await warehouse.list(...shown)
   const plan = await detect({
     db: warehouse.db,
-    listed: await warehouse.list(...shown),
     now: new Date(minutesLater(60)),
     analysisStatuses: [],
     refetchSegment: null,
@@ -41,8 +45,8 @@ async function compare(
   expect(unchanged + deferred + rejected + toFetch, 'each listed notice has one action').toBe(listed)
   return {
     ...plan,
-    records: await Array.fromAsync(readPlan<ListedRecord>(plan.recordsPath)),
-    work: await Array.fromAsync(readPlan<Work>(plan.workPath)),
+    records: await Array.fromAsync(readRecords(plan, path)),
+    work: await Array.fromAsync(readWork(plan)),
   }
 }
 
@@ -64,7 +68,8 @@ describe('what is compared', () => {
     const plan = await compare(await openWarehouseCase(), [entry])
     expect(plan).toMatchObject({ listed: 1, added: 1, changed: 0, revived: 0, toFetch: 1 })
     expect(plan.records).toMatchObject([{ edital_id: idOf(1), updated_at: entry.edital.updated_at }])
-    expect(JSON.parse(plan.records[0]?.document ?? '')).toEqual(entry.edital)
+    const [record] = plan.records
+    expect(JSON.parse(record && 'document' in record ? record.document : '')).toEqual(entry.edital)
     expect(plan.work).toEqual([
       { edital_id: idOf(1), updated_at: entry.edital.updated_at, hash: null, same_version: false },
     ])
@@ -336,9 +341,6 @@ describe('a listed record that cannot be used', () => {
     expect(plan.records).toEqual([
       {
         edital_id: idOf(1),
-        updated_at: null,
-        document: null,
-        drift: null,
         raw: Buffer.from(raw).toString('base64'),
         hash: hashOf(raw),
         excerpt: raw,
@@ -391,7 +393,7 @@ describe('a listed record that cannot be used', () => {
     await warehouse.setAside(setAside)
     const plan = await compare(warehouse, [noticeEntry(1)])
     expect(plan).toMatchObject({ changed: 1 })
-    expect(plan.records).toMatchObject([{ edital_id: idOf(1), reason: null }])
+    expect(plan.records).toMatchObject([{ edital_id: idOf(1), document: expect.any(String) }])
   })
 
   it('gives way to a usable one of the same id in the same list', async () => {

@@ -45,9 +45,7 @@ describe('a notice that the list did not show', () => {
     const missing = await verify(warehouse, [], handMadeApi({ notice: () => bodyOf(now.edital) }))
     expect(missing).toMatchObject({ gone: [], found: 1, unverified: [] })
     expect(
-      await warehouse.db.rows(
-        `SELECT edital_id, document ->> 'status' AS status FROM ${missing.listed.lines}`,
-      ),
+      await warehouse.db.rows(`SELECT edital_id, notice.status AS status FROM ${missing.listed.compared}`),
     ).toEqual([{ edital_id: idOf(1), status: 'ready' }])
   })
 

@@ -17,7 +17,7 @@ const PLAN: Survey['plan'] = {
   deferred: 4,
   rejected: 3,
   toFetch: 40,
-  recordsPath: '',
+  records: [],
   workPath: '',
 }
 const SCANNED: Survey['scanned'] = {
@@ -53,6 +53,7 @@ function surveyOf(about: {
     scanned: { ...SCANNED, ...about.scanned },
     missing: { ...NONE_MISSING, ...about.missing },
     unlisted: [],
+    listedPath: '',
     pages: null,
   }
 }

@@ -16,7 +16,6 @@ import { Database, type Row } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import {
   createTable,
-  documentStructure,
   documentType,
   exportColumns,
   fingerprint,
@@ -275,8 +274,9 @@ describe('the columns', () => {
   })
 
   it('of the list are read as texts if they are times: only we know what those without an offset mean', () => {
-    const types = JSON.parse(documentStructure('notice'))
-    expect(types).toMatchObject({ created_at: 'VARCHAR', data_sessao: 'VARCHAR', valor_estimado: 'DOUBLE' })
-    expect(types).not.toHaveProperty('company')
+    const type = documentType('notice')
+    for (const field of ['"created_at" VARCHAR', '"data_sessao" VARCHAR', '"valor_estimado" DOUBLE'])
+      expect(type).toContain(field)
+    expect(type).not.toContain('"company"')
   })
 })
