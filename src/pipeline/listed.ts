@@ -54,8 +54,9 @@ export class ListedFile {
 
   async flush(): Promise<void> {
     await this.#compared.flush()
+    const stream = this.#stream
     await new Promise<void>((resolve, reject) => {
-      this.#stream.write('', error => (error ? reject(error) : resolve()))
+      stream.write('', error => (error ? reject(stream.errored ?? error) : resolve()))
     })
   }
 

@@ -68,8 +68,7 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
     data_sessao_local: new Date('2026-12-10T09:30:00Z'),
     data_sessao_dia: new Date('2026-12-10T00:00:00Z'),
   })
-  expect(String(values.modalidade)).toHaveLength(32_767)
-  expect(values.modalidade).toMatch(/^a;"b" x/)
+  expect(values.modalidade).toMatch(/^a;"b" x+… \[texto cortado: 40007 bytes, sha256 [0-9a-f]{16}\]$/)
   expect(values.numero).toBe('00123\nb')
   // The rows are sorted: days from the first on, notices by session.
   const [, first, second] = marts.get('calendario')?.rows ?? []
@@ -81,7 +80,7 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   for (const { name } of sheets.slice(1)) expect(name.length).toBeLessThan(32)
   // What XML does not allow is gone, codes stay texts, and nothing is cut within a character.
   const cells = rows.flat().filter(value => typeof value === 'string')
-  const texts = ['umdoistrêsquatrocinco\uFFFDseis', ...CODES, `${'x'.repeat(32_765)}…`]
+  const texts = ['umdoistrêsquatrocinco\uFFFDseis', ...CODES]
   expect(cells).toEqual(expect.arrayContaining([...texts, ...NUMBERS]))
   const years = sheets.flatMap(sheet =>
     sheet.rows.flat().flatMap(cell => (cell instanceof Date ? [cell.getUTCFullYear()] : [])),
@@ -112,7 +111,7 @@ test('CSV files are in Brazilian form, and hold no formula', async () => {
   expect(text).toContain(`;'+cmd|`)
   for (const numero of NUMBERS.slice(0, -1)) expect(text).toContain(`;"=""${numero}""";`)
   expect(text).toContain(';90319;')
-  expect(text).toContain('xxx…;')
+  expect(text).toContain('xxx… [texto cortado: 32773 bytes')
   const list = NUMBERS.map(numero => `'${numero}'`).join(', ')
   const sql = `SELECT numero FROM editais WHERE numero IN (${list}) ORDER BY edital_id`
   const plain = await runShared(['query', '--csv', sql], company.environment)

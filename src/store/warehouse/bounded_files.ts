@@ -61,7 +61,7 @@ export class BoundedFiles {
     const stream = this.#stream
     if (stream)
       await new Promise<void>((resolve, reject) =>
-        stream.write('', error => (error ? reject(error) : resolve())),
+        stream.write('', error => (error ? reject(stream.errored ?? error) : resolve())),
       )
   }
 
@@ -87,7 +87,9 @@ export class BoundedFiles {
   /** Null if there is room for more; otherwise resolves when it is written. Not at `drain`: the stream may end before. */
   #write(content: Buffer): Promise<void> | null {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const isRoom = this.#open().write(content, error => (error ? reject(error) : resolve()))
+    const stream = this.#open()
+    // Once it has failed, it says only that it is gone.
+    const isRoom = stream.write(content, error => (error ? reject(stream.errored ?? error) : resolve()))
     promise.catch(() => {})
     return isRoom ? null : promise
   }
