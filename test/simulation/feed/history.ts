@@ -40,6 +40,11 @@ export class History {
     this.#log = null
   }
 
+  /** The next run continues the log of this name. */
+  continueLog(name: string | null): void {
+    this.#log = name
+  }
+
   /** One run: the list, then analyses, in one segment or two. */
   async run(changes: number): Promise<void> {
     this.#runs += 1

@@ -25,6 +25,8 @@ export type Served = { readonly snapshot: FeedSnapshot; readonly documents: Read
 /** The real warehouse and lake of one company, and what a server reads from them. */
 export class Mirror {
   readonly paths: CompanyPaths
+  /** The name of the log, which the next run gives; as last published. */
+  log: string | null = null
   readonly #clock: Clock
   readonly #random: Random
   readonly #db: Database
@@ -53,6 +55,7 @@ export class Mirror {
     await freshTemporary(paths)
     const { db, rows } = await (rebuild ? rebuildWarehouse : openWarehouse)(this.#options())
     try {
+      this.log = (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
       await publish({
         ...{ db, rows, lake: paths.lake, company: paths.company, keepMs: KEEP_MS, inUse: [], marts: 'none' },
         now: new Date(this.#clock.nowMs),

@@ -97,8 +97,11 @@ async function disturb(play: Play): Promise<void> {
   play.log(`${segments.length} segments: ${what}`)
   if (what === 'died before it published') await mirror.apply()
   else if (what === 'folded') await mirror.fold()
-  else if (what === 'salvaged') await mirror.salvage()
-  else if (what === 'lost its end') await mirror.loseEnd()
+  else if (what === 'salvaged') {
+    await mirror.salvage()
+    // If the segment that named the log is lost, it has another name.
+    history.continueLog(mirror.log)
+  } else if (what === 'lost its end') await mirror.loseEnd()
   else if (what === 'began a log anew') {
     await mirror.loseLog()
     history.beginLog()
