@@ -90,10 +90,19 @@ export function roleOf(folded: string, clause: Clause, index: number): Role {
   )
 }
 
-/** Whether a deadline ends when this day begins: "até as 00h de 04/12", "antes de 04/12". */
+/** The day does not count: "até 04/12, exclusive". */
+const EXCLUSIVE = /^\s?[,(]?\s?exclusive\b/
+
+/** Whether a deadline ends when this day begins: "até as 00h de 04/12", "antes de 04/12", "até 04/12, exclusive". */
 export function isOverBeforeDay(folded: string, clause: Clause, index: number): boolean {
   const before = wordsBefore(folded, clause, index)
-  if (BEFORE_ZERO_HOUR.test(before) || NOT_FROM.test(before)) return true
+  const { end } = clause.times[index] as TimeToken
+  if (
+    BEFORE_ZERO_HOUR.test(before) ||
+    NOT_FROM.test(before) ||
+    EXCLUSIVE.test(folded.slice(end, end + CONTEXT))
+  )
+    return true
   if (!BEFORE_EXCLUDED_DAY.test(before)) return false
   return !clause.times.some(({ time }, at) => at < index && time.kind === 'periodo' && time.unit !== 'horas')
 }
