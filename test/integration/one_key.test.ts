@@ -234,21 +234,14 @@ test('the served API and the pages find every spelling, and return it as it was 
 
 test('saved questions and tools for agents find every spelling', async () => {
   const { environment } = await startSynced(entries())
-  for (const uf of FILTERS) {
-    const { stdout } = await runShared(['ask', 'agenda', '--uf', uf, '--json'], environment)
-    expect((JSON.parse(stdout) as unknown[]).length, JSON.stringify(uf)).toBe(COUNT)
-  }
+  // The API's test has more of them. Each call is a process.
+  const [uf, text, orgao] = ['S\u00adP', 'Medi\u00adcamentos ca\u200bmara', 'CAMARA\u202fDE NITEROI']
+  const { stdout } = await runShared(['ask', 'agenda', '--uf', uf, '--json'], environment)
+  expect((JSON.parse(stdout) as unknown[]).length).toBe(COUNT)
   const { call } = await connectToCommand(environment)
-  for (const uf of FILTERS) expect((await call('search_notices', { uf })).data.total).toBe(COUNT)
-  for (const text of ['medicamentos basicos', 'Medi\u00adcamentos', 'nitero\u0301i', 'ca\u200bmara'])
-    expect((await call('search_notices', { text })).data.total, JSON.stringify(text)).toBe(COUNT)
-  for (const filters of [
-    { uf: 'sp' },
-    { uf: 'SP\u00a0' },
-    { modalidade: 'pregao eletronico' },
-    { orgao: 'CAMARA\u202fDE NITEROI' },
-  ])
-    expect((await call('ask_mart', { mart: 'agenda_sessoes', filters })).data.rows).toHaveLength(COUNT)
+  expect((await call('search_notices', { uf, text })).data.total).toBe(COUNT)
+  const filters = { uf, orgao, modalidade: 'pregao eletronico' }
+  expect((await call('ask_mart', { mart: 'agenda_sessoes', filters })).data.rows).toHaveLength(COUNT)
 })
 
 test(`however texts are written, no group is split and no notice is hidden (seed ${SEED})`, async () => {
