@@ -292,7 +292,7 @@ function stillMarkup(svg: string): string {
         '<svg $1 aria-hidden="true">',
       )
       .replace(/<rect [^<>]*fill="none"><\/rect>/, '')
-      .replaceAll(/<style ?>[^<]*<\/style>/g, '')
+      .replaceAll(/<style ?>(?:<!\[CDATA\[)?[^<]*<\/style>/g, '')
       .replaceAll(/ (ecmeta_\w+|class|xml:space)="[^"]*"/g, '')
       // The page sets the fonts.
       .replaceAll(/ style="(?:(?!font-size:)[^"])*(font-size:[^;"]*)(?:;[^"]*)?"/g, ' style="$1"')

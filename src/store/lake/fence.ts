@@ -58,7 +58,7 @@ export async function askFenced(db: Database, sql: ForeignSql): Promise<Stream> 
 }
 
 /** Names with a bracket behind them, and what follows PRAGMA. */
-const CALLS = /(\w+)"?\s*\(|\bpragma\s+"?(\w+)/gi
+const CALLS = /\b(\w+)"?\s*\(|\bpragma\s+"?(\w+)/gi
 
 /** The first function that SQL calls in FROM or as a PRAGMA and that is not admitted; null if there is none. */
 async function calledOffLimits(db: Database, sql: string): Promise<string | null> {
