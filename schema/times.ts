@@ -13,6 +13,9 @@ import { cleanText } from './text_key.ts'
 const DATE_TIME =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d{1,18})?)?\s?(?:[Zz]|[+-](\d{2})(?::?(\d{2}))?)?)?$/
 
+/** With what nobody sees. Longer texts are no times: what compares them carries them as they were sent. */
+const MAX_CHARACTERS = 200
+
 /** Local times outside these years are typing errors, such as the year 0206 or 9999: nobody is shown them. */
 export const PLAUSIBLE_YEARS = { first: 2010, last: 2060 } as const
 
@@ -27,6 +30,7 @@ export type Time = {
 
 /** True for text in one of the forms above, if the day and the time exist. */
 export function isDateTime(text: string): boolean {
+  if (text.length > MAX_CHARACTERS) return false
   const parts = DATE_TIME.exec(text) ?? DATE_TIME.exec(cleanText(text))
   if (!parts) return false
   const [year, month, day, hour, minute, second, offsetHour, offsetMinute] = parts

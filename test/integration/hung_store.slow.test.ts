@@ -1,8 +1,13 @@
-import { readFile } from 'node:fs/promises'
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { openS3 } from '#src/store/remote/s3.ts'
 import { anotherHost, LOG, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
-import { type Environment, startCommand } from '#test/support/project.ts'
+import { type Environment, startCommand, temporaryDirectory } from '#test/support/project.ts'
 import { LAKE, startRemote } from '#test/support/remote_lake.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startCompany } from '#test/support/synced.ts'
@@ -80,6 +85,34 @@ test.each<[args: readonly string[], isMeant: (request: S3Request) => boolean]>([
   s3.gate = async () => {}
   expect((await runShared(['lake', 'publish'], environment)).code).toBe(0)
 })
+
+test('an answer that trickles in does not hold a process that is to end', async () => {
+  const server = createServer((_, response) => {
+    response.writeHead(200, { etag: '"1"' })
+    const timer = setInterval(() => response.write(' '), 50)
+    response.once('close', () => clearInterval(timer))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close().closeAllConnections())
+  const directory = await temporaryDirectory()
+  const id = join(directory, 'key')
+  await writeFile(id, 'x')
+  const stop = new AbortController()
+  const store = await openS3(
+    {
+      ...{ bucket: 'lake', prefix: '', region: 'us-east-1', pathStyle: true, retryMs: 1 },
+      ...{ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
+      keyFiles: { id, secret: id },
+    },
+    { signal: stop.signal, graceMs: 500 },
+  )
+  onTestFinished(() => store.close())
+  const startedMs = performance.now()
+  setTimeout(() => stop.abort(), 200)
+  await expect(store.put('segment', Buffer.from('x'))).rejects.toThrow('Interrupted.')
+  expect(performance.now() - startedMs).toBeLessThan(ENDS_WITHIN_MS)
+}, 20_000)
 
 test('an answer that never ends is cut at its bound, in a small process', async () => {
   const { s3, settings } = await startSharedLog()

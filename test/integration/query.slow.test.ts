@@ -114,6 +114,20 @@ const ESCAPES: Readonly<Record<string, (to: Outside) => string[]>> = {
     'PRAGMA enable_profiling',
     'PRAGMA "enable_verification"',
     'PRAGMA force_checkpoint',
+    'PRAGMA"force_checkpoint"',
+  ],
+  'hide a call in what looks like a text': () => [
+    'FROM test_all_types\u200b()',
+    'PRAGMA\u2060force_checkpoint',
+    "SELECT e'\\'', * FROM test_all_types() --'",
+    "SELECT 1e'\\'', * FROM test_all_types() --'",
+    "SELECT e'' -- \n'\\'', * FROM test_all_types() --'",
+    "SELECT e'\\'', a\u200be'\\', * FROM test_all_types() a --'",
+    'SELECT * -- \r FROM test_all_types()',
+    "/* /* */ ' */ FROM test_all_types() --'",
+    "SELECT $é$ ' $é$, * FROM test_all_types() --'",
+    'SELECT 1 AS a$b$, * FROM test_all_types() AS t$b$',
+    'SELECT 1 AS é$b$, * FROM test_all_types() AS t$b$',
   ],
   'change a setting': ({ file, out, isAll }) => {
     const settings = [

@@ -1,7 +1,7 @@
 import { FatalError, messageOf } from '#src/platform/errors.ts'
 import type { Database, StatementKind, Stream, Texts } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
-import { withoutTexts } from './sql_text.ts'
+import { withoutTexts, withPlainSpaces } from './sql_text.ts'
 import { ADMITTED } from './table_functions.ts'
 
 /**
@@ -43,7 +43,8 @@ export type ForeignSql = {
  * The answer of a fenced database to any SQL.
  * @throws FatalError if the query fails or the fence forbids it; the answer's rows throw it, too.
  */
-export async function askFenced(db: Database, sql: ForeignSql): Promise<Stream> {
+export async function askFenced(db: Database, foreign: ForeignSql): Promise<Stream> {
+  const sql = { ...foreign, text: withPlainSpaces(foreign.text) }
   const admit = (kind: StatementKind) => {
     if (!ADMITTED_STATEMENTS.includes(kind)) throw off(`A query may not be ${article(kind)} statement.`)
     if (kind === 'EXPLAIN' && EXPLAINED_WRITES.test(sql.text))
@@ -58,7 +59,7 @@ export async function askFenced(db: Database, sql: ForeignSql): Promise<Stream> 
 }
 
 /** Names with a bracket behind them, and what follows PRAGMA. */
-const CALLS = /\b(\w+)"?\s*\(|\bpragma\s+"?(\w+)/gi
+const CALLS = /\b(\w+)"?\s*\(|\bpragma\b\s*"?(\w+)/gi
 
 /** The first function that SQL calls in FROM or as a PRAGMA and that is not admitted; null if there is none. */
 async function calledOffLimits(db: Database, sql: string): Promise<string | null> {

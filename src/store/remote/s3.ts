@@ -205,7 +205,7 @@ function bound<C>(command: C, attempt: Attempt, mostBytes = MAX_ANSWER_BYTES, ad
       const tooMany = () => (isContent ? tooLarge(address, most) : new AbortError('its answer never ends'))
       const { body } = response
       if (body instanceof Readable) {
-        response.body = bounded(body, attempt, most, tooMany)
+        response.body = bounded(body, isContent ? attempt : withoutTime(attempt), most, tooMany)
         if (isContent && Number(response.headers['content-length'] ?? 0) > most) {
           body.destroy()
           throw tooMany()
@@ -216,6 +216,11 @@ function bound<C>(command: C, attempt: Attempt, mostBytes = MAX_ANSWER_BYTES, ad
     { step: 'deserialize', priority: 'low' },
   )
   return command
+}
+
+/** What a store answers, other than an object's content, is short: nothing is prolonged by it. */
+function withoutTime({ signal }: Attempt): Attempt {
+  return { signal, moved() {} }
 }
 
 /** When the store answered, by its own clock; by ours if it does not say. */

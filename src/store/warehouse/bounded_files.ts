@@ -1,5 +1,6 @@
 import type { WriteStream } from 'node:fs'
 import { join } from 'node:path'
+import { finished } from 'node:stream/promises'
 import { newStream } from '#src/platform/durable.ts'
 import { literal } from './quoted.ts'
 
@@ -110,9 +111,8 @@ export class BoundedFiles {
     this.#stream = null
     this.#bytes = 0
     if (!stream) return
-    const ended = new Promise<void>((resolve, reject) => {
-      stream.once('error', reject).end(resolve)
-    })
+    // Also of one that has failed already.
+    const ended = finished(stream.end())
     ended.catch(() => {})
     this.#ended.push(ended)
   }

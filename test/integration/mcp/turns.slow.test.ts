@@ -111,7 +111,7 @@ test('if the server is killed, nothing of a call is left; and what was left befo
   const { environment } = await startSynced(notices(1, 1))
   const temporary = join(environment.DATA_DIR as string, 'tmp')
   // No process has this number.
-  await mkdir(join(temporary, 'editais-sync-mcp-4194305-left'), { recursive: true })
+  await mkdir(join(temporary, 'editais-sync-mcp-4194305-1-left'), { recursive: true })
   const { client } = await connectToCommand({ ...environment, TMPDIR: temporary })
   const asked = client.callTool({ name: 'query', arguments: { sql: ENDLESS } }).catch(() => 'lost')
   const server = (client.transport as StdioClientTransport).pid as number

@@ -42,7 +42,7 @@ test.each([
 ])(
   '%s: the company is synced, served as the API sent it, and rebuilt alike',
   async (_, cut) => {
-    const entries = [...cut, ...notices(cut.length + 1, HEALTHY)]
+    const entries = [...cut, ...notices(cut.length + 1, cut.length + HEALTHY)]
     const company = await startCompany(entries)
     const { environment } = company
     const report = await company.sync()
@@ -103,7 +103,7 @@ test('an analysis with long texts everywhere is served as the API sent it', asyn
         alerts: [{ type: 'risk', title: 'a', description: text, legal_thesis: text }],
       },
     ),
-    ...notices(2, HEALTHY),
+    ...notices(2, 1 + HEALTHY),
   ]
   const company = await startCompany(entries)
   expect(await company.sync()).toMatchObject({ status: 'ok', loaded: entries.length, quarantined: 0 })
@@ -117,3 +117,9 @@ test('an analysis with long texts everywhere is served as the API sent it', asyn
   await company.syncHere({ full: true })
   await expectServed(company, [company.world.entry(idOf(1)) as Entry])
 }, 120_000)
+
+test('a time that is long by what nobody sees sets its notice aside, and no other', async () => {
+  const long = noticeEntry(1, { updated_at: `2026-11-02T10:00:00Z${'\u200b'.repeat(8_000_000)}` })
+  const company = await startCompany([long, ...notices(2, 1 + HEALTHY)])
+  expect(await company.sync([], 3)).toMatchObject({ loaded: HEALTHY, quarantined: 1 })
+}, 60_000)

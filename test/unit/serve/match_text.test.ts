@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { matchText } from '#src/present/serve/search/match_text.ts'
-import { indexTexts } from '#src/present/serve/search/month_text.ts'
+import { matchText, weightsOf } from '#src/present/serve/search/match_text.ts'
+import { indexTexts, wordsFrom } from '#src/present/serve/search/month_text.ts'
 import { parseText } from '#src/present/serve/search/text_query.ts'
 import { stemOf } from '#src/present/serve/search/words.ts'
 
@@ -54,4 +54,29 @@ test('a phrase of 32 equal words in long texts takes no more than one pass over 
   ).toHaveLength(20)
   // The index has 6 bytes for each of 400,000 words; a list of spots for each word of the phrase had 8 bytes for each of them.
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20e6)
+})
+
+test('a prefix finds exactly the words that begin with it', () =>
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '9', 'ß', '𠀀'), minLength: 1 }), {
+        minLength: 1,
+      }),
+      fc.string({ unit: fc.constantFrom('a', 'b', '9', '𠀀'), minLength: 1, maxLength: 3 }),
+      (words, prefix) => {
+        const index = indexTexts([[words.join(' ')]])
+        const found = [...wordsFrom(index, prefix)].map(number => index.words[number])
+        expect(found).toEqual(index.words.filter(word => word.startsWith(prefix)))
+      },
+    ),
+  ))
+
+test('terms are weighed with pauses: each may be a prefix of every word', async () => {
+  const query = parseText('aa* aaa* aaaa*')
+  if ('problem' in query) throw new Error(query.problem)
+  let pauses = 0
+  const weights = await weightsOf(query.terms, [indexTexts([['aaaaa'], ['b']])], async () => {
+    pauses += 1
+  })
+  expect([weights.length, pauses]).toEqual([3, 3])
 })

@@ -69,7 +69,7 @@ export class Readers {
   }
 
   async #carryOut(order: Order, signal: AbortSignal): Promise<Answer> {
-    const temporary = await mkdtemp(join(tmpdir(), `${OWN_DIRECTORY}${process.pid}-`))
+    const temporary = await mkdtemp(join(tmpdir(), `${OWN_DIRECTORY}${process.pid}-${STARTED}-`))
     try {
       const message = await ask({ ...order, lake: resolve(order.lake), temporary }, signal)
       if (message.kind === 'answer') return message.answer
@@ -150,8 +150,11 @@ function yieldToOthers({ pid }: ChildProcess): void {
 /** What calls spilled whose server was killed together with them. */
 function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
-    const [, pid] = OF_SERVER.exec(name) ?? []
-    if (pid === undefined || (Number(pid) !== process.pid && isRunning(Number(pid)))) continue
+    const [, pid, started] = OF_SERVER.exec(name) ?? []
+    // In a container, a server has the number of the one before it.
+    const isOurs = Number(pid) === process.pid && Number(started) === STARTED
+    const isOthers = Number(pid) !== process.pid && isRunning(Number(pid))
+    if (pid === undefined || isOurs || isOthers) continue
     try {
       rmSync(join(tmpdir(), name), { recursive: true, force: true })
     } catch {
@@ -160,7 +163,9 @@ function removeLeftovers(): void {
   }
 }
 
-const OF_SERVER = new RegExp(`^${OWN_DIRECTORY}(\\d+)-`)
+/** When this process began. */
+const STARTED = Math.floor(performance.timeOrigin)
+const OF_SERVER = new RegExp(`^${OWN_DIRECTORY}(\\d+)-(\\d+)-`)
 
 function isRunning(pid: number): boolean {
   try {

@@ -47,7 +47,7 @@ const WORK_FOR_MS = 2
 export async function find(months: readonly PreparedMonth[], query: Query): Promise<Found> {
   const pause = createPause()
   const texts = months.map(({ search }) => search.text)
-  const weights = query.sort.key === 'relevance' ? weightsOf(query.terms, texts) : null
+  const weights = query.sort.key === 'relevance' ? await weightsOf(query.terms, texts, pause) : null
   const best = new Best(query.limit)
   const matched: (TextMatches | null)[] = []
   for (const { search } of months) {

@@ -23,14 +23,22 @@ type Note = (place: number, times: number, closeness: number) => void
 /**
  * How much each term counts in a score: rare ones more, by the number of notices of all months that have it (BM25).
  * @param months the texts of all months, because a word must count the same in each.
+ * @param pause lets other work go on, after each term.
  */
-export function weightsOf(terms: readonly Term[], months: readonly MonthText[]): number[] {
+export async function weightsOf(
+  terms: readonly Term[],
+  months: readonly MonthText[],
+  pause: () => Promise<void>,
+): Promise<number[]> {
   const notices = months.reduce((sum, { lengths }) => sum + lengths.length, 0)
-  return terms.map(term => {
+  const weights: number[] = []
+  for (const term of terms) {
     const having = months.reduce((sum, text) => sum + noticesHaving(text, term), 0)
     const count = Math.min(having, notices)
-    return Math.log(1 + (notices - count + 0.5) / (count + 0.5))
-  })
+    weights.push(Math.log(1 + (notices - count + 0.5) / (count + 0.5)))
+    await pause()
+  }
+  return weights
 }
 
 /** An upper bound: counting them exactly takes as long as searching. */
@@ -52,12 +60,12 @@ export async function matchText(
   weights: readonly number[] | null,
   pause: () => Promise<void>,
 ): Promise<TextMatches | null> {
-  const parts = terms.map(term => partsOf(text, term))
-  if (parts.flat().some(words => words.length === 0)) return null
+  if (terms.some(term => partsOf(text, term).some(words => words.length === 0))) return null
   const notices = text.lengths.length
   const [found, scores] = [new Uint8Array(notices), weights && new Float64Array(notices)]
   const averageLength = text.places.length / notices
-  for (const [number, words] of parts.entries()) {
+  for (const [number, term] of terms.entries()) {
+    const words = partsOf(text, term)
     const note: Note = (place, times, closeness) => {
       if ((found[place] as number) < number) return
       found[place] = number + 1
@@ -67,13 +75,13 @@ export async function matchText(
       scores[place] = (scores[place] as number) + (weights?.[number] as number) * share * closeness
     }
     const [one] = words
-    const closeness = closenessOf(text, terms[number] as Term)
+    const closeness = closenessOf(text, term)
     if (one && words.length === 1)
       for (const word of one) {
         const counts = closeness(word)
         noteWord(text, word, (place, times) => note(place, times, counts))
       }
-    else notePhrase(text, terms[number] as Phrase, note)
+    else notePhrase(text, term as Phrase, note)
     await pause()
   }
   return { found, scores }

@@ -93,12 +93,13 @@ export function formsOf({ stems, formEnds, forms }: MonthText, stem: string): Ui
   return forms.subarray(number === 0 ? 0 : formEnds[number - 1], formEnds[number])
 }
 
-/** Numbers of the words that begin with this. */
+/** Numbers of the words that begin with this. They may be all words, of which a month may have a million. */
 export function wordsFrom({ words }: MonthText, prefix: string): Uint32Array {
   const first = firstFrom(words, prefix)
-  let end = first
-  while (words[end]?.startsWith(prefix)) end += 1
-  return Uint32Array.from({ length: end - first }, (_, number) => first + number)
+  // Behind all words with this prefix: they have only letters and digits.
+  const numbers = new Uint32Array(firstFrom(words, `${prefix}\uffff`) - first)
+  for (let index = 0; index < numbers.length; index += 1) numbers[index] = first + index
+  return numbers
 }
 
 /** The number of the first text in a sorted list that is not before this one. */
