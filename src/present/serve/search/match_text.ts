@@ -15,6 +15,9 @@ const [SATURATION, LENGTH_SHARE] = [1.2, 0.75]
 /** How much a word counts that shares only the stem: to the stemmer, "médico" is a form of "medicamento". */
 const OTHER_FORM = 0.25
 
+/** A phrase is looked for in so many words at once: a millisecond or two. */
+const PAUSE_AFTER_WORDS = 200_000
+
 type Phrase = Extract<Term, { kind: 'phrase' }>
 
 /** What is done with each notice that has a term, how often it has it, and how much each time counts. */
@@ -23,7 +26,7 @@ type Note = (place: number, times: number, closeness: number) => void
 /**
  * How much each term counts in a score: rare ones more, by the number of notices of all months that have it (BM25).
  * @param months the texts of all months, because a word must count the same in each.
- * @param pause lets other work go on, after each term.
+ * @param pause lets other work go on; called after a few milliseconds at most.
  */
 export async function weightsOf(
   terms: readonly Term[],
@@ -52,7 +55,7 @@ function noticesHaving(text: MonthText, term: Term): number {
 /**
  * Null if no notice of the month has all terms.
  * @param weights of the terms; null if no scores are needed.
- * @param pause lets other work go on, after each term.
+ * @param pause lets other work go on; called after a few milliseconds at most.
  */
 export async function matchText(
   text: MonthText,
@@ -81,7 +84,7 @@ export async function matchText(
         const counts = closeness(word)
         noteWord(text, word, (place, times) => note(place, times, counts))
       }
-    else notePhrase(text, term as Phrase, note)
+    else await notePhrase(text, term as Phrase, note, pause)
     await pause()
   }
   return { found, scores }
@@ -120,15 +123,28 @@ function noteWord(
  * each position of a notice has a bit for each place in the phrase that its word fits, and one pass over them finds where the
  * phrase ends (the bitap algorithm).
  */
-function notePhrase(text: MonthText, { stems }: Phrase, note: Note): void {
+async function notePhrase(
+  text: MonthText,
+  { stems }: Phrase,
+  note: Note,
+  pause: () => Promise<void>,
+): Promise<void> {
   const words = wordsOfPhrase(text, stems)
   const inNotice = new Int32Array(text.lengths.length)
-  for (const { at, end, bits } of words)
+  for (const { at, end, bits } of words) {
     for (let next = at; next < end; next += 1) mark(inNotice, text.places[next] as number, bits)
+    await pause()
+  }
   const [all, last] = [(-1 >>> (32 - stems.length)) | 0, 1 << (stems.length - 1)]
   const bitsAt = new Int32Array(text.lengths.reduce((most, length) => Math.max(most, length)))
+  let sincePause = 0
   for (const [place, bits] of inNotice.entries()) {
     if (bits !== all) continue
+    sincePause += text.lengths[place] as number
+    if (sincePause > PAUSE_AFTER_WORDS) {
+      await pause()
+      sincePause = 0
+    }
     for (const word of words) {
       while (word.at < word.end && (text.places[word.at] as number) < place) word.at += 1
       for (; word.at < word.end && text.places[word.at] === place; word.at += 1)
