@@ -2,6 +2,7 @@ import { readTime } from '#schema/times.ts'
 import { sendJson } from '#src/api/server/send_json.ts'
 import { Json, Refusal } from '#src/api/server/source.ts'
 import { tagOf } from '#src/api/server/tag.ts'
+import { createPause } from '#src/platform/pause.ts'
 import type { Between, Query } from '../search/find.ts'
 import type { Term } from '../search/text_query.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
@@ -74,7 +75,12 @@ export async function searchPage(
   const last = ordinals.at(-1)
   const next = hasMore && last !== undefined ? writeCursor({ snapshot: snapshot.name, search, last }) : null
   if (next !== null) snapshot.noteReader()
-  const documents = ordinals.map(ordinal => documentAt(snapshot, ordinal, fields ?? null))
+  const pause = createPause()
+  const documents: (readonly Buffer[])[] = []
+  for (const ordinal of ordinals) {
+    documents.push(documentAt(snapshot, ordinal, fields ?? null))
+    await pause()
+  }
   return { documents, total, next, snapshot: snapshot.name }
 }
 

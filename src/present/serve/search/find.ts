@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createPause } from '#src/platform/pause.ts'
 import type { PreparedMonth } from '../prepared_month.ts'
 import { matchText, type TextMatches, weightsOf } from './match_text.ts'
 import { CHOICES, CHOSEN_BY, type MonthSearch } from './month_search.ts'
@@ -36,9 +36,6 @@ export type Found = {
   /** Whether more of them follow. */
   readonly hasMore: boolean
 }
-
-/** Longer work is interrupted for other requests: after each month, and each term in its texts. */
-const WORK_FOR_MS = 2
 
 /**
  * Searches the months of a snapshot, newest first. It looks at every notice, which takes less than
@@ -164,13 +161,4 @@ function matcherOf(
   if (!two) return one
   if (tests.length === 2) return place => one(place) && two(place)
   return place => tests.every(test => test(place))
-}
-
-function createPause(): () => Promise<void> {
-  let sinceMs = performance.now()
-  return async () => {
-    if (performance.now() - sinceMs < WORK_FOR_MS) return
-    await nextTurn()
-    sinceMs = performance.now()
-  }
 }

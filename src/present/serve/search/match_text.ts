@@ -131,10 +131,11 @@ async function notePhrase(
 ): Promise<void> {
   const words = wordsOfPhrase(text, stems)
   const inNotice = new Int32Array(text.lengths.length)
-  for (const { at, end, bits } of words) {
-    for (let next = at; next < end; next += 1) mark(inNotice, text.places[next] as number, bits)
-    await pause()
-  }
+  for (const { at, end, bits } of words)
+    for (let next = at; next < end; next += 1) {
+      if ((next - at) % PAUSE_AFTER_WORDS === 0) await pause()
+      mark(inNotice, text.places[next] as number, bits)
+    }
   const [all, last] = [(-1 >>> (32 - stems.length)) | 0, 1 << (stems.length - 1)]
   const bitsAt = new Int32Array(text.lengths.reduce((most, length) => Math.max(most, length)))
   let sincePause = 0
