@@ -1,9 +1,7 @@
-import { once } from 'node:events'
-import type { WriteStream } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { editais } from '#schema/tables.ts'
-import { newStream } from '#src/platform/durable.ts'
 import { hashOf } from '#src/platform/hash.ts'
+import { LinesFile } from '#src/platform/lines_file.ts'
 import { type Drift, excerptOf } from '#src/store/rawlog/line.ts'
 import { BoundedFiles } from '#src/store/warehouse/bounded_files.ts'
 import { carriedText } from '#src/store/warehouse/cut.ts'
@@ -17,32 +15,27 @@ import type { Verdict } from './validate.ts'
  * received, for the raw log, and others with what DuckDB compares.
  */
 export class ListedFile {
-  /** All that was received, a line for each read, from 1. */
-  readonly path: string
-  readonly #stream: WriteStream
+  readonly #received: LinesFile
   readonly #compared: BoundedFiles
   #reads = 0
 
   constructor(path: string) {
-    this.path = path
-    this.#stream = newStream(path)
+    this.#received = new LinesFile(path)
     this.#compared = new BoundedFiles(dirname(path), basename(path, '.ndjson'))
-    // The next `add` or `flush` reports it.
-    this.#stream.on('error', () => {})
+  }
+
+  /** All that was received, a line for each read, from 1. */
+  get path(): string {
+    return this.#received.path
   }
 
   async add(verdicts: readonly Verdict[]): Promise<void> {
     if (verdicts.length === 0) return
-    if (this.#stream.errored) throw this.#stream.errored
     const first = this.#reads + 1
     this.#reads += verdicts.length
     const received = verdicts.map(verdict => Buffer.from(`${receivedLine(verdict)}\n`))
-    const compared = this.#compared.add(
-      verdicts.map((verdict, index) => comparedLine(verdict, first + index)),
-    )
-    const isRoom = this.#stream.write(Buffer.concat(received))
-    await compared
-    if (!isRoom && this.#stream.writableNeedDrain) await once(this.#stream, 'drain')
+    const compared = verdicts.map((verdict, index) => comparedLine(verdict, first + index))
+    await Promise.all([this.#received.add(Buffer.concat(received)), this.#compared.add(compared)])
   }
 
   /** What DuckDB compares, as a relation: a row for each read. Null if nothing was read. */
@@ -53,19 +46,11 @@ export class ListedFile {
   }
 
   async flush(): Promise<void> {
-    await this.#compared.flush()
-    const stream = this.#stream
-    await new Promise<void>((resolve, reject) => {
-      stream.write('', error => (error ? reject(stream.errored ?? error) : resolve()))
-    })
+    await Promise.all([this.#received.flush(), this.#compared.flush()])
   }
 
   async close(): Promise<void> {
-    await this.#compared.close()
-    // Not `once`: it would reject if a pending write fails, and hide why the list was abandoned.
-    const closed = new Promise(resolve => this.#stream.once('close', resolve))
-    this.#stream.destroy()
-    if (!this.#stream.closed) await closed
+    await Promise.all([this.#received.close(), this.#compared.close()])
   }
 }
 

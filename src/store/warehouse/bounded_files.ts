@@ -1,7 +1,5 @@
-import type { WriteStream } from 'node:fs'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
-import { newStream } from '#src/platform/durable.ts'
+import { LinesFile } from '#src/platform/lines_file.ts'
 import { literal } from './quoted.ts'
 
 /**
@@ -18,7 +16,7 @@ export class BoundedFiles {
   readonly #directory: string
   readonly #name: string
   readonly #ended: Promise<unknown>[] = []
-  #stream: WriteStream | null = null
+  #file: LinesFile | null = null
   #bytes = 0
   #longestLineBytes = MIN_BUFFER_BYTES
 
@@ -38,7 +36,7 @@ export class BoundedFiles {
     const write = () => {
       if (group.length === 0) return
       this.#bytes += bytes
-      written = this.#write(Buffer.concat(group, bytes))
+      written = this.#open().add(Buffer.concat(group, bytes))
       group = []
       bytes = 0
     }
@@ -59,23 +57,14 @@ export class BoundedFiles {
   /** Resolves when all lines are in the files. */
   async flush(): Promise<void> {
     await Promise.all(this.#ended)
-    const stream = this.#stream
-    if (stream)
-      await new Promise<void>((resolve, reject) =>
-        stream.write('', error => (error ? reject(stream.errored ?? error) : resolve())),
-      )
+    await this.#file?.flush()
   }
 
   /** Closes the files, which stay; what was not flushed may be lost. */
   async close(): Promise<void> {
-    const stream = this.#stream
-    this.#stream = null
     await Promise.allSettled(this.#ended)
-    if (!stream) return
-    // Not `once`: it would reject if a pending write fails, and hide why the files were abandoned.
-    const closed = new Promise(resolve => stream.once('close', resolve))
-    stream.destroy()
-    if (!stream.closed) await closed
+    await this.#file?.close()
+    this.#file = null
   }
 
   /** The lines as a relation. @param columns their types by name, as SQL; `{a: 'BIGINT'}`. */
@@ -85,34 +74,19 @@ export class BoundedFiles {
       maximum_object_size = ${this.#longestLineBytes}, columns = ${columns})`
   }
 
-  /** Null if there is room for more; otherwise resolves when it is written. Not at `drain`: the stream may end before. */
-  #write(content: Buffer): Promise<void> | null {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const stream = this.#open()
-    // Once it has failed, it says only that it is gone.
-    const isRoom = stream.write(content, error => (error ? reject(stream.errored ?? error) : resolve()))
-    promise.catch(() => {})
-    return isRoom ? null : promise
-  }
-
-  #open(): WriteStream {
-    if (this.#stream) return this.#stream
-    const path = join(this.#directory, `${this.#name}-${this.paths.length + 1}.ndjson`)
-    const stream = newStream(path)
-    // The next `add` or `flush` reports it.
-    stream.on('error', () => {})
-    this.paths.push(path)
-    this.#stream = stream
-    return stream
+  #open(): LinesFile {
+    if (this.#file) return this.#file
+    this.#file = new LinesFile(join(this.#directory, `${this.#name}-${this.paths.length + 1}.ndjson`))
+    this.paths.push(this.#file.path)
+    return this.#file
   }
 
   #end(): void {
-    const stream = this.#stream
-    this.#stream = null
+    const ended = this.#file?.end()
+    this.#file = null
     this.#bytes = 0
-    if (!stream) return
-    // Also of one that has failed already.
-    const ended = finished(stream.end())
+    if (!ended) return
+    // The next `flush` reports it.
     ended.catch(() => {})
     this.#ended.push(ended)
   }
