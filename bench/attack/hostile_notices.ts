@@ -2,7 +2,7 @@ import type { World } from '#src/sandbox/world.ts'
 
 /** Items of the large analysis: 9 MB as JSON. */
 const LARGE_ITEMS = 40_000
-/** What a reader's end-of-line expression may take long for. */
+/** A text whose end takes long to trim. */
 const DASHES = `${'-'.repeat(19_985)}${'z'.repeat(300)}`
 const DASHED_REQUIREMENTS = 150
 /** Texts that repeat a word, and what is searched in them. */

@@ -193,7 +193,7 @@ function eventOf(
   return COUNTED_FROM_SESSION.test(words) ? dayOf('sessao', later) : null
 }
 
-/** What is behind the last comma or the last act. */
+/** Returns the words after the last comma, or from the last act on. */
 function lastPartOf(words: string): string {
   return words.slice(Math.max(words.lastIndexOf(',') + 1, actsIn(words).at(-1)?.start ?? 0))
 }

@@ -96,7 +96,7 @@ export function timesIn(folded: string): TimeToken[] {
   })
 }
 
-/** Places of what is written like a time, but is none: "31/02/2026", "999 dias úteis". */
+/** Returns where something is written like a time but cannot be one: "31/02/2026", "999 dias úteis". */
 export function impossibleTimesIn(folded: string): number[] {
   return Array.from(folded.matchAll(TIMES)).flatMap(match =>
     timeOf(match.groups as Groups) ? [] : [match.index],

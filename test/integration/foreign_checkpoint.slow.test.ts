@@ -84,7 +84,7 @@ const FORGERIES: readonly Forgery[] = [
   ],
   ['a table that is a path', s3 => withRow(s3, { table_name: '/tmp' }), /\(wrong: rows\.0\.table_name\)/],
   ['a file without end', s3 => withRow(s3, { bytes: 1e15 }), /\(wrong: rows\.0\.bytes\)/],
-  ['a number that is none', s3 => withRow(s3, { file: 1.5 }), /\(wrong: rows\.0\.file\)/],
+  ['half a file', s3 => withRow(s3, { file: 1.5 }), /\(wrong: rows\.0\.file\)/],
   [
     'a file with other content',
     s3 => replaceObject(s3, fileOf(firstRow(s3).sha256), 'x'.repeat(firstRow(s3).bytes)),

@@ -22,7 +22,7 @@ async function ownWarehouse(): Promise<Own> {
   return { path, rows: join(root, 'rows', facts.warehouse_id), facts }
 }
 
-/** What becomes of it if this SQL was run in it. */
+/** Returns why it is refused after this SQL has run in it. */
 async function copied(
   own: Own,
   sql: string,
@@ -120,9 +120,9 @@ test.each<[what: string, sql: string, refusal: string]>([
   [
     'a month that leads out of the lake',
     `UPDATE month_versions SET month = '../../../../x' WHERE rowid = 0`,
-    'has a month that is none',
+    'has something else than a month',
   ],
-  ['a file without a month', 'UPDATE row_files SET month = NULL', 'has a month that is none'],
+  ['a file without a month', 'UPDATE row_files SET month = NULL', 'has something else than a month'],
   [
     'a file of a table that leads out of the directory',
     `UPDATE row_files SET table_name = '../../../x' WHERE rowid = 0`,

@@ -9,7 +9,7 @@ export type WholeDocuments = { readonly notice?: string; readonly analysis?: str
 
 /**
  * Reads the documents of a batch of notices that are cut in the tables.
- * @param path the Parquet file of `whole_documents`; null if there is none.
+ * @param path the Parquet file of `whole_documents`, or null.
  * @returns them by the notice's id.
  */
 export async function readWhole(

@@ -61,7 +61,7 @@ export async function askFenced(db: Database, foreign: ForeignSql): Promise<Stre
 /** Names with a bracket behind them, and what follows PRAGMA. */
 const CALLS = /\b(\w+)"?\s*\(|\bpragma\b\s*"?(\w+)/gi
 
-/** The first function that SQL calls in FROM or as a PRAGMA and that is not admitted; null if there is none. */
+/** Returns the first function that SQL calls in FROM or as a PRAGMA and that is not admitted, or null. */
 async function calledOffLimits(db: Database, sql: string): Promise<string | null> {
   const calls = [...withoutTexts(sql, { keepNames: true }).matchAll(CALLS)]
   const names = calls.map(([, called, pragma]) => String(called ?? pragma).toLowerCase())

@@ -30,7 +30,7 @@ export function withoutTexts(sql: string, { keepNames = false } = {}): string {
   })
 }
 
-/** The same SQL, in which only comments, texts and quoted names have unusual spaces. */
+/** Replaces unusual spaces by plain ones, except in comments, texts and quoted names. */
 export function withPlainSpaces(sql: string): string {
   const unusual = new RegExp(`[${UNUSUAL_SPACES}]`, 'gv')
   return mapParts(sql, (part, kind) => (kind === 'code' ? part.replace(unusual, ' ') : part))

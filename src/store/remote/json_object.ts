@@ -25,7 +25,7 @@ export const SHA256 = z.string().regex(/^[0-9a-f]{64}$/)
 export const COUNT = z.number().int().nonnegative()
 
 /**
- * The value of a JSON object that this program wrote; null if there is none.
+ * Returns the value of a JSON object that this program wrote, or null if there is no such object.
  * @throws ForeignObject if it is anything else: too large, no JSON, with a key twice, or of another shape.
  */
 export async function readJson<T>(

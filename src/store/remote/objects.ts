@@ -25,7 +25,7 @@ export type ObjectStore = {
   /** `s3://bucket/prefix`, without a slash at the end: what table formats write before a key. */
   readonly root: string
   /**
-   * Null if there is none.
+   * Null if there is no such object.
    * @param mostBytes that an object of its kind can have.
    * @throws ForeignObject if it has more.
    */
@@ -33,7 +33,7 @@ export type ObjectStore = {
   /**
    * Reads an object in pieces, into a new file.
    * @param path null to find out only what it is.
-   * @returns what came, and the hash that it was uploaded with; null if there is none.
+   * @returns what came, and the hash that it was uploaded with; null if there is no such object.
    * @throws ForeignObject if it has more bytes.
    */
   copy(

@@ -143,7 +143,8 @@ async function assertFacts(db: Database, { expected }: ForeignWarehouse): Promis
     `SELECT DISTINCT month FROM (SELECT month FROM ${FRESH}.row_places UNION ALL SELECT month FROM ${FRESH}.row_files
        UNION ALL SELECT month FROM ${FRESH}.month_versions)`,
   )
-  if (months.some(({ month }) => !MONTH.test(month ?? ''))) throw new Refusal('has a month that is none')
+  if (months.some(({ month }) => !MONTH.test(month ?? '')))
+    throw new Refusal('has something else than a month')
   const { wrong } = await db.row<{ wrong: number }>(
     `SELECT count(*) AS wrong FROM ${FRESH}.month_versions WHERE version NOT BETWEEN 0 AND ${segment}`,
   )

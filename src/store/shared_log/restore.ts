@@ -22,7 +22,7 @@ const ADMIT = join(import.meta.dirname, 'admit_process.ts')
 const READING = 'the reading'
 const ADMITTED_WITHIN_MS = 1_800_000
 const COPIED_AT_ONCE = 8
-/** Three are kept; whoever adds more must not keep this host busy. */
+/** Three are kept; a stranger who adds more must not keep this host busy. */
 const MAX_TRIED = 20
 /** A warehouse becomes a tenth of its size, an empty one much less. */
 const MAX_UNPACKED = { times: 64, bytes: 64 * 1024 ** 2 }
@@ -135,7 +135,7 @@ async function unpack(packed: string, path: string, { warehouse }: Checkpoint): 
   )
 }
 
-/** Copies what the warehouse has into a file of ours. @throws ForeignObject if it has anything else. */
+/** Copies the rows of the warehouse into a fresh file. @throws ForeignObject if it has anything but our tables. */
 async function admit(
   { paths, signal }: Restoring,
   { segment, warehouse_id, schema_hash, rows }: Checkpoint,

@@ -9,7 +9,7 @@ import { carriedDocument, type DocumentKind, isShort } from './cut.ts'
  * Lines of the raw log whose texts the tables cannot carry, written for DuckDB.
  */
 
-/** Of a whole document, so that a row of `whole_documents` is as small as any other. */
+/** The longest part of a whole document: a row of `whole_documents` is as small as other rows. */
 const PART_CHARACTERS = 8 * 1024
 
 /** As relations; null if there are none. */

@@ -56,7 +56,7 @@ test.each<[what: string, bytes: Buffer, why: string]>([
     'cut short',
   ],
   ['a text of less than nothing', Buffer.concat([Buffer.from('Obj\x01'), long(1), long(-3)]), 'cut short'],
-  ['a kind that is none', file([block(1, long(1), long(7))]), 'damaged'],
+  ['an unknown kind', file([block(1, long(1), long(7))]), 'damaged'],
   ['more than its records', file([block(1, long(1), long(0), long(4))]), 'damaged'],
   [
     'another mark',

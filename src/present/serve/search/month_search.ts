@@ -19,7 +19,7 @@ const MAX_MODALITY = 1000
 const byItself = (text: string) => [[text]]
 
 /**
- * What a text is chosen by: a value is accepted if it has all parts of one spelling of a wanted text. Modalities are free
+ * Returns the spellings of a text, each in parts. A value is accepted if it has all parts of one spelling of a wanted text. Modalities are free
  * text, so a few of their words are enough: as they are written, or as they are usually called.
  */
 export const CHOSEN_BY: Readonly<Record<(typeof CHOICES)[number], (text: string) => string[][]>> = {

@@ -45,7 +45,7 @@ const HINT: JsonKind<{ version: number }> = {
 }
 
 /**
- * The newest checkpoint; null if there is none.
+ * Returns the newest checkpoint, or null.
  * @throws RemoteError if it is missing. @throws ForeignObject if this program did not write it.
  */
 export async function readCheckpoint(
