@@ -192,9 +192,9 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'found',
     name: 'list-given-up',
-    file: 'src/pipeline/listed.ts',
+    file: 'src/platform/lines_file.ts',
     from: "    const closed = new Promise(resolve => this.#stream.once('close', resolve))\n    this.#stream.destroy()\n    if (!this.#stream.closed) await closed\n",
-    to: "    this.#stream.destroy()\n    if (!this.#stream.closed) await once(this.#stream, 'close')\n",
+    to: "    this.#stream.destroy()\n    if (!this.#stream.closed) await (await import('node:events')).once(this.#stream, 'close')\n",
   },
   {
     invariant: 'found',
