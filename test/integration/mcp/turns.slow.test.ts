@@ -20,21 +20,22 @@ test('a key has few calls at once, others do not wait for them, and a client tha
   const created = ['keys', 'create', '--description', 'agent', '--scopes', 'read,sql']
   const greedy = await connectToUrl(url, (await runShared(created, environment)).stdout.trim())
   const stop = new AbortController()
+  let ended = 0
   const calls = Array.from({ length: 12 }, () =>
     greedy.client
       .callTool({ name: 'query', arguments: { sql: ENDLESS } }, { signal: stop.signal })
       .then(result => JSON.stringify(result))
-      .catch(() => 'cancelled'),
+      .catch(() => 'cancelled')
+      .finally(() => ended++),
   )
   await until(() => lines.filter(line => line.includes('"tool":"query"')).length >= 4, {
     what: () => `refused calls:\n${lines.join('')}`,
   })
   const other = await connectToUrl(url, keys.acme as string)
-  const startedMs = performance.now()
-  // Its turn comes when the first of the endless queries is over, at the latest.
   const found = await other.call('search_notices')
   expect(found.data.total).toBe(2)
-  expect(performance.now() - startedMs).toBeLessThan(15_000)
+  // Of twelve, four are refused, and two run: the next turn is the other key's, not that of the six that wait.
+  expect(ended).toBeLessThanOrEqual(4 + 4)
   stop.abort()
   const outcomes = await Promise.all(calls)
   expect(outcomes.filter(one => one.includes('calls that run or wait, the maximum'))).toHaveLength(4)
@@ -82,7 +83,8 @@ test('the query of a client that hangs up is killed at once', async () => {
   expect(await asked).toBe('hung up')
   const startedMs = performance.now()
   await until(() => readers() === 0, { what: () => 'the end of the process' })
-  expect(performance.now() - startedMs).toBeLessThan(3000)
+  // Its own time limit would end it after ten.
+  expect(performance.now() - startedMs).toBeLessThan(8000)
 })
 
 test('calls of a key that is revoked get no answer, whether they run or wait', async () => {
