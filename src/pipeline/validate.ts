@@ -11,7 +11,6 @@ import { analysis, notice, noticePage } from '#schema/zod.ts'
 import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
 import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/platform/surrogates.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
-import { cutsOf, type DocumentKind, isShort } from '#src/store/warehouse/cut.ts'
 
 /** A usable document. `document` is its normalised JSON text: one line, every string well formed. */
 export type Accepted = {
@@ -60,7 +59,7 @@ const MAX_TOTAL = 1_000_000
 
 type Path = readonly PropertyKey[]
 type Schema = {
-  readonly root: DocumentKind
+  readonly root: string
   readonly shape: z.ZodType
   readonly dateTimes: readonly string[]
   /**
@@ -70,7 +69,7 @@ type Schema = {
   readonly freeForm: readonly string[]
 }
 
-function schemaOf(root: DocumentKind, shape: z.ZodType, fields: Fields): Schema {
+function schemaOf(root: string, shape: z.ZodType, fields: Fields): Schema {
   const all = [...fieldPaths(fields)]
   return {
     root,
@@ -244,11 +243,7 @@ function validate({ value: parsed, escaped, source, text, plain = false, schema 
     ...(isText && !redated && !isMarked(source()) ? { bytes: source() } : {}),
     updatedAt,
     compared: comparedText(accepted, schema.dateTimes, document),
-    drift: [
-      ...repaired.drift,
-      ...unreadParts(accepted, schema),
-      ...(isShort(asArrived) ? [] : cutTexts(id as string, accepted, schema)),
-    ],
+    drift: [...repaired.drift, ...unreadParts(accepted, schema)],
     ...(lossless ? {} : { raw: source() }),
   }
 }
@@ -340,15 +335,6 @@ function unreadParts({ pncp_id }: Readonly<Record<string, unknown>>, { root }: S
   if (root !== NOTICE_SCHEMA.root || typeof pncp_id !== 'string') return []
   const isRead = Object.values(readPncpId(pncp_id)).every(part => part !== null)
   return isRead ? [] : [drift('notice.pncp_id', 'unknown_form', pncp_id)]
-}
-
-/** Texts that are cut in the tables, by field. */
-function cutTexts(id: string, document: object, { root }: Schema): Drift[] {
-  const byPath = Map.groupBy(cutsOf(root, document), ({ path }) => path)
-  return [...byPath].slice(0, MAX_DRIFT_PER_DOCUMENT).map(([path, cuts]) => ({
-    ...drift(path, 'too_long', `${id}: ${Math.max(...cuts.map(({ bytes }) => bytes))} bytes`),
-    count: cuts.length,
-  }))
 }
 
 type Issue = z.core.$ZodIssue

@@ -1,7 +1,7 @@
 /** A difference between a document and the contract that does not stop it from loading. */
 export type Drift = {
   readonly path: string
-  readonly kind: 'unknown_field' | 'unknown_enum' | 'unknown_form' | 'wrong_type' | 'too_long'
+  readonly kind: 'unknown_field' | 'unknown_enum' | 'unknown_form' | 'wrong_type'
   readonly sample: string
   count: number
 }

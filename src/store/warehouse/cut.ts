@@ -73,33 +73,6 @@ export function isShort(json: string): boolean {
   return json.length <= MAX_ROW_BYTES / 3
 }
 
-/** Returns what is cut of a document. Fast if that is nothing. */
-export function cutsOf(kind: DocumentKind, document: object): readonly Cut[] {
-  return mayHaveLongRow(FIELDS[kind], document as Json) ? carriedDocument(kind, document).cuts : []
-}
-
-function mayHaveLongRow(fields: Fields, document: Json): boolean {
-  let length = 0
-  for (const name in document) {
-    const value = document[name]
-    const field = fields[name]
-    if (field && 'each' in field && Array.isArray(value)) {
-      for (const element of value) if (lengthOf(element) > MAX_ROW_BYTES / 3) return true
-    } else length += lengthOf(value)
-  }
-  return length > MAX_ROW_BYTES / 3
-}
-
-/** Of its JSON text, about, but never less than a third of its bytes. */
-function lengthOf(value: unknown): number {
-  if (typeof value === 'string') return value.length + 2
-  if (typeof value !== 'object' || value === null) return 24
-  let length = 2
-  // Nesting is bounded (`MAX_DEPTH` of `validate.ts`).
-  for (const name in value) length += name.length + 4 + lengthOf((value as Json)[name])
-  return length
-}
-
 /** SQL that is true if a row might have more than MAX_ROW_BYTES. @param texts SQL for each of its texts. */
 export function mayBeCutSql(texts: readonly string[]): string {
   // Half of it: DuckDB may write the numbers of a JSON text with fewer characters.

@@ -32,6 +32,8 @@ import {
 const DATA_TYPES = ['notice', 'analysis', 'gone', 'rejected'] as const
 /** Lines of any type may report drift. */
 const DRIFTED = 'drifted'
+/** Documents in the lines, or those that they replace, are cut in the tables. */
+const CUT = 'cut'
 
 /** What the rows depend on besides the log, and a directory for temporary files. */
 export type Projection = Rules & { readonly temporaryDirectory: string }
@@ -91,7 +93,7 @@ function rowStatements(rules: Rules, of: Choose): string[] {
     ...of(['gone'], gone()),
     ...of(['analysis'], analysesLoaded(rules)),
     ...of(['analysis_same'], analysesSame(rules)),
-    ...of(['notice', 'analysis'], wholes()),
+    ...of([CUT], wholes()),
     ...of(['rejected'], rejected(rules)),
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
     ...of(['analysis_same'], resolvedBySame()),
@@ -121,13 +123,15 @@ export const UP_TO = 'UPDATE meta SET applied_segment = $segment'
 /** The first segment names the log. */
 export const LOG_NAMED = `UPDATE meta SET log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
 
-/** The types of the staged lines, and `DRIFTED` if any reports drift. */
+/** The types of the staged lines, with `DRIFTED` and `CUT`. */
 async function typesOf(db: Database): Promise<ReadonlySet<string>> {
-  const types = await db.rows<{ type: string; drifted: boolean }>(
-    'SELECT type, count(drift) > 0 AS drifted FROM lines GROUP BY type',
+  const types = await db.rows<{ type: string; drifted: boolean; cut: boolean }>(
+    `SELECT type, count(drift) > 0 AS drifted, EXISTS (FROM whole_parts) OR EXISTS (FROM whole_documents) AS cut
+     FROM lines GROUP BY type`,
   )
   return new Set([
     ...types.map(({ type }) => type),
     ...(types.some(({ drifted }) => drifted) ? [DRIFTED] : []),
+    ...(types.some(({ cut }) => cut) ? [CUT] : []),
   ])
 }

@@ -3,7 +3,7 @@ import { remove } from '#src/platform/durable.ts'
 import { linesOf } from '#src/platform/lines.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
 import { BoundedFiles } from './bounded_files.ts'
-import { carriedDocument, type DocumentKind, isShort } from './cut.ts'
+import { type Cut, carriedDocument, type DocumentKind, isShort } from './cut.ts'
 
 /**
  * Lines of the raw log whose texts the tables cannot carry, written for DuckDB.
@@ -72,10 +72,20 @@ function shortenedLine(text: string): ShortenedLine {
   const whole = kind && line[kind]
   if (!kind || typeof whole !== 'object' || whole === null) return { line: JSON.stringify(line), whole: null }
   const { document, cuts } = carriedDocument(kind, whole)
+  if (cuts.length === 0) return { line: JSON.stringify({ ...line, [kind]: document }), whole: null }
+  const drift = [...((line.drift as object[] | undefined) ?? []), ...driftOf(String(line.edital_id), cuts)]
   return {
-    line: JSON.stringify({ ...line, [kind]: document }),
-    whole: cuts.length === 0 ? null : { seq: Number(line.seq), document: JSON.stringify(whole) },
+    line: JSON.stringify({ ...line, drift, [kind]: document }),
+    whole: { seq: Number(line.seq), document: JSON.stringify(whole) },
   }
+}
+
+/** Rows of `schema_drift` for texts that are cut, one for each field. */
+function driftOf(editalId: string, cuts: readonly Cut[]): object[] {
+  return [...Map.groupBy(cuts, ({ path }) => path)].map(([path, some]) => {
+    const longest = Math.max(...some.map(({ bytes }) => bytes))
+    return { path, kind: 'too_long', sample: `${editalId}: ${longest} bytes`, count: some.length }
+  })
 }
 
 function* partsOf(text: string): Generator<string> {

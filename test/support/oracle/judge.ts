@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer'
 import { type Kind, MEMBERS, type Members, type Spec } from './contract.ts'
 import { identifierOf, isUnread } from './identifier.ts'
 import { type Document, isObject, parsed, sameTokens } from './json.ts'
-import { cutFields } from './long_texts.ts'
 import { microsOf, seen } from './moments.ts'
 
 /*
@@ -42,7 +41,6 @@ export function judge(bytes: Buffer, root: Root, expectedId: string | null): Jud
   if (found.faults.size > 0) return { usable: false, faults: found.faults }
   if (root === 'notice' && isUnread(identifierOf(document.pncp_id)))
     found.drift.add(reported('unknown_form', 'notice.pncp_id'))
-  for (const path of cutFields(document, root)) found.drift.add(reported('too_long', path))
   const whole = !found.lost && isUtf8(bytes) && sameTokens(sent, JSON.stringify(document))
   return { usable: true, document, drift: found.drift, whole }
 }

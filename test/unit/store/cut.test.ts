@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { carriedDocument, carriedText, cutsOf, MAX_ROW_BYTES } from '#src/store/warehouse/cut.ts'
+import { carriedDocument, carriedText, MAX_ROW_BYTES } from '#src/store/warehouse/cut.ts'
 import { noticeEntry } from '#test/support/notices.ts'
+import { cutFields } from '#test/support/oracle/long_texts.ts'
 
 const MARK = /… \[texto cortado: (\d+) bytes, sha256 ([0-9a-f]{16})\]$/
 const bytesOf = (text: unknown) => Buffer.byteLength(typeof text === 'string' ? text : JSON.stringify(text))
@@ -61,7 +62,7 @@ describe('a text of a row', () => {
       verdict: { reason: 'because' },
       requirements: [{ title: 'a' }, requirements[1]],
     })
-    expect(cutsOf('analysis', { ...noticeEntry(1).analysis, requirements })).toEqual([
+    expect(carriedDocument('analysis', { ...noticeEntry(1).analysis, requirements }).cuts).toEqual([
       { path: 'analysis.requirements[].required', bytes: 100_000 },
     ])
   })
@@ -95,6 +96,8 @@ it('every row fits, whatever its texts are, and the same document always gives t
     fc.property(fields, some => {
       const document = JSON.parse(JSON.stringify({ ...noticeEntry(1).edital, ...some }).toWellFormed())
       const carried = carriedNotice(document)
+      const { cuts } = carriedDocument('notice', document)
+      expect(cuts.map(({ path }) => path).sort()).toEqual(cutFields(document, 'notice').sort())
       const { updated_at, created_at, ...texts } = carried
       const bytes = Object.values(texts).map(value => (typeof value === 'string' ? bytesOf(value) : 0))
       expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(MAX_ROW_BYTES)
