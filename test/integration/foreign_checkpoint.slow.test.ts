@@ -144,6 +144,18 @@ test('a forged checkpoint is named and not used: the log restores the company', 
   await expectTruth(host)
 })
 
+test('after three forged checkpoints, the log restores the company', async () => {
+  const { s3, another } = await startWithCheckpoint()
+  const [key, content] = [checkpointKey(s3), text(s3)]
+  const forged = content.replace('"company":"acme"', '"company":"x"')
+  // The good one is the last of five.
+  for (const more of ['a', 'b', 'c', 'd']) replaceObject(s3, key.replace('.json', `${more}.json`), forged)
+  const { environment } = await another()
+  const { code, stderr } = await runShared(['restore'], environment)
+  expect([code, stderr.match(/is that of another company or segment/g)?.length]).toEqual([0, 3])
+  expect(hasWholeLog(environment)).toBe(true)
+})
+
 test('a forged owner of the log is waited for, and shown without what a terminal would obey', async () => {
   const { s3, settings } = await startSharedLog()
   const first = await startCompany(notices(1, 3), settings)

@@ -22,8 +22,10 @@ const ADMIT = join(import.meta.dirname, 'admit_process.ts')
 const READING = 'the reading'
 const ADMITTED_WITHIN_MS = 1_800_000
 const COPIED_AT_ONCE = 8
-/** Three are kept; a stranger who adds more must not keep this host busy. */
+/** Three are kept. */
 const MAX_TRIED = 20
+/** Each may take half an hour: a stranger who adds more must not keep this host busy. */
+const MAX_REFUSED = 3
 /** A warehouse becomes a tenth of its size, an empty one much less. */
 const MAX_UNPACKED = { times: 64, bytes: 64 * 1024 ** 2 }
 
@@ -45,7 +47,9 @@ export async function restoreCheckpoint(restoring: Restoring, sourceTimezone: st
   const { store, paths, onRefused } = restoring
   const hash = schemaHash(sourceTimezone)
   const names = await listCheckpoints(store, paths.company)
+  let refused = 0
   for (const name of names.slice(0, MAX_TRIED)) {
+    if (refused === MAX_REFUSED) break
     try {
       const checkpoint = await readCheckpoint(store, paths.company, name)
       if (checkpoint?.schema_hash !== hash) continue
@@ -54,6 +58,7 @@ export async function restoreCheckpoint(restoring: Restoring, sourceTimezone: st
       if (await copyCheckpoint(restoring, checkpoint, `${store.root}/${name.key}`)) return segment
     } catch (error) {
       if (!(error instanceof ForeignObject)) throw error
+      refused += 1
       onRefused(error.message)
     }
   }
