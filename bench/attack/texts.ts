@@ -14,7 +14,8 @@ export const TEXTS = {
   one: 'one objeto of 25 MB',
   objetos: '200 notices with an objeto of 100 kB',
   modalidades: '300 notices with a modalidade of 75 kB',
-  many: '3,000 notices with an objeto of 30 kB, which is not cut',
+  many: '3,000 notices with an objeto of 35 kB, just long enough to be cut',
+  most: '3,000 notices with an objeto of 30 kB, just too short to be cut',
 } as const
 export type TextAttack = keyof typeof TEXTS
 
@@ -22,8 +23,10 @@ const WRITTEN: Readonly<Record<TextAttack, { notices: number; field: keyof Edita
   one: { notices: 1, field: 'objeto', bytes: 25_000_000 },
   objetos: { notices: 200, field: 'objeto', bytes: 100_000 },
   modalidades: { notices: 300, field: 'modalidade', bytes: 75_000 },
-  many: { notices: 3000, field: 'objeto', bytes: 30_000 },
+  many: { notices: 3000, field: 'objeto', bytes: 35_000 },
+  most: { notices: 3000, field: 'objeto', bytes: 30_000 },
 }
+const WORD = 'ação '
 /** Notices as usual, besides. */
 const HEALTHY = 20
 const SLUG = 'bench'
@@ -47,7 +50,7 @@ export async function measureTexts(attack: TextAttack, seed: string, within: str
   const { notices, field, bytes } = WRITTEN[attack]
   const world = generateWorld({ seed, company: SLUG, notices: notices + HEALTHY, start: new Date() })
   for (const [n, id] of world.ids().slice(0, notices).entries())
-    world.update(id, { edital: { [field]: `${n} ${'ação '.repeat(bytes / 6)}` } })
+    world.update(id, { edital: { [field]: `${n} ${WORD.repeat(bytes / Buffer.byteLength(WORD))}` } })
   const key = sandboxKey(seed, SLUG)
   const sandbox = await startSandbox({ companies: [{ slug: SLUG, key, world }] })
   const directory = join(within, `texts-${attack}`)

@@ -5,13 +5,13 @@ import {
   type Column,
   editais,
   items,
-  publishedColumns,
   requirements,
   type Table,
   wholeDocuments,
 } from '#schema/tables.ts'
 import { plausibleInstants } from '#schema/times.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { textBytes } from '#src/store/warehouse/sql.ts'
 import type { SearchRow } from './search/month_search.ts'
 
 /** The Parquet files of one month, by table; null for a table without rows in that month. */
@@ -83,9 +83,7 @@ export function documentsOf(
 export function textBytesOf(files: MonthFiles): string {
   const tables = [editais, analyses, requirements, items, alerts, wholeDocuments].flatMap(table => {
     const path = files[table.name as DocumentTable]
-    const texts = publishedColumns(table).filter(({ type }) => type === 'VARCHAR')
-    const bytes = texts.map(({ name }) => `coalesce(strlen(${identifier(name)}), 0)`).join(' + ')
-    return path === null ? [] : [`SELECT sum(${bytes}) AS bytes FROM (${rowsOf(table, path)})`]
+    return path === null ? [] : [`SELECT ${textBytes(table)} AS bytes FROM (${rowsOf(table, path)})`]
   })
   return `SELECT coalesce(sum(bytes), 0)::DOUBLE AS bytes FROM (${tables.join(' UNION ALL ')})`
 }

@@ -12,12 +12,14 @@ import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import type { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { rowPath } from '#src/store/warehouse/row_list.ts'
 import { arrivalTable } from '#src/store/warehouse/row_sql.ts'
-import { exportColumns, month } from '#src/store/warehouse/sql.ts'
+import { exportColumns, month, textBytes } from '#src/store/warehouse/sql.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
 import type { Manifest, SnapshotFile } from './manifest.ts'
 
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
+/** Of texts: DuckDB holds all rows of the partitions that it writes. */
+const MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
 
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
 
@@ -136,10 +138,28 @@ async function writeMonths(
   months: readonly string[],
   target: Target,
 ): Promise<SnapshotFile[]> {
-  if (months.length > MAX_MONTHS_AT_ONCE) {
-    const first = await writeMonths(db, table, months.slice(0, MAX_MONTHS_AT_ONCE), target)
-    return [...first, ...(await writeMonths(db, table, months.slice(MAX_MONTHS_AT_ONCE), target))]
-  }
+  const files: SnapshotFile[] = []
+  const atOnce = await monthsAtOnce(db, table, months)
+  for (let from = 0; from < months.length; from += atOnce)
+    files.push(...(await writePartitions(db, table, months.slice(from, from + atOnce), target)))
+  return files
+}
+
+async function monthsAtOnce(db: Database, table: Table, months: readonly string[]): Promise<number> {
+  if (months.length < 2) return 1
+  const { bytes } = await db.row<{ bytes: number }>(
+    `SELECT (${textBytes(table)})::DOUBLE AS bytes FROM (SELECT t.* ${ofMonths(table, months)})`,
+  )
+  const fitting = Math.floor((months.length * MAX_BYTES_AT_ONCE) / Math.max(1, bytes))
+  return Math.min(Math.max(1, fitting), MAX_MONTHS_AT_ONCE)
+}
+
+async function writePartitions(
+  db: Database,
+  table: Table,
+  months: readonly string[],
+  target: Target,
+): Promise<SnapshotFile[]> {
   const [only, ...others] = months
   if (only === undefined) return []
   if (others.length === 0) return await writeMonth(db, table, only, target)
