@@ -34,6 +34,9 @@ export function lakeCommand(environment: Environment): Command {
         'publish',
         'Publish the latest snapshot now, unless it is already there.',
         publishNow,
+      ).option(
+        '--new-log',
+        'replace data of another log, or of a later state of this one: after a restored backup, a salvage or a new log',
       ),
     )
     .addCommand(
@@ -59,10 +62,12 @@ const KEEPERS = ['iceberg', 'catalog', 'delta'] as const
 type Part = (
   remote: RemoteLakeSettings,
   context: RunContext,
+  options: { readonly newLog?: true },
 ) => Promise<{ text: string; result: object; isGood?: boolean }>
 
 function part(environment: Environment, name: string, description: string, work: Part): Command {
-  return companyCommand(name, description).action(async ({ company, json }: CompanyOptions) => {
+  type Options = CompanyOptions & { readonly newLog?: true }
+  return companyCommand(name, description).action(async ({ company, json, ...options }: Options) => {
     const settings = readSettings(await environmentOf(environment, company))
     const { remoteLake } = settings
     if (remoteLake === null)
@@ -76,7 +81,7 @@ function part(environment: Environment, name: string, description: string, work:
       isGood = true,
     } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
       const context = localContext(settings, display, signal)
-      const ask = () => work(remoteLake, context)
+      const ask = () => work(remoteLake, context, options)
       return name === 'publish' || name === 'vacuum'
         ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
         : await ask()
@@ -86,8 +91,8 @@ function part(environment: Environment, name: string, description: string, work:
   })
 }
 
-const publishNow: Part = async (settings, { paths, now, signal }) => {
-  const result = await publishLatest({ settings, paths, now, signal, isThorough: true })
+const publishNow: Part = async (settings, { paths, now, signal }, { newLog: isNewLog = false }) => {
+  const result = await publishLatest({ settings, paths, now, signal, isThorough: true, isNewLog })
   const { written, snapshot, uploaded, bytesUploaded } = result
   const text = written
     ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`

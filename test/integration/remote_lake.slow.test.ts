@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { TableMetadata } from '#src/store/remote/iceberg/metadata.ts'
@@ -175,10 +175,61 @@ test('an older copy of the lake does not replace newer data', async () => {
   expect(await lake('publish')).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
-      /has version 99 of acme's data, but this lake has version \d+: this lake is an older copy/,
+      /has version 99 of acme's data .*, but this lake has version \d+: this lake is an older copy/,
     ),
   })
 })
+
+test.each([
+  ['was restored from a backup', true],
+  ['is another one', false],
+])(
+  'a log that %s replaces what was published by one command, which the refusal and the doctor name',
+  async (_, isBackup) => {
+    const { s3, environment, lake, syncHere, world } = await startRemote()
+    const { DATA_DIR = '' } = environment
+    const directory = companyDirectory(environment)
+    await syncHere()
+    const backup = join(DATA_DIR, 'backup')
+    await cp(join(directory, 'raw'), backup, { recursive: true })
+    for (const objeto of ['Primeiro', 'Segundo']) {
+      world.update(world.ids()[0] as string, { edital: { objeto } })
+      await syncHere()
+    }
+    const published = latestOf(s3)
+    expect(published.log).toBeTruthy()
+
+    await rm(directory, { recursive: true })
+    if (isBackup) {
+      await mkdir(directory)
+      await rename(backup, join(directory, 'raw'))
+      expect(await runShared(['rebuild'], environment)).toMatchObject({ code: 0 })
+    } else await rm(backup, { recursive: true })
+    // Each run is good, and each publish is refused.
+    for (const times of [1, 2]) {
+      expect(await syncHere(), `${times}`).toMatchObject({ status: 'ok' })
+      expect(latestOf(s3).snapshot).toBe(published.snapshot)
+    }
+    const command = 'npm run lake -- publish --new-log --company acme'
+    const refusal = isBackup ? /its log was restored from a backup/ : /has data of another log of acme/
+    const refused = await lake('publish')
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(refusal)])
+    expect(refused.stderr).toContain(command)
+    expect((await runShared(['status'], environment)).stdout).toContain(command)
+    const doctor = await runShared(['doctor'], environment)
+    expect([doctor.code, doctor.stdout]).toEqual([1, expect.stringContaining(command)])
+
+    expect(await lake('publish', '--new-log')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Published /),
+    })
+    expect(await lake('verify')).toMatchObject({ code: 0 })
+    world.update(world.ids()[1] as string, { edital: { objeto: 'Terceiro' } })
+    expect(await syncHere()).toMatchObject({ status: 'ok' })
+    expect(latestOf(s3)).toMatchObject({ snapshot: await latestLocal(environment), pending: null })
+    await expectEqual(s3, environment, await latestLocal(environment))
+  },
+)
 
 test('a vacuum leaves exactly what kept snapshots name, and what may be about to be named', {
   timeout: 180_000,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
+import { requireLatest } from '#src/store/lake/latest.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
 import { type Condition, type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
@@ -47,6 +48,15 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
   const here = await latestName(lake)
   if (there?.snapshot === here && there?.pending === null)
     return ok(CHECK, store.root, `The object store has the snapshot ${here}`)
+  const { IF_RIGHT, refusalOf } = await import('#src/store/remote/publish.ts')
+  const refusal = here === null ? null : refusalOf(there, await requireLatest(lake))
+  if (refusal !== null)
+    return problem(
+      CHECK,
+      store.root,
+      `refuses each publish: ${refusal.replace(/\.$/, '')}`,
+      IF_RIGHT(company),
+    )
   const has = there?.pending
     ? `has a publish of ${there.pending.snapshot} that is not finished`
     : `has ${there?.snapshot ?? 'no snapshot'}; the local lake has ${here ?? 'none'}`

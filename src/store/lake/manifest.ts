@@ -36,6 +36,8 @@ export type Manifest = {
   /** Hash of the catalog file; if it no longer matches, later snapshots do not copy the file. */
   readonly catalog_sha256: string
   readonly data_version: number
+  /** The name of the raw log. Version 0.2.0 did not write it. */
+  readonly log?: string | null
   /** The last segment of the raw log whose changes it holds. */
   readonly applied_segment: number
   readonly run_id: string | null

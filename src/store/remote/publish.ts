@@ -4,6 +4,7 @@ import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
 import { martPath } from '../lake/mart_files.ts'
+import { LogPosition } from '../log_position.ts'
 import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
 import type { Formats, OpenTable, RemoteFile, TableKeeper } from './format.ts'
 import {
@@ -38,6 +39,8 @@ export type RemoteRequest = {
   /** The manifest of the lake's latest snapshot. */
   readonly manifest: Manifest
   readonly now: Date
+  /** Whether it replaces data of another log, or of a later state of this one. */
+  readonly isNewLog?: boolean
   /** Whether to open each table even if the snapshot was published, in case another program changed it. */
   readonly isThorough?: boolean
   /** Called before the first table gets a snapshot: from then on, its local files must stay until it is published. */
@@ -58,10 +61,11 @@ export async function publishRemote(
   db: Database,
   request: RemoteRequest,
 ): Promise<RemotePublished> {
-  const { formats, lake, manifest, now, isThorough = false, local } = request
+  const { formats, lake, manifest, now, isThorough = false, isNewLog = false, local } = request
   const { snapshot, company } = manifest
   let published = await readLatest(store, company)
-  assertNotOlder(published?.latest ?? null, manifest)
+  const refusal = isNewLog ? null : refusalOf(published?.latest ?? null, manifest)
+  if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${IF_RIGHT(company)}.`)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
   const { pending = null, snapshot: before = null } = published?.latest ?? {}
   const isInAll = [...formats.keys()].every(format => published?.latest[format])
@@ -107,7 +111,7 @@ async function bring(
 ): Promise<Versioned> {
   const { store, formats } = context
   const { manifest } = local
-  const { company, snapshot, data_version } = manifest
+  const { company, snapshot, data_version, log = null } = manifest
   const latest = before?.latest ?? nothingPublished(company)
   const parts = await openAll(context, local, latest)
   // A catalog refuses a snapshot that is older than the table's last change, and its clock may be ahead of ours.
@@ -129,7 +133,7 @@ async function bring(
   for (const format of formats.values()) await format.finish()
   // A format that is no longer published is left out: it would show an old state.
   const done: Latest = {
-    ...{ format: 1, company, snapshot, data_version, published_at: at.toISOString(), pending: null },
+    ...{ format: 1, company, snapshot, data_version, log, published_at: at.toISOString(), pending: null },
     ...Object.fromEntries(versions),
   }
   return { latest: done, tag: await replaceLatest(store, done, begunTag) }
@@ -219,10 +223,24 @@ function timeAfter(before: Latest | null, snapshot: string, now: Date): Date {
   return new Date(Math.max(now.getTime(), last + 1))
 }
 
-/** @throws RemoteError if the store has newer data: this lake was restored from a backup, or another worker published. */
-function assertNotOlder(latest: Latest | null, manifest: Manifest): void {
-  if (latest === null || latest.data_version <= manifest.data_version) return
-  throw new RemoteError(
-    `The object store has version ${latest.data_version} of ${manifest.company}'s data, but this lake has version ${manifest.data_version}: this lake is an older copy, or another worker syncs this company. Nothing was published.`,
-  )
+/** What to do if a lake is right, although `refusalOf` refuses it; without a full stop. */
+export const IF_RIGHT = (company: string) =>
+  `If this lake is the right one, publish it once with \`npm run lake -- publish --new-log --company ${company}\``
+
+/**
+ * Why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
+ * begun anew has no order with the one that was published; only people know which one is right.
+ */
+export function refusalOf(latest: Latest | null, manifest: Manifest): string | null {
+  if (latest === null || latest.published_at === null) return null
+  const { company, data_version } = manifest
+  const [there, here] = [
+    LogPosition.of(latest.log, latest.data_version),
+    LogPosition.of(manifest.log, data_version),
+  ]
+  const order = there && here ? there.compare(here) : latest.data_version > data_version ? 'after' : 'before'
+  if (order === null)
+    return `The object store has data of another log of ${company} (${latest.log}, published at ${latest.published_at}); this lake is of the log ${manifest.log}: one of them is new, or was salvaged.`
+  if (order !== 'after') return null
+  return `The object store has version ${latest.data_version} of ${company}'s data (published at ${latest.published_at}), but this lake has version ${data_version}: this lake is an older copy, its log was restored from a backup, or another worker syncs this company.`
 }
