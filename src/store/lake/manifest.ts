@@ -82,19 +82,28 @@ export async function latestName(lake: string): Promise<string | null> {
   return await readlink(latestLink(lake)).then(basename, () => null)
 }
 
-/** The finished snapshots in the order in which they were written: by log position, because clocks can go back. */
+/**
+ * The finished snapshots in the order in which they were written: those of one warehouse by their place in its log, because
+ * clocks can go back, and warehouses by their last snapshots: a rebuilt one may be of another log.
+ */
 export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
   const manifests = await Promise.all(
     (await readdir(directory)).map(name => readManifest(join(directory, name))),
   )
-  return manifests
-    .filter(manifest => manifest !== null)
-    .sort(
-      (a, b) =>
-        a.applied_segment - b.applied_segment ||
-        a.created_at.localeCompare(b.created_at) ||
-        a.snapshot.localeCompare(b.snapshot),
+  const warehouses = Map.groupBy(
+    manifests.filter(manifest => manifest !== null),
+    ({ warehouse_id }) => warehouse_id,
+  )
+  return [...warehouses.values()]
+    .map(snapshots =>
+      snapshots.sort((a, b) => a.applied_segment - b.applied_segment || compareWritten(a, b)),
     )
+    .sort((a, b) => compareWritten(a.at(-1) as Manifest, b.at(-1) as Manifest))
+    .flat()
+}
+
+function compareWritten(a: Manifest, b: Manifest): number {
+  return a.created_at.localeCompare(b.created_at) || a.snapshot.localeCompare(b.snapshot)
 }
 
 /**
