@@ -20,6 +20,7 @@ import { companyPaths } from '#src/store/company.ts'
 import { createAlerts } from './alerts/alerts.ts'
 import { createHeartbeat } from './alerts/heartbeat.ts'
 import { inspect } from './alerts/inspect.ts'
+import { type CatchUp, startCatchUp } from './catch_up.ts'
 import { type CompanyRegistry, openCompanyRegistry } from './company_registry.ts'
 import { followFile } from './follow_file.ts'
 import { type AdminTokens, openAdminTokens } from './http/admin_tokens.ts'
@@ -71,7 +72,10 @@ async function start(
   const lakeOf = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
   const logOf = (slug: string) => registry.companies.get(slug)?.settings.remoteLog ?? null
   const places = { dataDir, lakeOf, logOf }
-  const served = openServed({ ...places, builders: settings.serve.builders, log, now })
+  let catchUp: CatchUp | null = null
+  const { builders, maxBehindMs } = settings.serve
+  const behindOthers = (slug: string) => catchUp?.behind(slug) ?? null
+  const served = openServed({ ...places, builders, maxBehindMs, behindOthers, log, now })
   const adminTokens = openAdminTokens(settings.adminTokens, log)
   const http = await listen(shared, { served, adminTokens, stopping })
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
@@ -79,7 +83,8 @@ async function start(
 
   // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
-  startLoops(shared, { workers, adminTokens, startedAt, stopping })
+  if (served) catchUp = startCatchUp({ registry, queues, log, served: () => served.companies, now, stopping })
+  startLoops(shared, { workers, adminTokens, served, startedAt, stopping })
   const webhooks = followWebhooks(shared, { ...places, served, stopping })
   return async () => {
     setTimeout(() => endProcess(EXIT.failed), EXIT_WITHIN_MS)
@@ -170,8 +175,10 @@ async function listen(
   const { settings, registry, queues, requests, metrics, log } = shared
   const { maxRps } = settings.serve
   const entrance = served && createEntrance({ served, maxRps, metrics: metrics.service, log })
+  if (served) metrics.watchServed(served)
   const routes = createHttp({
     registry,
+    served,
     queues,
     metrics,
     log,
@@ -192,12 +199,13 @@ async function listen(
 type Watching = {
   readonly workers: Workers
   readonly adminTokens: AdminTokens
+  readonly served: ServedCompanies | null
   readonly startedAt: Date
   readonly stopping: AbortSignal
 }
 
 /** What is checked again and again until the worker stops. */
-function startLoops(shared: Shared, { workers, adminTokens, startedAt, stopping }: Watching): void {
+function startLoops(shared: Shared, { workers, adminTokens, served, startedAt, stopping }: Watching): void {
   const { queues, registry, log } = shared
   const loop = {
     signal: stopping,
@@ -209,7 +217,7 @@ function startLoops(shared: Shared, { workers, adminTokens, startedAt, stopping 
   const keep = keepSchedules({ queues, registry, log, startedAt })
   // Without a worker that takes ticks, each would look lost. Workers with the right volume keep the schedules.
   void every(REFRESH_MS, async () => (workers.isHeldBack ? undefined : await keep()), loop)
-  void every(INSPECT_MS, () => keepWatch(shared, { workers, startedAt }), loop)
+  void every(INSPECT_MS, () => keepWatch(shared, { workers, served, startedAt }), loop)
 }
 
 /** Null if the API keys cannot be opened: runs may still succeed, or report the problem themselves. */
@@ -225,13 +233,14 @@ function openServed(options: ServedCompaniesOptions): ServedCompanies | null {
 /** Raises and clears the alerts that do not need a run, and sends those that are due. */
 async function keepWatch(
   shared: Shared,
-  { workers, startedAt }: { workers: Workers; startedAt: Date },
+  { workers, served, startedAt }: Pick<Watching, 'workers' | 'served' | 'startedAt'>,
 ): Promise<void> {
   await inspect({
     ...shared,
     startedAt,
     now: new Date(),
     wrongVolumes: workers.wrongVolumes,
+    served,
     isActive: slug => [...workers.slots].some(({ company }) => company === slug),
   })
   await shared.alerts.deliver()

@@ -102,13 +102,18 @@ async function isStillLater(known: Known, own: Known, { paths, settings }: Of): 
 
 /** Whether another host ran the company after this one: then a look here cannot replace a run, but there it can. */
 export async function isLastRunElsewhere(shared: Shared, company: Of): Promise<boolean> {
+  return (await laterElsewhere(shared, company)) !== null
+}
+
+/** The id of the last run, if another host ran the company after this one; null otherwise. */
+export async function laterElsewhere(shared: Shared, company: Of): Promise<string | null> {
   const { slug, settings } = company
-  if (settings.remoteLog === null) return false
+  if (settings.remoteLog === null) return null
   const [own, elsewhere] = await Promise.all([onThisDisk(company), statesInRedis(shared, [slug])])
   const known = elsewhere.get(slug)
-  if (!known?.state) return false
+  if (!known?.state) return null
   const order = orderOf(known, own)
-  return order === 'after' || order === null
+  return order === 'after' || order === null ? known.state.last_run.run_id : null
 }
 
 async function onThisDisk({ paths }: Of): Promise<Known> {

@@ -14,6 +14,7 @@ export type AlertName =
   | 'wrong_directory'
   | 'report_not_mailed'
   | 'store_behind'
+  | 'served_behind'
 
 /** Critical: data are not mirrored, or may be the wrong ones, until someone acts. As the Prometheus rules have it. */
 export const SEVERITY_OF: Readonly<Record<AlertName, Severity>> = {
@@ -29,6 +30,7 @@ export const SEVERITY_OF: Readonly<Record<AlertName, Severity>> = {
   wrong_directory: 'critical',
   report_not_mailed: 'warning',
   store_behind: 'warning',
+  served_behind: 'warning',
 }
 
 export type Details = Readonly<Record<string, string | number | boolean | null>>

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { AlertSettings } from '#config/alerts.ts'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
+import type { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import type { CompanyState } from '#src/store/state.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { nextAfter } from '../cron.ts'
@@ -56,6 +57,8 @@ export type Inspection = {
   readonly isActive: (slug: string) => boolean
   /** One sentence for each volume of this worker that is not the right one. */
   readonly wrongVolumes?: readonly string[]
+  /** What this worker serves. */
+  readonly served?: Pick<ServedCompanies, 'companies' | 'tooFarBehind'> | null
   readonly readSpace?: (path: string) => Promise<Space>
   /** Identifies this worker among the others. */
   readonly worker?: string
@@ -82,6 +85,7 @@ export async function inspect(inspection: Inspection): Promise<void> {
     ...(seen ? [forgetWhatIsGone(inspection, seen), inspectEviction(inspection)] : []),
     inspectConfiguration(inspection),
     inspectVolumes(inspection),
+    inspectServed(inspection),
     ...directories.map(directory => inspectDisk(directory, inspection)),
     inspectAges(companies, { ...inspection, seen: seen ?? NOTHING_SEEN }),
   ]
@@ -176,6 +180,28 @@ async function inspectVolumes(inspection: Inspection): Promise<void> {
     await alerts.raise({ ...about, isLogged: true, message, details: { host: hostname() } })
   } else if (anywhere?.size === 0) {
     await alerts.clear({ ...about, message: 'All workers have the right volumes again.' })
+  }
+}
+
+async function inspectServed(inspection: Inspection): Promise<void> {
+  const { alerts, queues, settings, now, worker = THIS_WORKER, served = null } = inspection
+  const behind = (served?.companies ?? []).flatMap(company => {
+    const found = served?.tooFarBehind(company) ?? null
+    return found === null ? [] : [{ company, ...found }]
+  })
+  const anywhere = await inRedis(inspection, () =>
+    noteWrongParts(
+      { redis: queues.redis, prefix: settings.redis.prefix, of: 'served' },
+      { worker, wrong: behind.map(({ company }) => company), now },
+    ),
+  )
+  for (const { company, since, why } of behind) {
+    const message = `A host refuses to serve the company: what it has is older than what was known at ${since.toISOString()}. ${why}`
+    await alerts.raise({ name: 'served_behind', company, message, details: { host: hostname() } })
+  }
+  for (const { name, company } of await alerts.active()) {
+    if (name !== 'served_behind' || company === null || !anywhere || anywhere.has(company)) continue
+    await alerts.clear({ name, company, message: 'All hosts serve the newest state again.' })
   }
 }
 

@@ -1,11 +1,11 @@
 import type { RedisClient } from '../redis_client.ts'
 import { GONE_AFTER_MS } from './seen.ts'
 
-/** What a worker cannot use: a company's entry in its file, or null for the whole file or volume. */
+/** What is wrong with a worker: a company's entry in its file, or what it serves of a company; null for the whole file or volume. */
 export type WrongPart = string | null
 
 /** What a worker reports about; with the name of its hash in Redis. */
-const HASHES = { file: 'misread', volumes: 'wrong_volumes' } as const
+const HASHES = { file: 'misread', volumes: 'wrong_volumes', served: 'served_behind' } as const
 
 type Note = { readonly at: string; readonly misread: readonly WrongPart[] }
 

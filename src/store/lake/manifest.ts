@@ -95,9 +95,7 @@ export async function finishedSnapshots(directory: string): Promise<Manifest[]> 
     ({ warehouse_id }) => warehouse_id,
   )
   return [...warehouses.values()]
-    .map(snapshots =>
-      snapshots.sort((a, b) => a.applied_segment - b.applied_segment || compareWritten(a, b)),
-    )
+    .map(snapshots => snapshots.sort((a, b) => a.applied_segment - b.applied_segment || compareWritten(a, b)))
     .sort((a, b) => compareWritten(a.at(-1) as Manifest, b.at(-1) as Manifest))
     .flat()
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { runConcurrently } from '#src/platform/concurrency.ts'
+import { hashOf } from '#src/platform/hash.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
 import { martPath } from '../lake/mart_files.ts'
@@ -67,10 +68,11 @@ export async function publishRemote(
   const refusal = isNewLog ? null : refusalOf(published?.latest ?? null, manifest)
   if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${IF_RIGHT(company)}.`)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
-  const { pending = null, snapshot: before = null } = published?.latest ?? {}
+  const { pending = null, snapshot: before = null, content = '' } = published?.latest ?? {}
   const isInAll = [...formats.keys()].every(format => published?.latest[format])
-  if (before === snapshot && pending === null && isInAll && !isThorough)
-    return { snapshot, written: false, ...uploads }
+  // Another host, which shares the log, may have published its own snapshot of the same state.
+  const isThere = before === snapshot || content === contentOf(manifest)
+  if (isThere && pending === null && isInAll && !isThorough) return { snapshot, written: false, ...uploads }
   const context = { ...request, store, db, uploads }
   if (pending !== null && pending.snapshot !== snapshot) {
     const unfinished = await readManifest(join(snapshotsDirectory(lake), pending.snapshot))
@@ -134,6 +136,7 @@ async function bring(
   // A format that is no longer published is left out: it would show an old state.
   const done: Latest = {
     ...{ format: 1, company, snapshot, data_version, log, published_at: at.toISOString(), pending: null },
+    content: contentOf(manifest),
     ...Object.fromEntries(versions),
   }
   return { latest: done, tag: await replaceLatest(store, done, begunTag) }
@@ -213,6 +216,20 @@ function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): Fil
       bytes,
       sha256,
     }))
+}
+
+/** What the tables of a snapshot follow from, so that two with the same hash have the same rows. */
+function contentOf({
+  log,
+  applied_segment,
+  schema_hash,
+  catalog_hash,
+  source_timezone,
+  marts,
+}: Manifest): string {
+  return hashOf(
+    JSON.stringify([log, applied_segment, schema_hash, catalog_hash, source_timezone, marts?.day]),
+  )
 }
 
 /** Later than the previous snapshot, even if the clock went back. */
