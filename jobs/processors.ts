@@ -12,7 +12,7 @@ import { afterRun, judgeStore } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
 import type { Heartbeat } from './alerts/heartbeat.ts'
 import type { Ended } from './child.ts'
-import type { Company, CompanyRegistry } from './company_registry.ts'
+import { type Company, type CompanyRegistry, runsOn } from './company_registry.ts'
 import { checkDirectory } from './directory.ts'
 import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
@@ -35,7 +35,13 @@ const STOPPED_DELAY_MS = 500
 const REFUSED_DELAY_MS = 1000
 /** A command that Redis refuses is retried after this. */
 const REFUSED_AGAIN_MS = 1000
-const MAX_REFUSALS = { notConfigured: 3, wrongDirectory: 10, newerSchema: 10, mailServer: 12 } as const
+const MAX_REFUSALS = {
+  notConfigured: 3,
+  otherHost: 30,
+  wrongDirectory: 10,
+  newerSchema: 10,
+  mailServer: 12,
+} as const
 /** A mail that its server did not take is sent again after this, for an hour. */
 const MAIL_AGAIN_MS = 5 * 60_000
 
@@ -131,6 +137,12 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
   if (!company) {
     const skipped = `${slug} is not configured.`
     await handOn(job, context, MAX_REFUSALS.notConfigured)
+    log.warn(about, skipped)
+    return { skipped }
+  }
+  if (!runsOn(shared.settings.host, company)) {
+    await handOn(job, context, MAX_REFUSALS.otherHost)
+    const skipped = `No worker of ${company.schedule.hosts?.join(', ')} took the job, and no other host may run the company (HOSTS).`
     log.warn(about, skipped)
     return { skipped }
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
 import { EXIT, explain } from '#src/platform/errors.ts'
-import type { Company } from './company_registry.ts'
+import { type Company, runsOn } from './company_registry.ts'
 import { leaveTrace } from './failures.ts'
 import { createGate, type Gate } from './gate.ts'
 import { jitterMs } from './jitter.ts'
@@ -181,7 +181,9 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
     throw new DelayedError()
   }
   const isNew =
-    company === undefined || (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
+    company === undefined ||
+    !runsOn(shared.settings.host, company) ||
+    (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
   // What a run left behind, or a store that was down, or LAKE_PUBLISH_INTERVAL.
   if (company) await requestPublish(queues, company)
   if (isNew && signal.aborted) {
@@ -192,8 +194,13 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
   else await noteAsked(queues, data.company, new Date())
 }
 
-/** Whether a look here would only start a run, because another host ran the company last. */
-async function isForAnother(company: Company, offers: number, { queues }: Shared): Promise<boolean> {
+/** Whether a look here would only start a run, because another host ran the company last, or only others may. */
+async function isForAnother(
+  company: Company,
+  offers: number,
+  { queues, settings }: Shared,
+): Promise<boolean> {
   if (offers >= MAX_OFFERS || company.schedule.runAtLeastEveryMs === 0) return false
+  if (!runsOn(settings.host, company)) return true
   return await isLastRunElsewhere(queues, company).catch(() => false)
 }

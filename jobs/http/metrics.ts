@@ -219,7 +219,7 @@ function createGauges(registry: Registry) {
     ),
     servedBehind: new Gauge({
       name: 'editais_served_behind_seconds',
-      help: `For how long what this worker serves of a company has not been the newest known state; 0 if it is. ${OWN}`,
+      help: `For how long what a worker serves of a company has not been the newest known state; 0 if it is. Of each worker.`,
       labelNames: ['company'],
       registers: [registry],
     }),

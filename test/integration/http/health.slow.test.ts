@@ -13,7 +13,12 @@ test('/healthz needs nothing, /readyz needs everything', async () => {
   expect(ready.status).toBe(200)
   expect(await ready.json()).toEqual({
     ready: true,
-    checks: { redis: { ok: true }, directories: { ok: true }, configuration: { ok: true } },
+    checks: {
+      redis: { ok: true },
+      directories: { ok: true },
+      configuration: { ok: true },
+      served: { ok: true },
+    },
   })
   await configure([])
   const without = await fetch(`${url}/readyz`)
@@ -42,6 +47,7 @@ test("an unusable companies' file or data directory makes a worker not ready", a
         redis: { ok: true },
         directories: { ok: false, detail: expect.stringContaining(`${dataDir} ${why}`) },
         configuration: { ok: false, detail: expect.stringContaining('ACME!') },
+        served: { ok: true },
       },
     })
   }

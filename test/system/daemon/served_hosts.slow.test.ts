@@ -7,7 +7,7 @@ import { openQueues } from '#jobs/queue.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
-import { nextRun, runsOf, startAcme } from '#test/support/daemon_runs.ts'
+import { NO_LOOKS, nextRun, runsOf, startAcme } from '#test/support/daemon_runs.ts'
 import { anotherHost, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
 import { readMetrics } from '#test/support/prometheus.ts'
@@ -81,4 +81,24 @@ test('a host that serves a company catches up with a run of another host, and re
   expect(await behind()).toBe(0)
   expect((await here.ask('/readyz')).status).toBe(200)
   expect(await here.stop()).toBe(0)
+})
+
+test('a company that is pinned runs on no other host, and a job that its host does not take is named', async () => {
+  const { settings } = await startSharedLog()
+  const { company, environment } = await startAcme(notices(1, 5), {
+    ...settings,
+    ...NO_LOOKS,
+    SYNC_CRON: '*/3 * * * * *',
+    HOSTS: 'Sync-B',
+  })
+  const first = await startDaemon({ ...environment, WORKER_HOST: 'sync-a' })
+  const there = await anotherHost({ ...company, environment })
+  const second = await startDaemon({ ...there.environment, WORKER_HOST: 'sync-b' })
+  for (let after = 0; after < 3; after += 1)
+    expect(await nextRun(second, 'acme', after)).toMatchObject({ status: 'ok', listed: 5 })
+  expect(runsOf(first)).toEqual([])
+  expect(await second.stop()).toBe(0)
+  await first.waitFor(({ msg }) => msg.startsWith('No worker of sync-b took the job'), { withinMs: 120_000 })
+  expect(runsOf(first)).toEqual([])
+  expect(await first.stop()).toBe(0)
 })
