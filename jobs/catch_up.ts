@@ -75,13 +75,16 @@ async function follow(company: Company, known: Followed, options: Options): Prom
     Object.assign(known, { behind: null, upTo: later.run ?? known.upTo })
     return
   }
-  // A run on this disk brings it, too.
-  const isHeld = ended.kind === 'failed' && ended.exitCode === EXIT.held
+  if (ended.kind === 'failed' && ended.exitCode === EXIT.held) {
+    // A run on this disk has brought it, and publishes it at its end.
+    known.behind = null
+    return
+  }
   const why = ended.kind === 'failed' ? ended.message : 'it ended early'
-  if (!isHeld && why !== known.behind.why && !stopping.aborted)
+  if (why !== known.behind.why && !stopping.aborted)
     log.warn({ company: company.slug }, `This host serves an older state than the log has: ${why}`)
   known.behind = { ...known.behind, why }
-  known.againAtMs = nowMs + (isHeld ? LOOK_MS : AGAIN_MS)
+  known.againAtMs = nowMs + AGAIN_MS
 }
 
 /** Whether the log has more than this disk, and the id of the run elsewhere, if Redis knows it; null if it has not. */

@@ -1,8 +1,12 @@
 import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { readSettings } from '#config/settings.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { publishLatest } from '#src/store/remote/follow.ts'
 import type { TableMetadata } from '#src/store/remote/iceberg/metadata.ts'
-import { companyDirectory, type Environment } from '#test/support/project.ts'
+import { readRemoteState } from '#src/store/remote/state.ts'
+import { companyDirectory, type Environment, temporaryDirectory } from '#test/support/project.ts'
 import {
   bytesAt,
   expectSameFiles,
@@ -17,7 +21,7 @@ import {
   startRemote,
 } from '#test/support/remote_lake.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { companyAt, startCompany } from '#test/support/synced.ts'
 import { BUCKET, type S3Server, type Stored } from '#tools/s3_server.ts'
 
 const metadataOf = (s3: S3Server, table: string, version = latestOf(s3).iceberg?.[table]) =>
@@ -230,6 +234,37 @@ test.each([
     await expectEqual(s3, environment, await latestLocal(environment))
   },
 )
+
+test('two hosts that share a log publish one state of it once', async () => {
+  const { s3, environment, syncHere, world, sandbox } = await startRemote({
+    LOG_URL: `s3://${BUCKET}/shared`,
+  })
+  await syncHere()
+  const published = latestOf(s3)
+  const there = { ...environment, DATA_DIR: await temporaryDirectory() }
+  expect(await runShared(['restore'], there)).toMatchObject({ code: 0 })
+  const { remoteLake } = readSettings(there)
+  const paths = companyPaths(there.DATA_DIR, 'acme')
+  const publish = () =>
+    publishLatest({
+      settings: remoteLake as NonNullable<typeof remoteLake>,
+      paths,
+      now: () => new Date(),
+      signal: new AbortController().signal,
+    })
+  expect(await publish()).toMatchObject({ written: false, uploaded: 0 })
+  expect(latestOf(s3)).toEqual(published)
+  expect(await readRemoteState(paths.remote)).toMatchObject({
+    error: null,
+    snapshot: await latestLocal(there),
+  })
+  const doctor = await runShared(['doctor'], there)
+  expect(doctor.stdout).toContain(`The object store has the snapshot ${published.snapshot}`)
+
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Outro' } })
+  await companyAt(sandbox, world, there).sync()
+  expect(latestOf(s3).snapshot).toBe(await latestLocal(there))
+})
 
 test('a vacuum leaves exactly what kept snapshots name, and what may be about to be named', {
   timeout: 180_000,

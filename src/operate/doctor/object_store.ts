@@ -46,10 +46,11 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
   const { readLatest } = await import('#src/store/remote/latest.ts')
   const there = (await readLatest(store, company))?.latest ?? null
   const here = await latestName(lake)
-  if (there?.snapshot === here && there?.pending === null)
-    return ok(CHECK, store.root, `The object store has the snapshot ${here}`)
-  const { IF_RIGHT, refusalOf } = await import('#src/store/remote/publish.ts')
-  const refusal = here === null ? null : refusalOf(there, await requireLatest(lake))
+  const { hasContent, IF_RIGHT, refusalOf } = await import('#src/store/remote/publish.ts')
+  const manifest = here === null ? null : await requireLatest(lake)
+  if (there?.pending === null && (manifest === null ? there.snapshot === null : hasContent(there, manifest)))
+    return ok(CHECK, store.root, `The object store has the snapshot ${there.snapshot}`)
+  const refusal = manifest && refusalOf(there, manifest)
   if (refusal !== null)
     return problem(
       CHECK,

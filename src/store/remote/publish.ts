@@ -68,10 +68,9 @@ export async function publishRemote(
   const refusal = isNewLog ? null : refusalOf(published?.latest ?? null, manifest)
   if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${IF_RIGHT(company)}.`)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
-  const { pending = null, snapshot: before = null, content = '' } = published?.latest ?? {}
+  const { pending = null, snapshot: before = null } = published?.latest ?? {}
   const isInAll = [...formats.keys()].every(format => published?.latest[format])
-  // Another host, which shares the log, may have published its own snapshot of the same state.
-  const isThere = before === snapshot || content === contentOf(manifest)
+  const isThere = published !== null && hasContent(published.latest, manifest)
   if (isThere && pending === null && isInAll && !isThorough) return { snapshot, written: false, ...uploads }
   const context = { ...request, store, db, uploads }
   if (pending !== null && pending.snapshot !== snapshot) {
@@ -216,6 +215,11 @@ function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): Fil
       bytes,
       sha256,
     }))
+}
+
+/** Whether this snapshot was published, or another host's of the same state of the log that they share. */
+export function hasContent({ snapshot, content }: Latest, manifest: Manifest): boolean {
+  return snapshot === manifest.snapshot || content === contentOf(manifest)
 }
 
 /** What the tables of a snapshot follow from, so that two with the same hash have the same rows. */
