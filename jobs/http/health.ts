@@ -10,6 +10,7 @@ import { checkVolumes } from '../directory.ts'
 import type { Queues } from '../queue.ts'
 import { probe } from '../redis_probe.ts'
 import { isRefusal } from '../redis_problem.ts'
+import type { Standby } from '../standby.ts'
 import { fromRedis } from '../within.ts'
 
 const REDIS_WITHIN_MS = 1000
@@ -18,13 +19,22 @@ const MIN_FREE = 0.01
 /** Limit of the broken entries shown: a wrong default breaks all of them. */
 const MAX_SHOWN = 10
 
+const NOT_ASKED = 'The object store of LOG_URL has not answered yet.'
+
 /** `detail` is the problem, and what to do. */
 export type Check = { readonly ok: boolean; readonly detail?: string }
 
 /** Whether this worker can take runs. */
 export type Readiness = {
   readonly ready: boolean
-  readonly checks: { readonly redis: Check; readonly directories: Check; readonly configuration: Check }
+  readonly checks: {
+    readonly redis: Check
+    readonly directories: Check
+    readonly configuration: Check
+    readonly clock: Check
+    /** The object store of LOG_URL. */
+    readonly shared_log: Check
+  }
 }
 
 /** Blocks of a file system: all of them, and those that this user may still take. */
@@ -33,11 +43,17 @@ export type Space = { readonly blocks: number; readonly bavail: number }
 type Checked = {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
   readonly queues: Pick<Queues, 'redis' | 'prefix' | 'problem' | 'ticks' | 'runs'>
+  readonly standby: Pick<Standby, 'clocks' | 'stores'>
   readonly spaceOf?: (path: string) => Promise<Space>
 }
 
 /** Checks everything that a run needs; never throws, and ends within a second or so. */
-export async function checkReadiness({ registry, queues, spaceOf = statfs }: Checked): Promise<Readiness> {
+export async function checkReadiness({
+  registry,
+  queues,
+  standby,
+  spaceOf = statfs,
+}: Checked): Promise<Readiness> {
   const companies = [...registry.companies.values()]
   const directories = new Set(companies.map(({ settings }) => settings.dataDir))
   const checks = {
@@ -47,6 +63,8 @@ export async function checkReadiness({ registry, queues, spaceOf = statfs }: Che
       ...(await Promise.all([...directories].map(path => problemOf(path, spaceOf)))),
     ]),
     configuration: verdict(configurationProblems(registry)),
+    clock: verdict(standby.clocks),
+    shared_log: verdict(standby.stores ?? [NOT_ASKED]),
   }
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
