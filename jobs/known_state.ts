@@ -86,6 +86,17 @@ export async function isLastRunElsewhere(shared: Shared, company: Of): Promise<b
   return segmentsOf(elsewhere.get(slug)) > segmentsOf(own)
 }
 
+/**
+ * Forgets what workers left of runs after this segment, because the log was restored from a backup that ends there.
+ * @returns whether there was anything.
+ */
+export async function forgetLaterRuns(shared: Shared, slug: string, segment: number): Promise<boolean> {
+  const known = (await statesInRedis(shared, [slug])).get(slug)
+  if (segmentsOf(known) <= segment) return false
+  await shared.redis.hdel(keyOf(shared), slug)
+  return true
+}
+
 function segmentsOf(known: Known | undefined): number {
   return known?.state?.raw_log.segments ?? 0
 }
