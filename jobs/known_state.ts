@@ -116,6 +116,17 @@ export async function laterElsewhere(shared: Shared, company: Of): Promise<strin
   return order === 'after' || order === null ? known.state.last_run.run_id : null
 }
 
+/**
+ * Forgets what workers left of runs after this segment, because the log was restored from a backup that ends there.
+ * @returns whether there was anything.
+ */
+export async function forgetLaterRuns(shared: Shared, slug: string, segment: number): Promise<boolean> {
+  const known = (await statesInRedis(shared, [slug])).get(slug)
+  if ((known?.state?.raw_log.segments ?? 0) <= segment) return false
+  await shared.redis.hdel(keyOf(shared), slug)
+  return true
+}
+
 async function onThisDisk({ paths }: Of): Promise<Known> {
   const [state, failure] = await Promise.all([readState(paths), readFailure(paths)])
   return { state, failure }

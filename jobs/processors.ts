@@ -16,6 +16,7 @@ import { type Company, type CompanyRegistry, runsOn } from './company_registry.t
 import { checkDirectory } from './directory.ts'
 import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
+import { refusalOf } from './job_data.ts'
 import type { JobLocks } from './job_locks.ts'
 import { shareState } from './known_state.ts'
 import { inProcess } from './process.ts'
@@ -89,6 +90,8 @@ export async function processRun(job: RunJob, context: Context): Promise<JobResu
 }
 
 async function answered(job: RunJob, context: Context): Promise<JobResult> {
+  const refusal = refusalOf(job)
+  if (refusal !== null) throw new FatalError(refusal)
   if (job.name !== 'sync') return await attempt(job, context, NOTHING_TAKEN)
   const { requests } = context.shared
   const { company } = job.data
@@ -194,9 +197,6 @@ async function carryOut(job: RunJob, company: Company, context: InSlot): Promise
   if (job.name === 'sync') return await syncCompany(job, company, context)
   if (job.name === 'mail') return await mailReport(job, company, context)
   if (job.name === 'publish') return await publishCompany(job, company, context)
-  if (job.name !== 'maintain') {
-    throw new FatalError(`There is no job ${job.name}, only sync, publish, maintain and mail.`)
-  }
   const order = { kind: 'maintain', job: job.id ?? '' } as const
   const signal = AbortSignal.any([context.signal, context.slot.signal])
   return await inProcess({ ...context, company, order, signal })

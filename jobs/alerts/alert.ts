@@ -11,7 +11,9 @@ export type AlertName =
   | 'redis_evicts'
   | 'redis_unusable'
   | 'wrong_configuration'
+  | 'wrong_clock'
   | 'wrong_directory'
+  | 'shared_log_unusable'
   | 'report_not_mailed'
   | 'store_behind'
   | 'served_behind'
@@ -27,7 +29,9 @@ export const SEVERITY_OF: Readonly<Record<AlertName, Severity>> = {
   redis_evicts: 'warning',
   redis_unusable: 'critical',
   wrong_configuration: 'warning',
+  wrong_clock: 'warning',
   wrong_directory: 'critical',
+  shared_log_unusable: 'warning',
   report_not_mailed: 'warning',
   store_behind: 'warning',
   served_behind: 'warning',

@@ -11,10 +11,13 @@ import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { nextAfter } from '../cron.ts'
 import type { Space } from '../http/health.ts'
 import { jitterMs } from '../jitter.ts'
+import { companyOf } from '../job_data.ts'
 import { knownState } from '../known_state.ts'
 import type { Queues } from '../queue.ts'
 import { isOfRedis, isRefusal } from '../redis_problem.ts'
+import type { Standby } from '../standby.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
+import type { AlertName } from './alert.ts'
 import type { Alerts } from './alerts.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
 import { noteWrongParts, type WrongPart } from './wrong_parts.ts'
@@ -31,6 +34,8 @@ const PAUSE_PERIODS = 2
 /** Clocks of several machines differ a little. */
 const CLOCK_SKEW_MS = 60_000
 
+/** A store that fails once needs no alert either. */
+const STORE_SETTLE_MS = 30_000
 /** A restart of Redis needs no alert. */
 const REDIS_SETTLE_MS = 30_000
 const REDIS_WITHIN_MS = 5000
@@ -59,6 +64,7 @@ export type Inspection = {
   readonly wrongVolumes?: readonly string[]
   /** What this worker serves. */
   readonly served?: Pick<ServedCompanies, 'companies' | 'tooFarBehind'> | null
+  readonly standby?: Pick<Standby, 'clocks' | 'stores' | 'redisAheadMs'>
   readonly readSpace?: (path: string) => Promise<Space>
   /** Identifies this worker among the others. */
   readonly worker?: string
@@ -84,8 +90,8 @@ export async function inspect(inspection: Inspection): Promise<void> {
     inspectRedis(inspection),
     ...(seen ? [forgetWhatIsGone(inspection, seen), inspectEviction(inspection)] : []),
     inspectConfiguration(inspection),
-    inspectVolumes(inspection),
     inspectServed(inspection),
+    ...ownOf(inspection).map(own => inspectOwn(own, inspection)),
     ...directories.map(directory => inspectDisk(directory, inspection)),
     inspectAges(companies, { ...inspection, seen: seen ?? NOTHING_SEEN }),
   ]
@@ -123,14 +129,14 @@ const NAMES_REFUSED =
   "Names in the companies' file cannot be used. Their entries are not synced; the rest of the file is in use."
 
 async function inspectConfiguration(inspection: Inspection): Promise<void> {
-  const { alerts, registry, queues, settings, now, worker = THIS_WORKER } = inspection
+  const { alerts, registry, queues, settings, worker = THIS_WORKER } = inspection
   const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
   const { problem, broken } = registry
   const wrong: WrongPart[] = [...(problem === null ? [] : [null]), ...broken.keys()]
   const elsewhere = await inRedis(inspection, () =>
     noteWrongParts(
       { redis: queues.redis, prefix: settings.redis.prefix, of: 'file' },
-      { worker, wrong, now },
+      { worker, wrong, now: byRedis(inspection) },
     ),
   )
   if (problem !== null) {
@@ -165,22 +171,58 @@ async function inspectEntries({
   }
 }
 
-async function inspectVolumes(inspection: Inspection): Promise<void> {
-  const { alerts, queues, settings, now, worker = THIS_WORKER, wrongVolumes = [] } = inspection
-  const about = { name: 'wrong_directory', company: null, settleMs: SETTLE_MS } as const
-  const wrong = wrongVolumes.length > 0 ? [null] : []
+/** What may be wrong with one worker and not with the others. */
+type Own = {
+  readonly name: AlertName
+  readonly of: Parameters<typeof noteWrongParts>[0]['of']
+  readonly problems: readonly string[]
+  readonly settleMs: number
+  readonly intro: string
+  /** The message when no worker has the problem any more. */
+  readonly recovered: string
+}
+
+function ownOf({ wrongVolumes = [], standby }: Inspection): Own[] {
+  const { clocks = [], stores = [] } = standby ?? {}
+  return [
+    {
+      ...{ name: 'wrong_directory', of: 'volumes', problems: wrongVolumes, settleMs: SETTLE_MS },
+      intro: 'A worker has a wrong volume. ',
+      recovered: 'All workers have the right volumes again.',
+    },
+    {
+      ...{ name: 'wrong_clock', of: 'clocks', problems: clocks, settleMs: SETTLE_MS },
+      intro: '',
+      recovered: 'The clocks of all workers are right again.',
+    },
+    {
+      ...{ name: 'shared_log_unusable', of: 'stores', problems: stores ?? [], settleMs: STORE_SETTLE_MS },
+      intro: '',
+      recovered: 'All workers can use the object store of LOG_URL again.',
+    },
+  ]
+}
+
+async function inspectOwn(
+  { name, of, problems, settleMs, intro, recovered }: Own,
+  inspection: Inspection,
+): Promise<void> {
+  const { alerts, queues, settings, worker = THIS_WORKER } = inspection
+  const about = { name, company: null, settleMs } as const
+  const wrong = problems.length > 0 ? [null] : []
+  const now = byRedis(inspection)
   const anywhere = await inRedis(inspection, () =>
-    noteWrongParts(
-      { redis: queues.redis, prefix: settings.redis.prefix, of: 'volumes' },
-      { worker, wrong, now },
-    ),
+    noteWrongParts({ redis: queues.redis, prefix: settings.redis.prefix, of }, { worker, wrong, now }),
   )
-  if (wrongVolumes.length > 0) {
-    const message = `A worker has a wrong volume. ${wrongVolumes.join(' ')}`
+  if (problems.length > 0) {
+    const message = `${intro}${problems.join(' ')}`
     await alerts.raise({ ...about, isLogged: true, message, details: { host: hostname() } })
-  } else if (anywhere?.size === 0) {
-    await alerts.clear({ ...about, message: 'All workers have the right volumes again.' })
-  }
+  } else if (anywhere?.size === 0) await alerts.clear({ ...about, message: recovered })
+}
+
+/** Workers compare their times with those of others, and one of their clocks may be wrong. */
+function byRedis({ now, standby }: Inspection): Date {
+  return new Date(now.getTime() + (standby?.redisAheadMs ?? 0))
 }
 
 async function inspectServed(inspection: Inspection): Promise<void> {
@@ -341,7 +383,7 @@ async function isUnderWay(slug: string, inspection: Inspection): Promise<boolean
   const { isActive, queues } = inspection
   if (isActive(slug)) return true
   const active = await inRedis(inspection, () => queues.runs.getActive())
-  return (active ?? []).some(job => job?.name === 'sync' && job.data.company === slug)
+  return (active ?? []).some(job => job?.name === 'sync' && companyOf(job) === slug)
 }
 
 function describeAge(

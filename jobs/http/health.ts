@@ -11,6 +11,7 @@ import { checkVolumes } from '../directory.ts'
 import type { Queues } from '../queue.ts'
 import { probe } from '../redis_probe.ts'
 import { isRefusal } from '../redis_problem.ts'
+import type { Standby } from '../standby.ts'
 import { fromRedis } from '../within.ts'
 
 const REDIS_WITHIN_MS = 1000
@@ -18,6 +19,8 @@ const REDIS_WITHIN_MS = 1000
 const MIN_FREE = 0.01
 /** Limit of the broken entries shown: a wrong default breaks all of them. */
 const MAX_SHOWN = 10
+
+const NOT_ASKED = 'The object store of LOG_URL has not answered yet.'
 
 /** `detail` is the problem, and what to do. */
 export type Check = { readonly ok: boolean; readonly detail?: string }
@@ -30,6 +33,9 @@ export type Readiness = {
     readonly directories: Check
     readonly configuration: Check
     readonly served: Check
+    readonly clock: Check
+    /** The object store of LOG_URL. */
+    readonly shared_log: Check
   }
 }
 
@@ -43,6 +49,7 @@ type Checked = {
   readonly queues: Pick<Queues, 'redis' | 'prefix' | 'problem' | 'ticks' | 'runs'>
   /** What this worker serves; null if it serves nothing. */
   readonly served?: Served | null
+  readonly standby: Pick<Standby, 'clocks' | 'stores'>
   readonly spaceOf?: (path: string) => Promise<Space>
 }
 
@@ -51,6 +58,7 @@ export async function checkReadiness({
   registry,
   queues,
   served = null,
+  standby,
   spaceOf = statfs,
 }: Checked): Promise<Readiness> {
   const companies = [...registry.companies.values()]
@@ -63,6 +71,8 @@ export async function checkReadiness({
     ]),
     configuration: verdict(configurationProblems(registry)),
     served: checkServed(served),
+    clock: verdict(standby.clocks),
+    shared_log: verdict(standby.stores ?? [NOT_ASKED]),
   }
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }

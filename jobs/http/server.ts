@@ -15,6 +15,7 @@ import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { isRefusal } from '../redis_problem.ts'
 import { RefusedRunError } from '../request_sync.ts'
+import type { Standby } from '../standby.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
 import { adminOnly, fromOurOwnPages } from './access.ts'
 import type { AdminTokens } from './admin_tokens.ts'
@@ -34,6 +35,7 @@ export type HttpOptions = CompanyRequests &
     readonly queues: Queues
     /** What this worker serves; null if no keys can be read. */
     readonly served?: Served | null
+    readonly standby: Pick<Standby, 'clocks' | 'stores'>
     readonly metrics: Pick<Metrics, 'render' | 'service'>
     /** The API, served from the latest snapshots. */
     readonly api: ReturnType<typeof createServeRoutes> | null
@@ -45,7 +47,7 @@ export type HttpOptions = CompanyRequests &
 
 /** The routes of a worker for operators, container orchestrators and Prometheus. */
 export function createHttp(options: HttpOptions): Service {
-  const { registry, queues, served = null, metrics, adminTokens, api, log } = options
+  const { registry, queues, served = null, standby, metrics, adminTokens, api, log } = options
   const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   const app: Hono = service.pages
   app.onError((error, c) => {
@@ -63,10 +65,8 @@ export function createHttp(options: HttpOptions): Service {
   })
 
   // These need no token.
-  const [check, render] = [
-    shared(() => checkReadiness({ registry, queues, served })),
-    shared(() => metrics.render()),
-  ]
+  const check = shared(() => checkReadiness({ registry, queues, served, standby }))
+  const render = shared(() => metrics.render())
   app.get('/readyz', async c => {
     const readiness = await check()
     return c.json(readiness, readiness.ready ? 200 : 503)

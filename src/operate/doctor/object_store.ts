@@ -46,7 +46,7 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
   const { readLatest } = await import('#src/store/remote/latest.ts')
   const there = (await readLatest(store, company))?.latest ?? null
   const here = await latestName(lake)
-  const { hasContent, IF_RIGHT, refusalOf } = await import('#src/store/remote/publish.ts')
+  const { hasContent, IF_RIGHT, refusalOf } = await import('#src/store/remote/lag.ts')
   const manifest = here === null ? null : await requireLatest(lake)
   if (there?.pending === null && (manifest === null ? there.snapshot === null : hasContent(there, manifest)))
     return ok(CHECK, store.root, `The object store has the snapshot ${there.snapshot}`)

@@ -1,13 +1,12 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { runConcurrently } from '#src/platform/concurrency.ts'
-import { hashOf } from '#src/platform/hash.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
 import { martPath } from '../lake/mart_files.ts'
-import { LogPosition } from '../log_position.ts'
 import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
 import type { Formats, OpenTable, RemoteFile, TableKeeper } from './format.ts'
+import { contentOf, hasContent, IF_RIGHT, refusalOf } from './lag.ts'
 import {
   type Latest,
   nothingPublished,
@@ -217,51 +216,10 @@ function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): Fil
     }))
 }
 
-/** Whether this snapshot was published, or another host's of the same state of the log that they share. */
-export function hasContent({ snapshot, content }: Latest, manifest: Manifest): boolean {
-  return snapshot === manifest.snapshot || content === contentOf(manifest)
-}
-
-/** What the tables of a snapshot follow from, so that two with the same hash have the same rows. */
-function contentOf({
-  log,
-  applied_segment,
-  schema_hash,
-  catalog_hash,
-  source_timezone,
-  marts,
-}: Manifest): string {
-  return hashOf(
-    JSON.stringify([log, applied_segment, schema_hash, catalog_hash, source_timezone, marts?.day]),
-  )
-}
-
 /** Later than the previous snapshot, even if the clock went back. */
 function timeAfter(before: Latest | null, snapshot: string, now: Date): Date {
   const { pending, published_at } = before ?? {}
   if (pending?.snapshot === snapshot) return new Date(pending.at)
   const last = Math.max(Date.parse(published_at ?? '') || 0, Date.parse(pending?.at ?? '') || 0)
   return new Date(Math.max(now.getTime(), last + 1))
-}
-
-/** What to do if a lake is right, although `refusalOf` refuses it; without a full stop. */
-export const IF_RIGHT = (company: string) =>
-  `If this lake is the right one, publish it once with \`npm run lake -- publish --new-log --company ${company}\``
-
-/**
- * Why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
- * begun anew has no order with the one that was published; only people know which one is right.
- */
-export function refusalOf(latest: Latest | null, manifest: Manifest): string | null {
-  if (latest === null || latest.published_at === null) return null
-  const { company, data_version } = manifest
-  const [there, here] = [
-    LogPosition.of(latest.log, latest.data_version),
-    LogPosition.of(manifest.log, data_version),
-  ]
-  const order = there && here ? there.compare(here) : latest.data_version > data_version ? 'after' : 'before'
-  if (order === null)
-    return `The object store has data of another log of ${company} (${latest.log}, published at ${latest.published_at}); this lake is of the log ${manifest.log}: one of them is new, or was salvaged.`
-  if (order !== 'after') return null
-  return `The object store has version ${latest.data_version} of ${company}'s data (published at ${latest.published_at}), but this lake has version ${data_version}: this lake is an older copy, its log was restored from a backup, or another worker syncs this company.`
 }
