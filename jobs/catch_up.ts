@@ -1,4 +1,5 @@
 import { EXIT, messageOf } from '#src/platform/errors.ts'
+import { lockHolder } from '#src/platform/lock.ts'
 import type { Behind } from '#src/present/serve/behind.ts'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
 import type { Company } from './company_registry.ts'
@@ -67,6 +68,7 @@ async function follow(company: Company, known: Followed, options: Options): Prom
   if (nowMs < known.againAtMs) return
   const later = await laterThanHere(company, known, options)
   if (later === null) return
+  if ((await lockHolder(company.paths.lock)) !== null) return noteHeld(known)
   known.behind ??= { since: now(), why: 'it is being brought here' }
   const order = { kind: 'catch_up', job: '' } as const
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(company.schedule.runTimeoutMs)])
@@ -75,16 +77,17 @@ async function follow(company: Company, known: Followed, options: Options): Prom
     Object.assign(known, { behind: null, upTo: later.run ?? known.upTo })
     return
   }
-  if (ended.kind === 'failed' && ended.exitCode === EXIT.held) {
-    // A run on this disk has brought it, and publishes it at its end.
-    known.behind = null
-    return
-  }
+  if (ended.kind === 'failed' && ended.exitCode === EXIT.held) return noteHeld(known)
   const why = ended.kind === 'failed' ? ended.message : 'it ended early'
   if (why !== known.behind.why && !stopping.aborted)
     log.warn({ company: company.slug }, `This host serves an older state than the log has: ${why}`)
   known.behind = { ...known.behind, why }
   known.againAtMs = nowMs + AGAIN_MS
+}
+
+/** A run on this disk has brought what others logged, and publishes it at its end. */
+function noteHeld(known: Followed): void {
+  known.behind = null
 }
 
 /** Whether the log has more than this disk, and the id of the run elsewhere, if Redis knows it; null if it has not. */
