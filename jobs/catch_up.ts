@@ -1,9 +1,8 @@
 import { EXIT, messageOf } from '#src/platform/errors.ts'
 import { lockHolder } from '#src/platform/lock.ts'
 import type { Behind } from '#src/present/serve/behind.ts'
-import { sealedSegments } from '#src/store/rawlog/files.ts'
 import type { Company } from './company_registry.ts'
-import { laterElsewhere } from './known_state.ts'
+import { laterElsewhere, standingOf } from './known_state.ts'
 import { every } from './loop.ts'
 import { inProcess } from './process.ts'
 import type { Shared } from './processors.ts'
@@ -12,9 +11,10 @@ import type { Shared } from './processors.ts'
 const LOOK_MS = 2000
 /** The store is asked this often: nothing is in Redis of a run that was started by hand, or while Redis was away. */
 const ASK_STORE_MS = 60_000
-const STORE_WITHIN_MS = 10_000
 /** After a failure. */
 const AGAIN_MS = 30_000
+/** Processes at the same time: each opens a warehouse. */
+const AT_ONCE = 2
 
 export type CatchUp = {
   /** What this host serves of a company, if another host has logged more. */
@@ -26,8 +26,11 @@ type Followed = {
   behind: Behind | null
   /** The last run elsewhere whose segments were brought here. */
   upTo: string | null
+  /** The last segment that is in the lake for sure; null before the first catch-up, because a crash may have come between. */
+  segment: number | null
   askStoreAtMs: number
   againAtMs: number
+  isUnderWay: boolean
 }
 
 type Options = Pick<Shared, 'registry' | 'queues' | 'log'> & {
@@ -44,77 +47,87 @@ type Options = Pick<Shared, 'registry' | 'queues' | 'log'> & {
 export function startCatchUp(options: Options): CatchUp {
   const { registry, stopping, log, served } = options
   const followed = new Map<string, Followed>()
+  const onError = (error: unknown, slug?: string) =>
+    log.error({ company: slug }, `Catching up with other hosts failed: ${messageOf(error)}`)
   const look = async () => {
-    const here = served()
-    for (const slug of followed.keys()) if (!here.includes(slug)) followed.delete(slug)
-    for (const slug of here) {
+    const companies = served().flatMap(slug => {
       const company = registry.companies.get(slug)
-      if (stopping.aborted || !company || company.settings.remoteLog === null) continue
-      const known = followed.get(slug) ?? { behind: null, upTo: null, askStoreAtMs: 0, againAtMs: 0 }
-      followed.set(slug, known)
-      await follow(company, known, options)
+      return company && company.settings.remoteLog !== null ? [company] : []
+    })
+    for (const slug of followed.keys())
+      if (!companies.some(company => company.slug === slug)) followed.delete(slug)
+    for (const company of companies) {
+      if (stopping.aborted) return
+      const known = followed.get(company.slug) ?? newlyFollowed()
+      followed.set(company.slug, known)
+      await noteLater(company, known, options).catch(error => onError(error, company.slug))
+      const underWay = [...followed.values()].filter(({ isUnderWay }) => isUnderWay).length
+      if (!isDue(known) || underWay >= AT_ONCE) continue
+      known.isUnderWay = true
+      void bring(company, known, options)
+        .catch(error => onError(error, company.slug))
+        .finally(() => {
+          known.isUnderWay = false
+        })
     }
   }
-  void every(LOOK_MS, look, {
-    signal: stopping,
-    onError: error => log.error(`Catching up with other hosts failed: ${messageOf(error)}`),
-  })
+  void every(LOOK_MS, look, { signal: stopping, onError })
   return { behind: slug => followed.get(slug)?.behind ?? null }
 }
 
-async function follow(company: Company, known: Followed, options: Options): Promise<void> {
-  const { log, now, stopping } = options
-  const nowMs = performance.now()
-  if (nowMs < known.againAtMs) return
-  const later = await laterThanHere(company, known, options)
-  if (later === null) return
-  if ((await lockHolder(company.paths.lock)) !== null) return noteHeld(known)
-  known.behind ??= { since: now(), why: 'it is being brought here' }
+function newlyFollowed(): Followed {
+  return { behind: null, upTo: null, segment: null, askStoreAtMs: 0, againAtMs: 0, isUnderWay: false }
+}
+
+/** Also once at the start: a crash may have left segments that are in the log on this disk, and not in its lake. */
+function isDue({ behind, segment, againAtMs, isUnderWay }: Followed): boolean {
+  return !isUnderWay && (behind !== null || segment === null) && performance.now() >= againAtMs
+}
+
+/** Notes that the log has more than the lake of this host. */
+async function noteLater(company: Company, known: Followed, { queues, now }: Options): Promise<void> {
+  if (known.behind !== null) return
+  const run = await laterElsewhere(queues, company)
+  const isLater = run !== null && run !== known.upTo
+  const why = isLater ? 'it is being brought here' : await whyByStore(company, known)
+  if (why !== null) known.behind = { since: now(), why }
+}
+
+/** Null if the store has no more than this host, or cannot be asked: a worker says so (`standby.ts`). */
+async function whyByStore(company: Company, known: Followed): Promise<string | null> {
+  if (known.segment === null || performance.now() < known.askStoreAtMs) return null
+  known.askStoreAtMs = performance.now() + ASK_STORE_MS
+  const standing = await standingOf(company, known.segment)
+  if (standing === 'later') return 'it is being brought here'
+  return standing === 'other' ? 'the object store has another log than this disk' : null
+}
+
+async function bring(company: Company, known: Followed, options: Options): Promise<void> {
+  const { queues, log, stopping } = options
+  if ((await lockHolder(company.paths.lock).catch(() => null)) !== null) return waitForRun(known)
+  const run = await laterElsewhere(queues, company)
   const order = { kind: 'catch_up', job: '' } as const
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(company.schedule.runTimeoutMs)])
   const ended = await inProcess({ company, order, signal })
   if (ended.kind === 'caught_up') {
-    Object.assign(known, { behind: null, upTo: later.run ?? known.upTo })
+    Object.assign(known, { behind: null, upTo: run ?? known.upTo, segment: ended.segment })
     return
   }
-  if (ended.kind === 'failed' && ended.exitCode === EXIT.held) return noteHeld(known)
+  known.againAtMs = performance.now() + AGAIN_MS
+  if (ended.kind === 'failed' && ended.exitCode === EXIT.held) {
+    // A run began meanwhile.
+    if ((await lockHolder(company.paths.lock).catch(() => null)) !== null) return
+  }
+  if (known.behind === null || stopping.aborted) return
   const why = ended.kind === 'failed' ? ended.message : 'it ended early'
-  if (why !== known.behind.why && !stopping.aborted)
+  if (why !== known.behind.why)
     log.warn({ company: company.slug }, `This host serves an older state than the log has: ${why}`)
   known.behind = { ...known.behind, why }
-  known.againAtMs = nowMs + AGAIN_MS
 }
 
-/** A run on this disk has brought what others logged, and publishes it at its end. */
-function noteHeld(known: Followed): void {
-  known.behind = null
-}
-
-/** Whether the log has more than this disk, and the id of the run elsewhere, if Redis knows it; null if it has not. */
-async function laterThanHere(
-  company: Company,
-  known: Followed,
-  { queues }: Options,
-): Promise<{ readonly run: string | null } | null> {
-  const run = await laterElsewhere(queues, company)
-  if (run !== null && run !== known.upTo) return { run }
-  if (known.behind !== null) return { run: null }
-  const nowMs = performance.now()
-  if (nowMs < known.askStoreAtMs) return null
-  known.askStoreAtMs = nowMs + ASK_STORE_MS
-  return (await hasLater(company)) ? { run: null } : null
-}
-
-async function hasLater({ paths, settings }: Company): Promise<boolean> {
-  if (settings.remoteLog === null) return false
-  const { SharedLog } = await import('#src/store/shared_log/log.ts')
-  const log = new SharedLog(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))
-  try {
-    return await log.hasAfter((await sealedSegments(paths.raw).catch(() => [])).length)
-  } catch {
-    // A run says so.
-    return false
-  } finally {
-    await log.release()
-  }
+/** A run on this disk has brought what others logged, and publishes it at its end: until then, the time does not count. */
+function waitForRun(known: Followed): void {
+  if (known.behind === null) return
+  const { since, why } = known.behind
+  known.behind = { since: new Date(since.getTime() + LOOK_MS), why }
 }

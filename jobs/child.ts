@@ -54,7 +54,8 @@ export type Ended =
   /** Null if the object store has what it should have now. */
   | { readonly kind: 'published'; readonly snapshot: string | null }
   | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
-  | { readonly kind: 'caught_up' }
+  /** Up to this segment of the log. */
+  | { readonly kind: 'caught_up'; readonly segment: number }
   | { readonly kind: 'status'; readonly status: Status }
   | { readonly kind: 'report'; readonly html: string }
   | { readonly kind: 'mailed' }
@@ -94,8 +95,7 @@ async function carryOut(order: Order): Promise<Ended> {
   if (order.kind === 'mail') return await mailReport(order, context, { environment, listener, held, log })
   if (order.kind === 'publish') return await publishNow(context, listener, held, log)
   if (order.kind === 'catch_up') {
-    await bringUpToDate(context, listener, held)
-    return { kind: 'caught_up' }
+    return { kind: 'caught_up', segment: await bringUpToDate(context, listener, held) }
   }
   return await holdingCompany(context, listener, held, async () => {
     if (order.kind === 'sync') return await syncNow(order, context, { environment, listener, log })

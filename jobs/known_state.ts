@@ -1,5 +1,6 @@
 import { type Failure, readFailure } from '#src/store/failure.ts'
 import { LogPosition } from '#src/store/log_position.ts'
+import type { Standing } from '#src/store/shared_log/segments.ts'
 import { type KnownState, readState } from '#src/store/state.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
@@ -80,21 +81,32 @@ export async function shareState(shared: Shared, company: Of): Promise<void> {
   const own = await onThisDisk(company)
   const text = await shared.redis.hget(keyOf(shared), slug)
   const known = text === null ? null : readable(text)
-  const state = known !== null && (await isStillLater(known, own, company)) ? known.state : own.state
-  const shown: Known = { state, failure: own.failure }
+  // Also of a disk whose log is no longer the store's: what it knows is of another life of the company.
+  const isOlder = known !== null && known.state !== null && (await isOlderThan(known, own, company))
+  const shown: Known = isOlder ? { ...known, failure: own.failure ?? known.failure } : own
   await shared.redis.hset(keyOf(shared), slug, JSON.stringify(shown))
 }
 
-/** Whether the log has more than this disk. What Redis knows may be of a log that was replaced by a backup: the store knows. */
-async function isStillLater(known: Known, own: Known, { paths, settings }: Of): Promise<boolean> {
-  if (own.state === null) return known.state !== null
-  if (settings.remoteLog === null || orderOf(known, own) !== 'after') return false
+async function isOlderThan(known: Known, own: Known, company: Of): Promise<boolean> {
+  if (own.state === null) return true
+  const standing = await standingOf(company, own.state.raw_log.segments)
+  // The store cannot be asked.
+  if (standing === null) return orderOf(known, own) === 'after'
+  return standing === 'other' || (standing === 'later' && orderOf(known, own) === 'after')
+}
+
+/**
+ * What the store has beside the log on this disk; null if it cannot be asked now, or hosts share no log.
+ * @param segment one that this disk has, after which the store may have more.
+ */
+export async function standingOf({ paths, settings }: Of, segment: number): Promise<Standing | null> {
+  if (settings.remoteLog === null) return null
   const { SharedLog } = await import('#src/store/shared_log/log.ts')
   const log = new SharedLog(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))
   try {
-    return await log.hasAfter(own.state.raw_log.segments)
+    return await log.standing(segment)
   } catch {
-    return true
+    return null
   } finally {
     await log.release()
   }
@@ -112,8 +124,9 @@ export async function laterElsewhere(shared: Shared, company: Of): Promise<strin
   const [own, elsewhere] = await Promise.all([onThisDisk(company), statesInRedis(shared, [slug])])
   const known = elsewhere.get(slug)
   if (!known?.state) return null
+  const { run_id } = known.state.last_run
   const order = orderOf(known, own)
-  return order === 'after' || order === null ? known.state.last_run.run_id : null
+  return run_id !== own.state?.last_run.run_id && (order === 'after' || order === null) ? run_id : null
 }
 
 /**
@@ -136,12 +149,12 @@ function keyOf({ prefix }: Shared): string {
   return `${prefix}:states`
 }
 
-/** Of what two hosts know. The log is the clock that they have in common; null if it is not the same log, or not known. */
+/** Of what two hosts know. The log is the clock that they have in common; null if it is not the same log. */
 function orderOf(one: Known, other: Known): ReturnType<LogPosition['compare']> {
-  const [mine, theirs] = [positionOf(one), positionOf(other)]
-  return mine && theirs && mine.compare(theirs)
-}
-
-function positionOf({ state }: Known): LogPosition | null {
-  return state && LogPosition.of(state.log, state.raw_log.segments)
+  // Version 0.2.0 did not write the log's name.
+  const isNamed = one.state?.log != null && other.state?.log != null
+  const [mine, theirs] = [one, other].map(({ state }) =>
+    state ? LogPosition.of(isNamed ? state.log : 'unnamed', state.raw_log.segments) : null,
+  )
+  return mine && theirs ? mine.compare(theirs) : null
 }

@@ -1,24 +1,27 @@
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
+import { sealedSegments } from '#src/store/rawlog/files.ts'
 import { openWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { bringing, holdingDisk, type Listener, noteRestored } from './open.ts'
 
 /**
  * Brings this host's lake to what the shared log has: the last run may have been on another host, and the next one may begin
  * there meanwhile. Nothing to do if the log is on this disk alone.
+ * @returns the last segment that the lake has; 0 if there is nothing to do.
  * @throws FatalError (held) if another process on this disk holds the company for longer than the wait.
  */
 export async function bringUpToDate(
   context: RunContext,
   listener: Listener,
   held: { readonly what: string; readonly waitSeconds?: number },
-): Promise<void> {
-  const { sharedLog } = context
-  if (sharedLog === null) return
-  await holdingDisk(context, listener, held, async () => {
+): Promise<number> {
+  const { sharedLog, paths } = context
+  if (sharedLog === null) return 0
+  return await holdingDisk(context, listener, held, async () => {
     try {
       noteRestored(await sharedLog.bring(bringing(context, listener)), listener)
       const warehouse = await openWarehouse(openOptions(context))
       await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
+      return (await sealedSegments(paths.raw)).length
     } finally {
       await sharedLog.release()
     }

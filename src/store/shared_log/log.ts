@@ -18,8 +18,10 @@ import {
   placeOf,
   pushSegments,
   type SharedPlace,
+  type Standing,
   sealSegment,
   segmentsAfter,
+  standingOf,
 } from './segments.ts'
 
 /** For how long a process that is to end waits for a store that hangs, to seal what it has fetched. */
@@ -198,6 +200,14 @@ export class SharedLog implements OuterLog {
   /** Copies to the store what only this disk has: a log that began without LOG_URL. */
   async push(onSegment: OnSegment): Promise<number> {
     return await this.#asking(place => pushSegments(place, onSegment))
+  }
+
+  /**
+   * Whether the log on this disk is that of the store, and whether the store has more than this segment.
+   * @param segment one that this disk has; by default its last one.
+   */
+  async standing(segment?: number): Promise<Standing> {
+    return await this.#asking(place => standingOf(place, segment))
   }
 
   /** Whether others sealed segments after this one. */

@@ -227,6 +227,22 @@ export async function bytesUpTo({ store, paths }: StoredLog, last: number): Prom
   return sum
 }
 
+/** What the store has beside the log on a disk: the same, more, or another log, as after one of them was restored. */
+export type Standing = 'same' | 'later' | 'other'
+
+/** @param segment one that this disk has, after which the store may have more; by default its last one. */
+export async function standingOf(place: SharedPlace, segment?: number): Promise<Standing> {
+  const { store, paths } = place
+  const { segments: base } = await readBase(paths.raw)
+  const newest = (await segmentNumbers(paths.raw).catch(() => [])).at(-1) ?? 0
+  if (newest > base) {
+    const there = await hashAt(store, segmentKey(paths.company, newest))
+    if (there !== (await digestOf(segmentPath(paths.raw, newest))).sha256) return 'other'
+  }
+  const last = Math.max(newest, base)
+  return (await hasSegment(place, Math.min(segment ?? last, last) + 1)) ? 'later' : 'same'
+}
+
 /** Whether the store has a segment with this number. */
 export async function hasSegment({ store, paths }: SharedPlace, number: number): Promise<boolean> {
   return (await store.head(segmentKey(paths.company, number))) !== null
