@@ -9,6 +9,7 @@ import type { Formats } from './format.ts'
 import { withFormats } from './formats.ts'
 import { keepMarts, withMarts } from './marts.ts'
 import type { ObjectStore } from './objects.ts'
+import type { PatienceOptions } from './patience.ts'
 import { publishRemote, type RemotePublished } from './publish.ts'
 import { openS3 } from './s3.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
@@ -23,6 +24,8 @@ export type FollowRequest = {
   /** Aborted when the process is to end. The next publish finishes what was begun. */
   readonly signal: AbortSignal
   readonly isThorough?: boolean
+  /** See PatienceOptions. */
+  readonly silenceMs?: number
 }
 
 /**
@@ -45,7 +48,7 @@ export async function publishLatest(request: FollowRequest): Promise<RemotePubli
 }
 
 async function publishOne(
-  { settings, paths, now, signal, isThorough = false }: FollowRequest,
+  { settings, paths, now, signal, isThorough = false, silenceMs }: FollowRequest,
   manifest: Manifest,
 ): Promise<RemotePublished> {
   const { lake, remote: path, remoteMarts: martsDirectory } = paths
@@ -65,7 +68,7 @@ async function publishOne(
     const local = (manifest: Manifest) => withMarts(db, manifest, places)
     const published = await withTables(
       settings,
-      { company: manifest.company, signal },
+      { company: manifest.company, signal, ...(silenceMs ? { silenceMs } : {}) },
       ({ store, formats }) =>
         publishRemote(store, db, { formats, lake, local, temporary, manifest, now: at, isThorough, onBegin }),
     )
@@ -90,8 +93,9 @@ export async function withS3<T>(
   settings: RemoteLakeSettings,
   signal: AbortSignal | undefined,
   use: (store: ObjectStore) => Promise<T>,
+  patience: Pick<PatienceOptions, 'silenceMs'> = {},
 ): Promise<T> {
-  const store = await openS3(settings, signal ? { signal } : {})
+  const store = await openS3(settings, signal ? { ...patience, signal } : patience)
   try {
     return await use(store)
   } finally {
@@ -118,13 +122,15 @@ async function stateBefore(path: string): Promise<Omit<RemoteState, 'tried_at'>>
   return isDead ? { ...before, error: INTERRUPTED, behind_since: before.tried_at } : before
 }
 
+type Using = Pick<PatienceOptions, 'signal' | 'silenceMs'> & { readonly company: string }
+
 /** Opens the object store and a company's tables there, for as long as `use` takes. */
 export async function withTables<T>(
   settings: RemoteLakeSettings,
-  { company, signal }: { readonly company: string; readonly signal?: AbortSignal },
+  { company, signal, ...patience }: Using,
   use: (opened: { readonly store: ObjectStore; readonly formats: Formats }) => Promise<T>,
 ): Promise<T> {
-  return await withS3(settings, signal, store =>
-    withFormats(store, settings, company, formats => use({ store, formats }), signal),
-  )
+  const work = (store: ObjectStore) =>
+    withFormats(store, settings, company, formats => use({ store, formats }), signal)
+  return await withS3(settings, signal, work, patience)
 }
