@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { openS3 } from '#src/store/remote/s3.ts'
 import { anotherHost, LOG, startSharedLog } from '#test/support/hosts.ts'
@@ -163,6 +164,26 @@ test.each<[args: readonly string[], isMeant: (request: S3Request) => boolean]>([
   await expectEnd(done)
   s3.gate = async () => {}
   expect((await runShared(['lake', 'publish'], environment)).code).toBe(0)
+})
+
+test('a second Ctrl-C ends a command at once, also while it waits to seal what it has', async () => {
+  const { s3, settings } = await startSharedLog()
+  const first = await startCompany(notices(1, 12), settings)
+  const hung = hang(s3, ({ method, key }) => method === 'PUT' && key.startsWith(LOG))
+  const { child, ended } = startCommand(['sync'], first.environment, first.environment.DATA_DIR ?? '')
+  await hung
+  const noted = Promise.withResolvers<void>()
+  child.stderr?.on('data', text => {
+    if (String(text).includes('A second Ctrl-C ends it now.')) noted.resolve()
+  })
+  child.kill('SIGINT')
+  await noted.promise
+  // An earlier one is taken for a repetition of the first.
+  await sleep(1100)
+  const startedMs = performance.now()
+  child.kill('SIGINT')
+  expect((await ended).code).toBe(130)
+  expect(performance.now() - startedMs).toBeLessThan(700)
 })
 
 test('an answer that trickles in does not hold a process that is to end', async () => {
