@@ -120,7 +120,7 @@ function describeWrong({ dataDir, slug, own, id, forget }: Wrong): string {
 
 /** The key may be on any node of a cluster. */
 function cliOf({ isCluster }: Queues['redis']): string {
-  return isCluster ? 'redis-cli -c' : 'redis-cli'
+  return isCluster ? 'redis-cli -c' : 'redis-cli -u "$REDIS_URL"'
 }
 
 function keyOf(prefix: string): string {

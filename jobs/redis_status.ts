@@ -172,6 +172,8 @@ export class RedisStatus {
 
 function describe(error: unknown): string {
   const text = messageOf(error)
+  if (error instanceof SyntaxError)
+    return 'A job in Redis is not JSON, so no worker can do it. Another program changed it. Other jobs go on.'
   if (!isLostJob(error)) return `Queue error: ${text}`
   const job = /job (\S+?)\.?(?:\s|$)/.exec(text)?.[1] ?? ''
   return `This worker lost job ${job}: Redis was away for longer than JOB_LOCK_MS, or lost its data. What the run fetched is kept; the next run continues from there.`

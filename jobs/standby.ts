@@ -6,7 +6,7 @@ import { type Reach, reachLog } from '#src/store/shared_log/reach.ts'
 import type { Company, CompanyRegistry } from './company_registry.ts'
 import type { Queues } from './queue.ts'
 import { clockAheadMs } from './redis_probe.ts'
-import { fromRedis } from './within.ts'
+import { firstTry, fromRedis } from './within.ts'
 
 /** Clocks of several machines differ a little; a schedule of minutes does not suffer from less. */
 const TOLERATED_MS = 60_000
@@ -14,6 +14,8 @@ const TOLERATED_MS = 60_000
 const STORE_LOOK_MS = 60_000
 const STORE_WITHIN_MS = 20_000
 const REDIS_WITHIN_MS = 1000
+/** At the start, Redis is not connected yet. */
+const CONNECT_WITHIN_MS = 5000
 
 /**
  * What this worker needs to take over a company, found out before it is needed: a right clock, and for a shared log
@@ -61,6 +63,7 @@ export function createStandby({ registry, queues, log, signal }: Watching): Stan
   }
 
   async function compareClocks(): Promise<void> {
+    await firstTry(queues.redis, CONNECT_WITHIN_MS)
     const ahead = fromRedis(queues.redis, REDIS_WITHIN_MS, () => clockAheadMs(queues.redis, queues.prefix))
     // While Redis is away, that is a problem of its own.
     redisAheadMs = await ahead.catch(() => redisAheadMs)

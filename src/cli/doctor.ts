@@ -10,7 +10,7 @@ import { type Diagnosis, diagnose, diagnoseStores } from '#src/operate/doctor/do
 import type { Finding } from '#src/operate/doctor/finding.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { type Holder, readHolder, takeLock } from '#src/platform/lock.ts'
-import { stopSignal } from '#src/platform/stop.ts'
+import { AGAIN, stopSignal } from '#src/platform/stop.ts'
 import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { parseSeconds } from './options.ts'
 import { asTyped } from './own_command.ts'
@@ -44,7 +44,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
   const paths = companyPaths(dataDir, company)
   const quick = options.quick ?? false
   const step = createStep()
-  const signal = stopSignal(() => step('Stopping'))
+  const signal = stopSignal(() => step(`Stopping. ${AGAIN}`))
   if (!existsSync(paths.root)) {
     if (remoteLog === null)
       throw new FatalError(

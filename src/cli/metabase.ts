@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, type MetabaseSettings, readSettings } from '#config/settings.ts'
-import { stopSignal } from '#src/platform/stop.ts'
+import { AGAIN, stopSignal } from '#src/platform/stop.ts'
 import { createMetabase } from '#src/present/metabase/client.ts'
 import { type Provisioned, provision } from '#src/present/metabase/provision.ts'
 import { writeMetabaseState } from '#src/present/metabase/state.ts'
@@ -31,7 +31,7 @@ export function metabaseCommand(
       const { lake, metabase: path } = companyPaths(dataDir, company)
       const manifest = await requireLatest(lake)
       const catalogPath = join(manifest.directory, 'catalog.duckdb')
-      const signal = stopSignal(() => process.stderr.write('Stopping\n'))
+      const signal = stopSignal(() => process.stderr.write(`Stopping. ${AGAIN}\n`))
       const { url, timeoutMs, adminPassword } = settings
       const client = createMetabase({ url, timeoutMs, signal, secrets: adminPassword ? [adminPassword] : [] })
       try {

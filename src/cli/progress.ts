@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Settings } from '#config/settings.ts'
 import { logListener } from '#src/operate/progress.ts'
 import { createLogger } from '#src/platform/log.ts'
-import { stopSignal } from '#src/platform/stop.ts'
+import { AGAIN, stopSignal } from '#src/platform/stop.ts'
 import type { Display } from './live.ts'
 
 /** What a command works with. */
@@ -25,7 +25,7 @@ export async function withDisplay<T>(
 ): Promise<T> {
   const log = createLogger(logLevel, { company })
   const display = await createDisplay(log)
-  const signal = stopSignal(() => display.note(stopping))
+  const signal = stopSignal(() => display.note(`${stopping}. ${AGAIN}`))
   try {
     return await work({ log, display, signal })
   } finally {

@@ -6,6 +6,9 @@ import { counted } from '#src/platform/count.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
 
+/** A store that hangs does not hold a command that has printed its result. */
+const SILENCE_MS = 4000
+
 /**
  * Brings the latest snapshot to the object store, once a command has printed its result. Never throws, and does not
  * change the exit code: the local lake is right, and the next run tries again.
@@ -20,7 +23,11 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
   const note = (text: string) =>
     void (process.stderr.isTTY ? process.stderr.write(`${printableLines(text)}\n`) : log.info(text))
   try {
-    const published = await publishBehind(context, { progress: () => {}, note }, { what })
+    const published = await publishBehind(
+      context,
+      { progress: () => {}, note },
+      { what, silenceMs: SILENCE_MS },
+    )
     if (published?.written)
       note(
         `Published ${published.snapshot} to the object store: ${counted(published.uploaded, 'new file')}, ${Math.ceil(published.bytesUploaded / 1000)} kB.`,

@@ -15,10 +15,16 @@ type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'in
 export async function publishBehind(
   context: Publishing,
   listener: Listener,
-  options: { readonly what: string; readonly waitSeconds?: number },
+  options: {
+    readonly what: string
+    readonly waitSeconds?: number
+    /** A store that answers nothing for so long is given up. */
+    readonly silenceMs?: number
+  },
 ): Promise<RemotePublished | null> {
   const { paths, settings, now, signal } = context
   const { remoteLake } = settings
+  const patience = options.silenceMs ? { silenceMs: options.silenceMs } : {}
   const isBehind = () => isRemoteBehind(remoteLake, paths, now())
   if (remoteLake === null || !(await isBehind())) return null
   return await holdingStore(context, listener, options, async () => {
@@ -26,6 +32,8 @@ export async function publishBehind(
     if (!(await isBehind())) return null
     // Loaded only if there is an object store, because it loads a client.
     const { publishLatest } = await import('#src/store/remote/follow.ts')
-    return await context.inStage('upload', () => publishLatest({ settings: remoteLake, paths, now, signal }))
+    return await context.inStage('upload', () =>
+      publishLatest({ settings: remoteLake, paths, now, signal, ...patience }),
+    )
   })
 }

@@ -14,7 +14,7 @@ export async function runService(
   stopping: string,
   open: (signal: AbortSignal) => Promise<() => Promise<void>>,
 ): Promise<never> {
-  const signal = stopSignal(() => log.info(stopping))
+  const signal = stopSignal(() => log.info(`${stopping} A second signal ends it now.`))
   const close = await open(signal)
   await untilStopped(signal)
   await close()

@@ -5,6 +5,9 @@ import { endProcess } from './exit.ts'
 /** Earlier repeats are ignored: under npm a single Ctrl-C can arrive twice. */
 const SECOND_SIGNAL_AFTER_MS = 1000
 
+/** For the note of the first signal. */
+export const AGAIN = 'A second Ctrl-C ends it now.'
+
 /** Aborts on the first SIGINT or SIGTERM, so that fetched data can be kept. Exits at once on a later one. */
 export function stopSignal(onStop: () => void): AbortSignal {
   const controller = new AbortController()

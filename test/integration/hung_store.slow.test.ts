@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { openS3 } from '#src/store/remote/s3.ts'
 import { anotherHost, LOG, startSharedLog } from '#test/support/hosts.ts'
@@ -28,6 +29,15 @@ function hang(s3: S3Server, isMeant: (request: S3Request) => boolean): Promise<v
   return reached.promise
 }
 
+/** The log's owner is written when it is taken, and again when it is given back. */
+function givenBack(): (request: S3Request) => boolean {
+  let writes = 0
+  return ({ method, key }) => {
+    if (method === 'PUT' && key.endsWith('owner.json')) writes += 1
+    return writes > 1
+  }
+}
+
 /** Sends Ctrl-C once the store hangs. */
 async function interrupted(
   args: readonly string[],
@@ -43,9 +53,10 @@ async function interrupted(
   return { code, stderr, ms: performance.now() - startedMs }
 }
 
-async function expectEnd(done: Awaited<ReturnType<typeof interrupted>>): Promise<void> {
+async function expectEnd(done: Awaited<ReturnType<typeof interrupted>>, code = 130): Promise<void> {
   expect(done.ms).toBeLessThan(ENDS_WITHIN_MS)
-  expect([done.code, done.stderr]).toEqual([130, expect.not.stringContaining('    at ')])
+  expect([done.code, done.stderr]).toEqual([code, expect.not.stringContaining('    at ')])
+  expect(done.stderr).toContain('A second Ctrl-C ends it now.')
 }
 
 test.each<[what: string, args: readonly string[], isMeant: (request: S3Request) => boolean]>([
@@ -55,6 +66,7 @@ test.each<[what: string, args: readonly string[], isMeant: (request: S3Request) 
   ['a company is restored', ['restore'], ({ key }) => key.includes('000000001.ndjson')],
   ['the doctor looks', ['doctor'], ({ key }) => key.includes('.doctor-')],
   ['its state is shown', ['log', 'status'], ({ key }) => key === ''],
+  ['the log is given back', ['sync', '--json'], givenBack()],
 ])('Ctrl-C ends a command within seconds if the store hangs while %s', async (_, args, isMeant) => {
   const { s3, settings } = await startSharedLog()
   const first = await startCompany(notices(1, 12), settings)
@@ -63,11 +75,79 @@ test.each<[what: string, args: readonly string[], isMeant: (request: S3Request) 
   const host = args[0] === 'sync' || args[0] === 'doctor' ? first : await anotherHost(first)
   const done = await interrupted(args, host.environment, hang(s3, isMeant))
   s3.gate = async () => {}
-  await expectEnd(done)
+  // Its work was done before.
+  await expectEnd(done, args[1] === '--json' ? 0 : 130)
   // An owner that could not say that it ended is silent by then.
   s3.now = () => new Date(Date.now() + 3_600_000)
   expect(await first.sync(['--wait', '90'])).toMatchObject({ status: 'ok' })
 })
+
+const LAKE_URL = { LAKE_URL: 's3://lake/bi' }
+const LAST_LINE_MS = 5000
+
+test.each<
+  [
+    what: string,
+    args: readonly string[],
+    lake: Environment,
+    isMeant: () => (request: S3Request) => boolean,
+    ends: string,
+  ]
+>([
+  ['gives the log back', ['sync', '--json'], {}, givenBack, '"status":"ok"'],
+  ['gives the log back', ['rebuild'], {}, givenBack, 'Published'],
+  ['gives the log back', ['restore'], {}, givenBack, 'ublished'],
+  ['gives the log back', ['log', 'pull'], {}, givenBack, 'This disk has the whole log'],
+  ['gives the log back', ['log', 'push'], {}, givenBack, 'Everything was there already'],
+  ['gives the log back', ['sync', '--plan'], {}, givenBack, 'Nothing was changed.'],
+  [
+    'publishes the lake',
+    ['sync'],
+    LAKE_URL,
+    () =>
+      ({ key }) =>
+        key.startsWith('bi/'),
+    'did not answer for 4 s',
+  ],
+  [
+    'publishes the lake',
+    ['rebuild'],
+    LAKE_URL,
+    () =>
+      ({ method, key }) =>
+        method === 'PUT' && key.startsWith('bi/'),
+    'did not answer for 4 s',
+  ],
+])(
+  'a command that %s to a store that hangs ends within seconds of its last line: %s',
+  async (_, args, lake, isMeant, ends) => {
+    const { s3, settings } = await startSharedLog()
+    const first = await startCompany(notices(1, 12), settings)
+    await first.sync()
+    first.world.update(first.world.ids()[0] as string, { edital: { objeto: 'Outro' } })
+    const hung = hang(s3, isMeant())
+    const environment = { ...first.environment, ...lake }
+    const { child, ended } = startCommand(args, environment, environment.DATA_DIR ?? '')
+    let [lastMs, hungMs] = [0, 0]
+    void hung.then(() => {
+      hungMs = performance.now()
+    })
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', () => {
+        lastMs = performance.now()
+      })
+    const { code, stdout, stderr } = await ended
+    const endMs = performance.now()
+    expect([code, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining(ends)])
+    expect(endMs - lastMs).toBeLessThan(LAST_LINE_MS)
+    // The report comes at most five seconds after the store began to hang.
+    expect(endMs - hungMs).toBeLessThan(2 * LAST_LINE_MS)
+    s3.gate = async () => {}
+    s3.now = () => new Date(Date.now() + 3_600_000)
+    expect(await first.sync(['--wait', '90'])).toMatchObject({ status: 'ok' })
+    if (lake.LAKE_URL) expect((await runShared(['lake', 'publish'], environment)).code).toBe(0)
+  },
+)
 
 test.each<[args: readonly string[], isMeant: (request: S3Request) => boolean]>([
   [['lake', 'publish'], ({ method, key }) => method === 'PUT' && key.startsWith(LAKE)],
@@ -84,6 +164,26 @@ test.each<[args: readonly string[], isMeant: (request: S3Request) => boolean]>([
   await expectEnd(done)
   s3.gate = async () => {}
   expect((await runShared(['lake', 'publish'], environment)).code).toBe(0)
+})
+
+test('a second Ctrl-C ends a command at once, also while it waits to seal what it has', async () => {
+  const { s3, settings } = await startSharedLog()
+  const first = await startCompany(notices(1, 12), settings)
+  const hung = hang(s3, ({ method, key }) => method === 'PUT' && key.startsWith(LOG))
+  const { child, ended } = startCommand(['sync'], first.environment, first.environment.DATA_DIR ?? '')
+  await hung
+  const noted = Promise.withResolvers<void>()
+  child.stderr?.on('data', text => {
+    if (String(text).includes('A second Ctrl-C ends it now.')) noted.resolve()
+  })
+  child.kill('SIGINT')
+  await noted.promise
+  // An earlier one is taken for a repetition of the first.
+  await sleep(1100)
+  const startedMs = performance.now()
+  child.kill('SIGINT')
+  expect((await ended).code).toBe(130)
+  expect(performance.now() - startedMs).toBeLessThan(700)
 })
 
 test('an answer that trickles in does not hold a process that is to end', async () => {

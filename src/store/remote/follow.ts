@@ -9,6 +9,7 @@ import type { Formats } from './format.ts'
 import { withFormats } from './formats.ts'
 import { keepMarts, withMarts } from './marts.ts'
 import type { ObjectStore } from './objects.ts'
+import type { PatienceOptions } from './patience.ts'
 import { publishRemote, type RemotePublished } from './publish.ts'
 import { openS3 } from './s3.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
@@ -24,6 +25,8 @@ export type FollowRequest = {
   readonly signal: AbortSignal
   readonly isThorough?: boolean
   readonly isNewLog?: boolean
+  /** See PatienceOptions. */
+  readonly silenceMs?: number
 }
 
 /**
@@ -46,7 +49,7 @@ export async function publishLatest(request: FollowRequest): Promise<RemotePubli
 }
 
 async function publishOne(
-  { settings, paths, now, signal, isThorough = false, isNewLog = false }: FollowRequest,
+  { settings, paths, now, signal, isThorough = false, isNewLog = false, silenceMs }: FollowRequest,
   manifest: Manifest,
 ): Promise<RemotePublished> {
   const { lake, remote: path, remoteMarts: martsDirectory } = paths
@@ -66,7 +69,7 @@ async function publishOne(
     const local = (manifest: Manifest) => withMarts(db, manifest, places)
     const published = await withTables(
       settings,
-      { company: manifest.company, signal },
+      { company: manifest.company, signal, ...(silenceMs ? { silenceMs } : {}) },
       ({ store, formats }) =>
         publishRemote(store, db, {
           ...{ formats, lake, local, temporary, manifest, now: at },
@@ -94,8 +97,9 @@ export async function withS3<T>(
   settings: RemoteLakeSettings,
   signal: AbortSignal | undefined,
   use: (store: ObjectStore) => Promise<T>,
+  patience: Pick<PatienceOptions, 'silenceMs'> = {},
 ): Promise<T> {
-  const store = await openS3(settings, signal ? { signal } : {})
+  const store = await openS3(settings, signal ? { ...patience, signal } : patience)
   try {
     return await use(store)
   } finally {
@@ -122,13 +126,15 @@ async function stateBefore(path: string): Promise<Omit<RemoteState, 'tried_at'>>
   return isDead ? { ...before, error: INTERRUPTED, behind_since: before.tried_at } : before
 }
 
+type Using = Pick<PatienceOptions, 'signal' | 'silenceMs'> & { readonly company: string }
+
 /** Opens the object store and a company's tables there, for as long as `use` takes. */
 export async function withTables<T>(
   settings: RemoteLakeSettings,
-  { company, signal }: { readonly company: string; readonly signal?: AbortSignal },
+  { company, signal, ...patience }: Using,
   use: (opened: { readonly store: ObjectStore; readonly formats: Formats }) => Promise<T>,
 ): Promise<T> {
-  return await withS3(settings, signal, store =>
-    withFormats(store, settings, company, formats => use({ store, formats }), signal),
-  )
+  const work = (store: ObjectStore) =>
+    withFormats(store, settings, company, formats => use({ store, formats }), signal)
+  return await withS3(settings, signal, work, patience)
 }

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { pipeline, type Readable, Transform } from 'node:stream'
 import { InterruptedError } from '#src/platform/errors.ts'
+import { RemoteError } from './objects.ts'
 
 /** Besides the time for the bytes that went over the network. */
 const ANSWER_MS = 60_000
@@ -13,6 +14,8 @@ export type PatienceOptions = {
   readonly signal?: AbortSignal
   /** Until then, and as long as something is written, requests still go on: what a run has fetched can be sealed. */
   readonly graceMs?: number
+  /** A store that answers nothing and takes nothing for so long is given up, although each request may take longer. */
+  readonly silenceMs?: number
 }
 
 /** One request. */
@@ -30,14 +33,18 @@ export type Attempt = {
 export class Patience {
   readonly #signal: AbortSignal | null
   readonly #graceMs: number
+  readonly #silenceMs: number
   readonly #over = new AbortController()
   readonly #stop = () => this.#end()
   #writtenMs = 0
+  #heardMs = 0
+  #underWay = 0
   #timer: NodeJS.Timeout | null = null
 
-  constructor({ signal, graceMs = 0 }: PatienceOptions) {
+  constructor({ signal, graceMs = 0, silenceMs = Number.POSITIVE_INFINITY }: PatienceOptions) {
     this.#signal = signal ?? null
     this.#graceMs = graceMs
+    this.#silenceMs = silenceMs
     setMaxListeners(0, this.#over.signal)
     if (signal?.aborted) this.#end()
     else signal?.addEventListener('abort', this.#stop, { once: true })
@@ -65,11 +72,15 @@ export class Patience {
     const interrupt = () => giveUp(this.ended.reason)
     this.ended.addEventListener('abort', interrupt, { once: true })
     const startedMs = performance.now()
+    if (this.#underWay === 0) this.#heardMs = startedMs
+    this.#underWay += 1
     let bytes = writes ?? 0
     const timer = setInterval(() => {
       if (performance.now() - startedMs > ANSWER_MS + bytes / SLOWEST_BYTES_PER_MS) giveUp(late())
+      if (performance.now() - this.#heardMs > this.#silenceMs) this.#over.abort(silent(this.#silenceMs))
     }, CHECK_MS)
     const moved = (more: number) => {
+      this.#heardMs = performance.now()
       if (writes === null) bytes += more
       else this.#writtenMs = performance.now()
     }
@@ -77,14 +88,18 @@ export class Patience {
       return await Promise.race([work({ signal: controller.signal, moved }), given.promise])
     } finally {
       if (writes !== null) this.#writtenMs = performance.now()
+      this.#heardMs = performance.now()
+      this.#underWay -= 1
       clearInterval(timer)
       this.ended.removeEventListener('abort', interrupt)
     }
   }
 
+  /** Gives up what is still under way: nobody waits for it any more, and it would keep the process alive. */
   close(): void {
     this.#signal?.removeEventListener('abort', this.#stop)
     if (this.#timer) clearInterval(this.#timer)
+    this.#over.abort(new InterruptedError())
   }
 
   #end(): void {
@@ -97,6 +112,12 @@ export class Patience {
     if (this.#graceMs > 0) this.#timer = setInterval(end, CHECK_MS)
     end()
   }
+}
+
+function silent(ms: number): RemoteError {
+  return new RemoteError(
+    `The object store did not answer for ${ms / 1000} s. The next run tries again, and \`npm run lake -- publish\` waits longer.`,
+  )
 }
 
 function late(): Error {

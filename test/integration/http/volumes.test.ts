@@ -45,7 +45,7 @@ test('a worker is not ready with a volume on which no company has the directory 
   // Another worker mirrors it on the right volume, and this one has only a new company besides.
   await record({ acme: 'elsewhere' })
   expect(await detailOf(worker)).toBe(
-    `${dataDir} is not the volume that the workers of this Redis use (acme has the id ${ids.acme} here, and the id elsewhere there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`redis-cli DEL ${worker.queues.prefix}:directories\` against REDIS_URL.`,
+    `${dataDir} is not the volume that the workers of this Redis use (acme has the id ${ids.acme} here, and the id elsewhere there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`redis-cli -u "$REDIS_URL" DEL ${worker.queues.prefix}:directories\` against REDIS_URL.`,
   )
   await record({ gone: 'elsewhere' })
   expect(await detailOf(worker)).toBeUndefined()

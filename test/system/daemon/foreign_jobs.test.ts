@@ -33,6 +33,9 @@ test('jobs that this program did not add are refused by name, in both queues, an
   const lost = await queues.ticks.add('sync', { company: 'acme' }, { delay: 1000 })
   await redis.del(queues.ticks.toKey(lost.id as string))
   ids.push(`${lost.id} ticks`)
+  // Someone changed it by hand.
+  const changed = await queues.runs.add('sync', { company: 'acme' }, { delay: 500 })
+  await redis.hset(queues.runs.toKey(changed.id as string), 'data', 'no json')
 
   const refused = () => worker.lines.filter(({ msg }) => / was refused: it /.test(msg)).map(({ msg }) => msg)
   await until(() => refused().length === ids.length, { what: 'the refusals' })
@@ -44,6 +47,7 @@ test('jobs that this program did not add are refused by name, in both queues, an
   expect(refused().join('\n')).toContain(
     'it is called vacuum, which is not one of sync, publish, maintain, mail',
   )
+  await worker.waitFor(({ msg }) => /^A job in Redis is not JSON, so no worker can do it/.test(msg))
   expect(worker.lines.filter(({ msg }) => /undefined|bug|Unexpected/.test(msg))).toEqual([])
   expect((await failedJobs(worker)).filter(reason => / was refused: it /.test(reason))).toHaveLength(
     FOREIGN.length,

@@ -39,7 +39,7 @@ async function mountWrong() {
 test('a worker with the wrong volume is not ready and takes no jobs until the right one is mounted', async () => {
   const { environment, mount, right, redis, key } = await mountWrong()
   const daemon = await startDaemon(environment)
-  const problem = `${mount} is not the volume that the workers of this Redis use (acme has no readable id here, and the id the-id-of-the-right-volume there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`redis-cli DEL ${key}\` against REDIS_URL.`
+  const problem = `${mount} is not the volume that the workers of this Redis use (acme has no readable id here, and the id the-id-of-the-right-volume there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`redis-cli -u "$REDIS_URL" DEL ${key}\` against REDIS_URL.`
   await daemon.waitFor(({ msg, level }) => level === 'error' && msg === problem)
   expect(await readiness(daemon)).toMatchObject({
     status: 503,

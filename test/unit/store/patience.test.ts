@@ -66,6 +66,35 @@ test('when the process is to end, requests end at once, or after a grace that wr
   await expect(gracious.attempt(10, never)).rejects.toThrow('Interrupted.')
 })
 
+test('with a limit of silence, a store that is slow goes on, and one that answers and takes nothing is given up', async () => {
+  const patience = new Patience({ silenceMs: 4000 })
+  const slow = patience.attempt(10, async ({ moved }) => {
+    const timer = setInterval(() => moved(1), 3000)
+    await never().finally(() => clearInterval(timer))
+  })
+  const hung = patience.attempt(null, never)
+  for (const one of [slow, hung]) one.catch(() => {})
+  await vi.advanceTimersByTimeAsync(40_000)
+  expect([await outcome(slow), await outcome(hung)]).toEqual(['pending', 'pending'])
+  const silent = new Patience({ silenceMs: 4000 })
+  const all = [silent.attempt(10, never), silent.attempt(null, never)]
+  for (const one of all) one.catch(() => {})
+  await vi.advanceTimersByTimeAsync(3900)
+  expect(await outcome(all[0] as Promise<never>)).toBe('pending')
+  await vi.advanceTimersByTimeAsync(300)
+  for (const one of all)
+    expect(await outcome(one)).toMatch(/^FatalError: The object store did not answer for 4 s\./)
+})
+
+test('what is still under way is given up when the store is closed', async () => {
+  const patience = new Patience({})
+  const beat = patience.attempt(10, never)
+  beat.catch(() => {})
+  patience.close()
+  expect(await outcome(beat)).toBe('FatalError: Interrupted.')
+  expect(vi.getTimerCount()).toBe(0)
+})
+
 test('a body is cut at the bound, and its source is closed', async () => {
   const source = Readable.from(
     (async function* () {
