@@ -38,11 +38,13 @@ const REFUSED_DELAY_MS = 1000
 const REFUSED_AGAIN_MS = 1000
 const MAX_REFUSALS = {
   notConfigured: 3,
-  otherHost: 30,
   wrongDirectory: 10,
   newerSchema: 10,
   mailServer: 12,
 } as const
+/** A job of a pinned company is offered again after a second, two, and so on: for ten minutes, or an hour. */
+const MAX_PASS_DELAY_MS = 10_000
+const MAX_PASSES = { others: 65, mail: 365 } as const
 /** A mail that its server did not take is sent again after this, for an hour. */
 const MAIL_AGAIN_MS = 5 * 60_000
 
@@ -143,12 +145,8 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
     log.warn(about, skipped)
     return { skipped }
   }
-  if (!runsOn(shared.settings.host, company)) {
-    await handOn(job, context, MAX_REFUSALS.otherHost)
-    const skipped = `No worker of ${company.schedule.hosts?.join(', ')} took the job, and no other host may run the company (HOSTS).`
-    log.warn(about, skipped)
-    return { skipped }
-  }
+  if (!runsOn(shared.settings.host, company)) return await passOn(job, company, context)
+  if (job.data.passes) await job.updateData({ ...job.data, passes: 0 })
   const { refusal, holder } = await lookBefore(job, company, context)
   if (refusal !== null) {
     log.error(about, refusal)
@@ -363,6 +361,20 @@ async function handOn(
   if (refusals >= times) return
   await job.updateData({ ...job.data, refusals: refusals + 1 })
   await later(job, context, delayMs)
+}
+
+/** Leaves a job to the hosts that may run the company, which may be busy. */
+async function passOn(job: RunJob, { slug, schedule }: Company, context: Context): Promise<JobResult> {
+  const { alerts, log } = context.shared
+  const { passes = 0 } = job.data
+  if (passes < MAX_PASSES[job.name === 'mail' ? 'mail' : 'others']) {
+    await job.updateData({ ...job.data, passes: passes + 1 })
+    await later(job, context, Math.min(REFUSED_DELAY_MS * (passes + 1), MAX_PASS_DELAY_MS))
+  }
+  const skipped = `No worker of ${schedule.hosts?.join(', ')} took the job, and no other host may run the company (HOSTS).`
+  log.warn({ company: slug, job: job.id }, skipped)
+  if (job.name === 'mail') await alerts.raise({ name: 'report_not_mailed', company: slug, message: skipped })
+  return { skipped }
 }
 
 function wrongDirectory(company: string) {

@@ -16,6 +16,8 @@ export type JobData = {
   readonly company: string
   /** How often a worker could not take the job and put it back for another one. */
   readonly refusals?: number
+  /** How often workers on hosts that may not run the company passed the job on. */
+  readonly passes?: number
   /** Set for a tick that has already waited for its company's delay (see jitterMs). */
   readonly spread?: true
   /** How often a tick was left to the worker that ran the company last (see isLastRunElsewhere). */

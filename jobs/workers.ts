@@ -198,7 +198,7 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
     !runsOn(shared.settings.host, company) ||
     (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
   // What a run left behind, or a store that was down, or LAKE_PUBLISH_INTERVAL.
-  if (company) await requestPublish(queues, company)
+  if (company && runsOn(shared.settings.host, company)) await requestPublish(queues, company)
   if (isNew && signal.aborted) {
     await job.moveToDelayed(Date.now() + TICK_AGAIN_MS, token)
     throw new DelayedError()

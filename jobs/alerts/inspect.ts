@@ -226,7 +226,8 @@ function byRedis({ now, standby }: Inspection): Date {
 }
 
 async function inspectServed(inspection: Inspection): Promise<void> {
-  const { alerts, queues, settings, now, worker = THIS_WORKER, served = null } = inspection
+  const { alerts, queues, settings, worker = THIS_WORKER, served = null } = inspection
+  const now = byRedis(inspection)
   const behind = (served?.companies ?? []).flatMap(company => {
     const found = served?.tooFarBehind(company) ?? null
     return found === null ? [] : [{ company, ...found }]

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { readSettings } from '#config/settings.ts'
-import { isLastRunElsewhere, knownState, shareState } from '#jobs/known_state.ts'
+import { isLastRunElsewhere, knownState, shareState, standingOf } from '#jobs/known_state.ts'
 import { openQueues } from '#jobs/queue.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { companyPaths } from '#src/store/company.ts'
@@ -28,6 +28,7 @@ async function startHosts() {
     }
     return {
       ...company,
+      of,
       paths: of.paths,
       known: async () => (await knownState(queues, of)).state,
       isElsewhere: () => isLastRunElsewhere(queues, of),
@@ -80,4 +81,20 @@ test('after a bucket was restored from a backup, the next run counts, although t
     after,
   ])
   expect([await one.isElsewhere(), await other.isElsewhere()]).toEqual([true, false])
+})
+
+test('a disk with a future that the store has lost does not replace what others know', async () => {
+  const { s3, one, other } = await startHosts()
+  await one.run()
+  const backup = new Map([...s3.objects].filter(([key]) => key.startsWith(LOG)))
+  for (let run = 0; run < 3; run += 1) await one.run()
+  s3.objects.clear()
+  for (const [key, stored] of backup) s3.objects.set(key, stored)
+  const after = await other.run()
+  // A run there fails, and shares how.
+  await one.share()
+  expect((await other.known())?.last_run.run_id).toBe(after)
+  expect(await other.isElsewhere()).toBe(false)
+  expect(await standingOf(one.of, 1)).toBe('other')
+  expect(await standingOf(other.of, 1)).toBe('later')
 })

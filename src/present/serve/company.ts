@@ -155,13 +155,18 @@ export class ServedCompany {
     if (this.#current) await drop(this.#kept.expire(this.#current, this.#maxKeptBytes))
     const lake = this.#options.lakeOf(this.#company)
     const name = await latestName(lake)
-    if (name === null || (name === this.#current?.name && this.#damaged.size === 0)) return
+    if (name === null) return
+    if (name === this.#current?.name && this.#damaged.size === 0) return this.#inStep()
     const directory = join(snapshotsDirectory(lake), name)
     const manifest = await readManifest(directory)
     if (!manifest) throw new Error(`${directory} has no manifest`)
     this.#preparing = true
     await this.#take(manifest, directory)
     this.#preparing = false
+    this.#inStep()
+  }
+
+  #inStep(): void {
     this.#problem = null
     this.#failingSince = null
     this.#failures = 0

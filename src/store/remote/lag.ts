@@ -51,14 +51,20 @@ export async function remoteLag(
   }
 }
 
-/** Whether this snapshot was published, or another host's of the same state of the log that they share. */
-export function hasContent({ snapshot, content }: Latest, manifest: Manifest): boolean {
-  return snapshot === manifest.snapshot || content === contentOf(manifest)
+/**
+ * Whether this snapshot was published, or another host's of the same state of the log that they share, or of a later one in which
+ * only runs were added.
+ */
+export function hasContent(latest: Latest, manifest: Manifest): boolean {
+  const { snapshot, content, applied_segment = 0 } = latest
+  if (snapshot === manifest.snapshot || content === contentOf(manifest)) return true
+  return applied_segment > manifest.applied_segment && orderOf(latest, manifest) === 'same'
 }
 
 /** What the tables of a snapshot follow from, so that two with the same hash have the same rows. */
 export function contentOf({
   log,
+  run_id,
   applied_segment,
   schema_hash,
   catalog_hash,
@@ -66,7 +72,7 @@ export function contentOf({
   marts,
 }: Manifest): string {
   return hashOf(
-    JSON.stringify([log, applied_segment, schema_hash, catalog_hash, source_timezone, marts?.day]),
+    JSON.stringify([log, run_id, applied_segment, schema_hash, catalog_hash, source_timezone, marts?.day]),
   )
 }
 

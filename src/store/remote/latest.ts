@@ -12,6 +12,8 @@ export type Latest = {
   readonly data_version: number
   /** The name of the raw log that `data_version` counts in. Version 0.2.0 did not write it. */
   readonly log?: string | null | undefined
+  /** The last segment of the log whose runs it shows. Version 0.2.0 did not write it. */
+  readonly applied_segment?: number | undefined
   /** Equal for snapshots of several hosts with the same content. Version 0.2.0 did not write it. */
   readonly content?: string | undefined
   /** The time of that snapshot in all tables. */
@@ -40,6 +42,7 @@ const LATEST: JsonKind<Latest> = {
     snapshot: SNAPSHOT_NAME.nullable(),
     data_version: COUNT,
     log: z.string().regex(RUN_ID).nullable().optional(),
+    applied_segment: COUNT.optional(),
     content: z.string().regex(SHA256).optional(),
     published_at: TIME.nullable(),
     pending: z.object({ snapshot: SNAPSHOT_NAME, at: TIME }).nullable(),

@@ -64,7 +64,10 @@ export async function publishRemote(
   const { formats, lake, manifest, now, isThorough = false, isNewLog = false, local } = request
   const { snapshot, company } = manifest
   let published = await readLatest(store, company)
-  const refusal = isNewLog ? null : refusalOf(published?.latest ?? null, manifest)
+  const refusal =
+    isNewLog || (await isBegun(published?.latest ?? null, lake, manifest))
+      ? null
+      : refusalOf(published?.latest ?? null, manifest)
   if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${IF_RIGHT(company)}.`)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
   const { pending = null, snapshot: before = null } = published?.latest ?? {}
@@ -81,6 +84,13 @@ export async function publishRemote(
   const done = await bring(context, published, await local(manifest), at)
   const written = before !== snapshot || hasChanged([...formats.keys()], published?.latest, done.latest)
   return { snapshot, written, ...uploads }
+}
+
+/** Whether a publish of this log was allowed before, and did not end. */
+async function isBegun(latest: Latest | null, lake: string, { log }: Manifest): Promise<boolean> {
+  if (!latest?.pending) return false
+  const begun = await readManifest(join(snapshotsDirectory(lake), latest.pending.snapshot))
+  return begun !== null && begun.log === log
 }
 
 /** Whether a table got a new version, which it does only if it lacked something. */
@@ -134,6 +144,7 @@ async function bring(
   // A format that is no longer published is left out: it would show an old state.
   const done: Latest = {
     ...{ format: 1, company, snapshot, data_version, log, published_at: at.toISOString(), pending: null },
+    applied_segment: manifest.applied_segment,
     content: contentOf(manifest),
     ...Object.fromEntries(versions),
   }

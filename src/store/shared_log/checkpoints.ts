@@ -71,6 +71,8 @@ const FIRST_AT_SEGMENTS = 10
 const KEPT = 3
 /** Of those with the highest segments, which may be of another log. */
 const MAX_LOOKED_AT = 20
+/** A checkpoint that this version cannot read, but perhaps another one. */
+const UNREADABLE_KEPT_MS = 7 * 24 * 3_600_000
 /** A file that no checkpoint names stays for this long: another worker may be about to name it. */
 const GRACE_MS = 24 * 3_600_000
 /** The fastest level: a warehouse becomes a tenth of its size at any of them. */
@@ -263,8 +265,9 @@ async function removeOld(store: ObjectStore, company: string, now: Date): Promis
   const staying = new Set<CheckpointName>()
   for (const name of all.slice(0, MAX_LOOKED_AT)) {
     const checkpoint = await usableCheckpoint(store, company, name)
-    if (checkpoint === null) unreadable.push(name)
-    else if (kept.length < KEPT && (await isOfThisLog(store, checkpoint))) {
+    if (checkpoint === null) {
+      if (now.getTime() - name.made.getTime() < UNREADABLE_KEPT_MS) unreadable.push(name)
+    } else if (kept.length < KEPT && (await isOfThisLog(store, checkpoint))) {
       kept.push(checkpoint)
       staying.add(name)
     }
