@@ -147,7 +147,7 @@ async function plantAll(names: readonly string[]): Promise<void> {
       `There is no planted bug ${unknown}; use one of ${PLANTED.map(bug => bug.name).join(', ')}.`,
     )
   for (const bug of PLANTED.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    const { seeds, output } = await tryPlanted(bug, options.seeds)
+    const { seeds, output } = await tryPlanted(bug, options)
     const caught = seeds === null ? `NOT CAUGHT in ${options.seeds} seeds` : `caught by seed ${seeds}`
     process.stdout.write(`${bug.invariant} ${bug.name}: ${caught}\n    ${output}\n`)
     if (seeds === null) process.exitCode = 1
