@@ -44,10 +44,10 @@ export const PLANTED_STANDING: readonly Planted[] = [
   },
   {
     invariant: 'I16',
-    name: 'an-index-that-is-not-made-again',
+    name: 'a-follower-that-never-looks-again',
     file: 'src/present/serve/feed/feed.ts',
-    from: '    this.#readyFor = null\n    throw preparing()\n',
-    to: '    throw preparing()\n',
+    from: 'if (this.#readyFor === snapshot.name) return snapshot',
+    to: 'if (this.#readyFor !== null) return snapshot',
     of: '--feed',
   },
   {
