@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
@@ -52,6 +53,17 @@ const addresses = (defaultPort: number) =>
     return z.NEVER
   })
 
+/** As `hostname` prints it. */
+const HOST_NAME = /^[\w.-]{1,253}$/
+
+const hostNames = z.string().transform((text, context): string[] => {
+  const names = text.split(',').map(name => name.trim().toLowerCase())
+  if (names.every(name => HOST_NAME.test(name))) return names
+  const message = 'must be names of hosts such as sync-a, separated by commas'
+  context.addIssue({ code: 'custom', message })
+  return z.NEVER
+})
+
 const schema = z.object({
   REDIS_URL: z
     .string()
@@ -72,6 +84,7 @@ const schema = z.object({
     .string()
     .regex(/^[\w-]{1,64}$/, 'must be a name of 1 to 64 letters, digits, - and _')
     .default('editais-sync'),
+  WORKER_HOST: z.string().regex(HOST_NAME, 'must be a name such as sync-a').default(hostname()),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(2),
   WORKER_FAIR_SHARE: limit.prefault('10m'),
   JOB_LOCK_MS: wholeNumber(1000, 600_000).default(45_000),
@@ -87,6 +100,7 @@ const scheduleSchema = z.object({
   RUN_TIMEOUT: limit.prefault('2h'),
   RUN_AT_LEAST_EVERY: duration.prefault('1h'),
   REPORT_CRON: cron.optional(),
+  HOSTS: hostNames.optional(),
 } satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)
 
 /** Settings of the whole worker: they are the same for all companies. */
@@ -128,6 +142,8 @@ export type SentinelSettings = {
 
 export type DaemonSettings = {
   readonly redis: RedisSettings
+  /** The name of this host, in lower case, by which companies can be pinned to it. */
+  readonly host: string
   /** Runs at the same time, each in a process of its own. */
   readonly concurrency: number
   /** How long runs may hold all slots while others wait. */
@@ -151,6 +167,8 @@ export type Schedule = {
   readonly runTimeoutMs: number
   /** A look at the list may replace a run until the last run is this old; with 0, never. */
   readonly runAtLeastEveryMs: number
+  /** The hosts that run the company, in lower case; null for any. */
+  readonly hosts: readonly string[] | null
 }
 
 /** Address and password of Redis, for commands that enqueue jobs for the daemon. Throws FatalError (usage). */
@@ -232,6 +250,7 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
   const values = parseSettings(schema, environment)
   return {
     redis: redisSettings(values, environment),
+    host: values.WORKER_HOST.toLowerCase(),
     concurrency: values.WORKER_CONCURRENCY,
     fairShareMs: values.WORKER_FAIR_SHARE,
     jobLockMs: values.JOB_LOCK_MS,
@@ -253,6 +272,7 @@ export function readSchedule(environment: Environment): Schedule {
     heartbeatUrl: values.HEARTBEAT_URL?.replaceAll('{company}', environment.COMPANY || 'default') ?? null,
     runTimeoutMs: values.RUN_TIMEOUT,
     runAtLeastEveryMs: values.RUN_AT_LEAST_EVERY,
+    hosts: values.HOSTS ?? null,
   }
 }
 

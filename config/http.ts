@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { HTTP_DEFAULTS, type HttpSettings } from '#src/platform/http/settings.ts'
 import { onOff } from './on_off.ts'
-import { type Environment, parseSettings, wholeNumber } from './settings.ts'
+import { duration, type Environment, parseSettings, wholeNumber } from './settings.ts'
 
 const origins = z.string().transform((text, context) => {
   const list = text.split(',').map(part => part.trim())
@@ -41,6 +41,7 @@ export const serveShape = {
   HTTP_ANSWER_TIMEOUT_MS: wholeNumber(100, 600_000).default(HTTP_DEFAULTS.answerTimeoutMs),
   SERVE_MAX_RPS: wholeNumber(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
+  SERVE_MAX_BEHIND: duration.prefault('15m'),
   SERVE_BUILDERS: wholeNumber(1, 64).default(availableParallelism()),
   WEBHOOKS_ALLOW_PRIVATE: onOff.default('off'),
 }
@@ -52,6 +53,8 @@ export type ServeSettings = HttpSettings & {
   readonly maxRps: number | null
   /** Web pages of these origins may send requests from a browser; empty for none. */
   readonly corsOrigins: readonly string[]
+  /** For how long a state may be served that is known not to be the newest. */
+  readonly maxBehindMs: number
   /** Maximum number of processes that prepare snapshots. */
   readonly builders: number
   /** Whether webhooks may be sent to this machine and private networks. */
@@ -74,6 +77,7 @@ export function serveSettings(values: z.output<typeof schema>): ServeSettings {
     answerTimeoutMs: values.HTTP_ANSWER_TIMEOUT_MS,
     maxRps: values.SERVE_MAX_RPS || null,
     corsOrigins: values.SERVE_CORS_ORIGINS,
+    maxBehindMs: values.SERVE_MAX_BEHIND,
     builders: values.SERVE_BUILDERS,
     webhooksToPrivate: values.WEBHOOKS_ALLOW_PRIVATE === 'on',
   }

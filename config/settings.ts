@@ -331,6 +331,7 @@ export const SCHEDULE_SETTINGS = [
   'RUN_AT_LEAST_EVERY',
   'HEARTBEAT_URL',
   'REPORT_CRON',
+  'HOSTS',
 ] as const
 
 /** Names of the settings that hold a company's key, or where it is. */

@@ -34,6 +34,7 @@ export type Order =
   | { readonly kind: 'sync'; readonly job: string; readonly full: boolean; readonly restart: boolean }
   | { readonly kind: 'publish'; readonly job: string }
   | { readonly kind: 'maintain'; readonly job: string }
+  | { readonly kind: 'catch_up'; readonly job: string }
   | { readonly kind: 'status' }
   | { readonly kind: 'report' }
   | { readonly kind: 'mail'; readonly job: string }
@@ -53,6 +54,7 @@ export type Ended =
   /** Null if the object store has what it should have now. */
   | { readonly kind: 'published'; readonly snapshot: string | null }
   | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
+  | { readonly kind: 'caught_up' }
   | { readonly kind: 'status'; readonly status: Status }
   | { readonly kind: 'report'; readonly html: string }
   | { readonly kind: 'mailed' }
@@ -91,6 +93,10 @@ async function carryOut(order: Order): Promise<Ended> {
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
   if (order.kind === 'mail') return await mailReport(order, context, { environment, listener, held, log })
   if (order.kind === 'publish') return await publishNow(context, listener, held, log)
+  if (order.kind === 'catch_up') {
+    await bringUpToDate(context, listener, held)
+    return { kind: 'caught_up' }
+  }
   return await holdingCompany(context, listener, held, async () => {
     if (order.kind === 'sync') return await syncNow(order, context, { environment, listener, log })
     const maintenance = await maintain(context)

@@ -24,6 +24,11 @@ export type Company = {
   readonly paths: CompanyPaths
 }
 
+/** Whether a host may run the company. */
+export function runsOn(host: string, { schedule }: Pick<Company, 'schedule'>): boolean {
+  return schedule.hosts === null || schedule.hosts.includes(host)
+}
+
 /** The companies of this worker. They change with `config/companies.yaml`, without a restart. */
 export type CompanyRegistry = {
   readonly companies: ReadonlyMap<string, Company>

@@ -20,6 +20,7 @@ import { companyPaths } from '#src/store/company.ts'
 import { createAlerts } from './alerts/alerts.ts'
 import { createHeartbeat } from './alerts/heartbeat.ts'
 import { inspect } from './alerts/inspect.ts'
+import { type CatchUp, startCatchUp } from './catch_up.ts'
 import { type CompanyRegistry, openCompanyRegistry } from './company_registry.ts'
 import { followFile } from './follow_file.ts'
 import { type AdminTokens, openAdminTokens } from './http/admin_tokens.ts'
@@ -35,10 +36,13 @@ import { requestSync } from './request_sync.ts'
 import { openRequests } from './requests.ts'
 import { keepSchedules } from './scheduler.ts'
 import type { Slots } from './slots.ts'
+import { createStandby, type Standby } from './standby.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
 /** The companies' file is checked this often. */
 const REFRESH_MS = 2000
+/** Clocks, and the object stores of logs, are looked at this often. */
+const STANDBY_MS = 10_000
 /** Staleness, disks and Redis are checked this often. */
 const INSPECT_MS = 30_000
 /** The process exits this long after SIGTERM, whatever is still running: Docker's grace period is 60 s. */
@@ -71,15 +75,20 @@ async function start(
   const lakeOf = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
   const logOf = (slug: string) => registry.companies.get(slug)?.settings.remoteLog ?? null
   const places = { dataDir, lakeOf, logOf }
-  const served = openServed({ ...places, builders: settings.serve.builders, log, now })
+  let catchUp: CatchUp | null = null
+  const { builders, maxBehindMs } = settings.serve
+  const behindOthers = (slug: string) => catchUp?.behind(slug) ?? null
+  const served = openServed({ ...places, builders, maxBehindMs, behindOthers, log, now })
   const adminTokens = openAdminTokens(settings.adminTokens, log)
-  const http = await listen(shared, { served, adminTokens, stopping })
+  const standby = createStandby({ registry, queues, log, signal: stopping })
+  const http = await listen(shared, { served, adminTokens, standby, stopping })
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
   if (!adminTokens.isOn) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
 
   // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
-  startLoops(shared, { workers, adminTokens, startedAt, stopping })
+  if (served) catchUp = startCatchUp({ registry, queues, log, served: () => served.companies, now, stopping })
+  startLoops(shared, { workers, adminTokens, served, standby, startedAt, stopping })
   const webhooks = followWebhooks(shared, { ...places, served, stopping })
   return async () => {
     setTimeout(() => endProcess(EXIT.failed), EXIT_WITHIN_MS)
@@ -160,19 +169,24 @@ async function listen(
   {
     served,
     adminTokens,
+    standby,
     stopping,
   }: {
     served: ServedCompanies | null
     adminTokens: AdminTokens
+    standby: Standby
     stopping: AbortSignal
   },
 ): Promise<Listening> {
   const { settings, registry, queues, requests, metrics, log } = shared
   const { maxRps } = settings.serve
   const entrance = served && createEntrance({ served, maxRps, metrics: metrics.service, log })
+  if (served) metrics.watchServed(served)
   const routes = createHttp({
     registry,
+    served,
     queues,
+    standby,
     metrics,
     log,
     adminTokens,
@@ -192,12 +206,15 @@ async function listen(
 type Watching = {
   readonly workers: Workers
   readonly adminTokens: AdminTokens
+  readonly served: ServedCompanies | null
+  readonly standby: Standby
   readonly startedAt: Date
   readonly stopping: AbortSignal
 }
 
 /** What is checked again and again until the worker stops. */
-function startLoops(shared: Shared, { workers, adminTokens, startedAt, stopping }: Watching): void {
+function startLoops(shared: Shared, watching: Watching): void {
+  const { workers, adminTokens, standby, startedAt, stopping } = watching
   const { queues, registry, log } = shared
   const loop = {
     signal: stopping,
@@ -209,7 +226,8 @@ function startLoops(shared: Shared, { workers, adminTokens, startedAt, stopping 
   const keep = keepSchedules({ queues, registry, log, startedAt })
   // Without a worker that takes ticks, each would look lost. Workers with the right volume keep the schedules.
   void every(REFRESH_MS, async () => (workers.isHeldBack ? undefined : await keep()), loop)
-  void every(INSPECT_MS, () => keepWatch(shared, { workers, startedAt }), loop)
+  void every(STANDBY_MS, () => standby.look(), loop)
+  void every(INSPECT_MS, () => keepWatch(shared, watching), loop)
 }
 
 /** Null if the API keys cannot be opened: runs may still succeed, or report the problem themselves. */
@@ -223,15 +241,14 @@ function openServed(options: ServedCompaniesOptions): ServedCompanies | null {
 }
 
 /** Raises and clears the alerts that do not need a run, and sends those that are due. */
-async function keepWatch(
-  shared: Shared,
-  { workers, startedAt }: { workers: Workers; startedAt: Date },
-): Promise<void> {
+async function keepWatch(shared: Shared, { workers, served, standby, startedAt }: Watching): Promise<void> {
   await inspect({
     ...shared,
     startedAt,
     now: new Date(),
     wrongVolumes: workers.wrongVolumes,
+    served,
+    standby,
     isActive: slug => [...workers.slots].some(({ company }) => company === slug),
   })
   await shared.alerts.deliver()

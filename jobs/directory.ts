@@ -36,6 +36,21 @@ export async function checkDirectory(
   return `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis use for it (id ${known}). Mount their volume at DATA_DIR. If you moved or recreated the data on purpose, run \`${forget}\` against Redis.`
 }
 
+/**
+ * Records this directory as the one of the company, because its data were restored there.
+ * @returns whether another one was recorded.
+ */
+export async function recordDirectory(
+  { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
+  { slug, paths, settings }: Pick<Company, 'slug' | 'paths' | 'settings'>,
+): Promise<boolean> {
+  const own = settings.remoteLog === null ? await directoryId(paths.id) : SHARED
+  const known = await redis.hget(keyOf(prefix), slug)
+  if (known === null || known === own) return false
+  await redis.hset(keyOf(prefix), slug, own)
+  return true
+}
+
 /** What this worker sees of the volumes that its companies are on. */
 export type Volumes = {
   /** One sentence for each DATA_DIR that is not the one that Redis knows. */

@@ -1,4 +1,5 @@
 import { type Failure, readFailure } from '#src/store/failure.ts'
+import { LogPosition } from '#src/store/log_position.ts'
 import { type KnownState, readState } from '#src/store/state.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
@@ -8,6 +9,8 @@ import { fromRedis } from './within.ts'
 export type Known = { readonly state: KnownState | null; readonly failure: Failure | null }
 
 const WITHIN_MS = 1000
+/** For the store's answer whether its log is later. */
+const STORE_WITHIN_MS = 10_000
 /** Some 200 kB of answer: Redis serves nobody else meanwhile. */
 const ASKED_AT_ONCE = 200
 
@@ -15,8 +18,8 @@ type Shared = Pick<Queues, 'redis' | 'prefix'>
 type Of = Pick<Company, 'slug' | 'paths' | 'settings'>
 
 /**
- * What is known of a company. If hosts share its log, its last run may have been on another one: then the newer of what
- * is on this disk and what workers left in Redis.
+ * What is known of a company. If hosts share its log, its last run may have been on another one: then what workers left in
+ * Redis counts, unless the log on this disk is later.
  */
 export async function knownState(shared: Shared, company: Of): Promise<Known> {
   const [known] = await knownStates(shared, [company])
@@ -33,7 +36,9 @@ export async function knownStates(shared: Shared, companies: readonly Of[]): Pro
     companies.map(async company => {
       const own = await onThisDisk(company)
       const known = elsewhere.get(company.slug)
-      return known && isNewer(known, own) ? known : own
+      // Redis has the last word of all hosts, unless it missed that of this one.
+      const isOwn = !known || (known.state === null && own.state !== null) || orderOf(known, own) === 'before'
+      return isOwn ? own : known
     }),
   )
 }
@@ -66,28 +71,60 @@ function readable(text: string): Known | null {
 }
 
 /**
- * Tells the workers on other hosts how a run or a look on this one ended, unless they know of a later one. Nothing to do
- * if the disk is shared.
+ * Shares with the workers on other hosts how a run or a look on this one ended, unless another host has run the company since.
+ * Nothing to do if the disk is shared.
  */
 export async function shareState(shared: Shared, company: Of): Promise<void> {
-  if (company.settings.remoteLog === null) return
+  const { slug, settings } = company
+  if (settings.remoteLog === null) return
   const own = await onThisDisk(company)
-  const known = await shared.redis.hget(keyOf(shared), company.slug)
-  // One run of a company ends at a time, so nothing comes in between.
-  if (known === null || isNewer(own, JSON.parse(known) as Known))
-    await shared.redis.hset(keyOf(shared), company.slug, JSON.stringify(own))
+  const text = await shared.redis.hget(keyOf(shared), slug)
+  const known = text === null ? null : readable(text)
+  const state = known !== null && (await isStillLater(known, own, company)) ? known.state : own.state
+  const shown: Known = { state, failure: own.failure }
+  await shared.redis.hset(keyOf(shared), slug, JSON.stringify(shown))
+}
+
+/** Whether the log has more than this disk. What Redis knows may be of a log that was replaced by a backup: the store knows. */
+async function isStillLater(known: Known, own: Known, { paths, settings }: Of): Promise<boolean> {
+  if (own.state === null) return known.state !== null
+  if (settings.remoteLog === null || orderOf(known, own) !== 'after') return false
+  const { SharedLog } = await import('#src/store/shared_log/log.ts')
+  const log = new SharedLog(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))
+  try {
+    return await log.hasAfter(own.state.raw_log.segments)
+  } catch {
+    return true
+  } finally {
+    await log.release()
+  }
 }
 
 /** Whether another host ran the company after this one: then a look here cannot replace a run, but there it can. */
 export async function isLastRunElsewhere(shared: Shared, company: Of): Promise<boolean> {
-  const { slug, settings } = company
-  if (settings.remoteLog === null) return false
-  const [own, elsewhere] = await Promise.all([onThisDisk(company), statesInRedis(shared, [slug])])
-  return segmentsOf(elsewhere.get(slug)) > segmentsOf(own)
+  return (await laterElsewhere(shared, company)) !== null
 }
 
-function segmentsOf(known: Known | undefined): number {
-  return known?.state?.raw_log.segments ?? 0
+/** The id of the last run, if another host ran the company after this one; null otherwise. */
+export async function laterElsewhere(shared: Shared, company: Of): Promise<string | null> {
+  const { slug, settings } = company
+  if (settings.remoteLog === null) return null
+  const [own, elsewhere] = await Promise.all([onThisDisk(company), statesInRedis(shared, [slug])])
+  const known = elsewhere.get(slug)
+  if (!known?.state) return null
+  const order = orderOf(known, own)
+  return order === 'after' || order === null ? known.state.last_run.run_id : null
+}
+
+/**
+ * Forgets what workers left of runs after this segment, because the log was restored from a backup that ends there.
+ * @returns whether there was anything.
+ */
+export async function forgetLaterRuns(shared: Shared, slug: string, segment: number): Promise<boolean> {
+  const known = (await statesInRedis(shared, [slug])).get(slug)
+  if ((known?.state?.raw_log.segments ?? 0) <= segment) return false
+  await shared.redis.hdel(keyOf(shared), slug)
+  return true
 }
 
 async function onThisDisk({ paths }: Of): Promise<Known> {
@@ -99,15 +136,12 @@ function keyOf({ prefix }: Shared): string {
   return `${prefix}:states`
 }
 
-/** The log is the clock that hosts have in common; within one run, the time of the host that it was on. */
-function isNewer(one: Known, other: Known): boolean {
-  const [mine, theirs] = [segmentsOf(one), segmentsOf(other)]
-  return mine === theirs ? timeOf(one) > timeOf(other) : mine > theirs
+/** Of what two hosts know. The log is the clock that they have in common; null if it is not the same log, or not known. */
+function orderOf(one: Known, other: Known): ReturnType<LogPosition['compare']> {
+  const [mine, theirs] = [positionOf(one), positionOf(other)]
+  return mine && theirs && mine.compare(theirs)
 }
 
-function timeOf({ state, failure }: Known): number {
-  const times = [state?.last_run.finished_at, state?.looked_at, failure?.at].map(
-    at => Date.parse(at ?? '') || 0,
-  )
-  return Math.max(...times)
+function positionOf({ state }: Known): LogPosition | null {
+  return state && LogPosition.of(state.log, state.raw_log.segments)
 }

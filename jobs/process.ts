@@ -122,6 +122,7 @@ const PURPOSES: Readonly<Record<Order['kind'], readonly [purpose: string, loss: 
   sync: ['run', 'What it stored is kept; the next run continues from there.'],
   publish: ['publish to the object store', 'The local lake is right; the next publish does the rest.'],
   maintain: ['maintenance', 'No data is lost; the next maintenance does the rest.'],
+  catch_up: ['catching up with other hosts', 'No data is lost; it is tried again.'],
   status: ['status', 'It only read data; request the status again.'],
   report: ['report', 'It only read data; request the report again.'],
   mail: ['mail', 'The report may have been sent or not; the next one comes as scheduled.'],

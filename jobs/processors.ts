@@ -12,10 +12,11 @@ import { afterRun, judgeStore } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
 import type { Heartbeat } from './alerts/heartbeat.ts'
 import type { Ended } from './child.ts'
-import type { Company, CompanyRegistry } from './company_registry.ts'
+import { type Company, type CompanyRegistry, runsOn } from './company_registry.ts'
 import { checkDirectory } from './directory.ts'
 import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
+import { refusalOf } from './job_data.ts'
 import type { JobLocks } from './job_locks.ts'
 import { shareState } from './known_state.ts'
 import { inProcess } from './process.ts'
@@ -35,7 +36,13 @@ const STOPPED_DELAY_MS = 500
 const REFUSED_DELAY_MS = 1000
 /** A command that Redis refuses is retried after this. */
 const REFUSED_AGAIN_MS = 1000
-const MAX_REFUSALS = { notConfigured: 3, wrongDirectory: 10, newerSchema: 10, mailServer: 12 } as const
+const MAX_REFUSALS = {
+  notConfigured: 3,
+  otherHost: 30,
+  wrongDirectory: 10,
+  newerSchema: 10,
+  mailServer: 12,
+} as const
 /** A mail that its server did not take is sent again after this, for an hour. */
 const MAIL_AGAIN_MS = 5 * 60_000
 
@@ -83,6 +90,8 @@ export async function processRun(job: RunJob, context: Context): Promise<JobResu
 }
 
 async function answered(job: RunJob, context: Context): Promise<JobResult> {
+  const refusal = refusalOf(job)
+  if (refusal !== null) throw new FatalError(refusal)
   if (job.name !== 'sync') return await attempt(job, context, NOTHING_TAKEN)
   const { requests } = context.shared
   const { company } = job.data
@@ -134,6 +143,12 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
     log.warn(about, skipped)
     return { skipped }
   }
+  if (!runsOn(shared.settings.host, company)) {
+    await handOn(job, context, MAX_REFUSALS.otherHost)
+    const skipped = `No worker of ${company.schedule.hosts?.join(', ')} took the job, and no other host may run the company (HOSTS).`
+    log.warn(about, skipped)
+    return { skipped }
+  }
   const { refusal, holder } = await lookBefore(job, company, context)
   if (refusal !== null) {
     log.error(about, refusal)
@@ -182,9 +197,6 @@ async function carryOut(job: RunJob, company: Company, context: InSlot): Promise
   if (job.name === 'sync') return await syncCompany(job, company, context)
   if (job.name === 'mail') return await mailReport(job, company, context)
   if (job.name === 'publish') return await publishCompany(job, company, context)
-  if (job.name !== 'maintain') {
-    throw new FatalError(`There is no job ${job.name}, only sync, publish, maintain and mail.`)
-  }
   const order = { kind: 'maintain', job: job.id ?? '' } as const
   const signal = AbortSignal.any([context.signal, context.slot.signal])
   return await inProcess({ ...context, company, order, signal })

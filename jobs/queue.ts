@@ -39,7 +39,7 @@ export type Queues = Pick<RedisConnection, 'problem' | 'note'> & {
 }
 
 /** Enough to look back a few days on the board; more would waste Redis memory. */
-const KEPT_RUNS = { count: 1000, age: 7 * 24 * 3600 } as const
+export const KEPT = { count: 1000, age: 7 * 24 * 3600 } as const
 const CLOSE_WITHIN_MS = 2000
 
 /** The address of Redis; the other settings have defaults. */
@@ -50,8 +50,8 @@ export const RUN_OPTIONS: JobsOptions = {
   attempts: 1,
   // The message of the failure is enough on the board; a stack trace does not help there.
   stackTraceLimit: 0,
-  removeOnComplete: KEPT_RUNS,
-  removeOnFail: KEPT_RUNS,
+  removeOnComplete: KEPT,
+  removeOnFail: KEPT,
 }
 
 /** Connects, and reconnects until Redis is back. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { explain } from '#src/platform/errors.ts'
+import { explain, messageOf } from '#src/platform/errors.ts'
 import type { Company, CompanyRegistry } from './company_registry.ts'
 import { nextAfter } from './cron.ts'
 import { jitterMs } from './jitter.ts'
@@ -16,6 +16,7 @@ const TICK_OPTIONS = {
 } as const
 /** A tick that is not taken within this is lost. */
 const LATE_TICK_MS = 30_000
+const TICK_EXISTS = /^Cannot create job scheduler iteration - job ID already exists/
 /** Schedulers are checked this often, and set again if Redis lost them. */
 const RECONCILE_MS = 10_000
 
@@ -72,6 +73,8 @@ async function reconcile(around: Surroundings, { removeOthers }: { removeOthers:
     } catch (error) {
       // A failure of Redis affects all of them.
       if (isOfRedis(error)) throw error
+      // Another worker took the tick since we looked.
+      if (TICK_EXISTS.test(messageOf(error))) continue
       log.error({ company: company.slug }, `The company could not be scheduled: ${explain(error).message}`)
     }
   }
@@ -92,6 +95,8 @@ async function scheduleCompany(
     if (isRight(known.get(scheduler.id), scheduler, around)) continue
     const { id, name, pattern } = scheduler
     const repeat = { pattern, tz: company.schedule.timezone }
+    // Set again, it would wait for that time once more, and lose its data when the one under way ends.
+    if (await isTickUnderWay(id, repeat, around)) continue
     await queues.ticks.upsertJobScheduler(id, repeat, {
       name,
       data: { company: company.slug },
@@ -101,6 +106,19 @@ async function scheduleCompany(
     log.info({ company: company.slug }, `${name} is scheduled: ${pattern} (${company.schedule.timezone})`)
   }
   await catchUp(company, { ...around, fresh, asked })
+}
+
+/**
+ * Whether the next tick, by the clock of this worker, is one that a worker whose clock is ahead has already taken. Then the
+ * scheduler is set at a later check.
+ */
+async function isTickUnderWay(
+  id: string,
+  { pattern, tz }: { readonly pattern: string; readonly tz: string },
+  { queues, now }: Surroundings,
+): Promise<boolean> {
+  const state = await queues.ticks.getJobState(`repeat:${id}:${nextAfter(now.getTime(), pattern, tz)}`)
+  return ['active', 'completed', 'failed'].includes(state)
 }
 
 function schedulersOf(company: Company): Wanted[] {

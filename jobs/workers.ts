@@ -1,16 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
-import { EXIT, explain } from '#src/platform/errors.ts'
-import type { Company } from './company_registry.ts'
+import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
+import { type Company, runsOn } from './company_registry.ts'
 import { leaveTrace } from './failures.ts'
 import { createGate, type Gate } from './gate.ts'
 import { jitterMs } from './jitter.ts'
+import { companyOf, refusalOf } from './job_data.ts'
 import { createJobLocks } from './job_locks.ts'
 import { isLastRunElsewhere } from './known_state.ts'
 import { lookFirst } from './looks.ts'
 import { every } from './loop.ts'
 import { LoggedError, processRun, type Shared } from './processors.ts'
-import { type JobData, type Queues, requestPublish, requestRun } from './queue.ts'
+import { type JobData, KEPT, type Queues, requestPublish, requestRun } from './queue.ts'
 import { reach } from './redis_probe.ts'
 import { isLostJob, isLostRenewal, isOfRedis, isRefusal } from './redis_problem.ts'
 import { noteAsked, requestDueRun } from './scheduler.ts'
@@ -47,7 +48,7 @@ export type Workers = Pick<Gate, 'wrongVolumes' | 'isHeldBack'> & {
 
 /** Starts to take ticks and runs from the queues. */
 export function startWorkers(shared: Shared): Workers {
-  const { settings, queues, log } = shared
+  const { settings, queues } = shared
   const { slots } = shared
   const locks = createJobLocks(queues, settings.jobLockMs)
   const stopping = new AbortController()
@@ -61,6 +62,9 @@ export function startWorkers(shared: Shared): Workers {
     skipVersionCheck: true,
     // The gate starts them.
     autorun: false,
+    // For a job that does not say it, because another program added it.
+    removeOnComplete: KEPT,
+    removeOnFail: KEPT,
     // Instead of 15 s: a tick and its run wait for it one after the other, after Redis is back.
     runRetryDelay: RETRY_MS,
   }
@@ -97,15 +101,7 @@ export function startWorkers(shared: Shared): Workers {
   runs.on('lockRenewalFailed', async jobs => {
     for (const job of jobs) await locks.keep(job).catch(queues.note)
   })
-  // Log every failure, even one before the run began: the board shows it too, but at 3 a.m. people read the log.
-  runs.on('failed', (job, error) => {
-    const about = { company: job?.data.company, job: job?.id }
-    if (isLostJob(error) || isOfRedis(error)) queues.note(error)
-    else if (job && /stalled more than/.test(error.message)) {
-      log.error(about, DIED_TOO_OFTEN)
-      if (job.name === 'sync') endForAll(job, shared).catch(queues.note)
-    } else if (!(error instanceof LoggedError)) log.error(about, explain(error).message)
-  })
+  for (const worker of [ticks, runs]) logFailures(worker, shared)
   void every(SHARE_LOOK_MS, () => shareSlots(slots, shared), {
     signal: stopping.signal,
     onError: queues.note,
@@ -129,11 +125,26 @@ export function startWorkers(shared: Shared): Workers {
   }
 }
 
+/** Logs every failure, even one before the run began: the board shows it too, but at 3 a.m. people read the log. */
+function logFailures(worker: Worker<JobData>, shared: Shared): void {
+  const { queues, log } = shared
+  worker.on('failed', (job, error) => {
+    const about = { company: (job && companyOf(job)) ?? undefined, job: job?.id }
+    if (isLostJob(error) || isOfRedis(error)) queues.note(error)
+    else if (worker.name === 'runs' && job && /stalled more than/.test(error.message)) {
+      log.error(about, DIED_TOO_OFTEN)
+      if (job.name === 'sync') endForAll(job, shared).catch(queues.note)
+    } else if (!(error instanceof LoggedError)) log.error(about, explain(error).message)
+  })
+}
+
 /**
  * BullMQ fails a job whose workers died too often without giving it to another worker. So its trace and its answer come
  * from here.
  */
-async function endForAll({ data }: Job<JobData>, shared: Shared): Promise<void> {
+async function endForAll(job: Job<JobData>, shared: Shared): Promise<void> {
+  if (refusalOf(job) !== null) return
+  const { data } = job
   const { requests, registry } = shared
   const company = registry.companies.get(data.company)
   if (company) await leaveTrace(shared, company, { reason: DIED_TOO_OFTEN })
@@ -159,6 +170,8 @@ type Ticking = { readonly shared: Shared; readonly token: string; readonly signa
 
 async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Promise<void> {
   const { registry, queues, log } = shared
+  const refusal = refusalOf(job)
+  if (refusal !== null) throw new FatalError(refusal)
   const { name, data } = job
   await registry.refresh()
   const company = registry.companies.get(data.company)
@@ -181,7 +194,9 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
     throw new DelayedError()
   }
   const isNew =
-    company === undefined || (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
+    company === undefined ||
+    !runsOn(shared.settings.host, company) ||
+    (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
   // What a run left behind, or a store that was down, or LAKE_PUBLISH_INTERVAL.
   if (company) await requestPublish(queues, company)
   if (isNew && signal.aborted) {
@@ -192,8 +207,13 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
   else await noteAsked(queues, data.company, new Date())
 }
 
-/** Whether a look here would only start a run, because another host ran the company last. */
-async function isForAnother(company: Company, offers: number, { queues }: Shared): Promise<boolean> {
+/** Whether a look here would only start a run, because another host ran the company last, or only others may. */
+async function isForAnother(
+  company: Company,
+  offers: number,
+  { queues, settings }: Shared,
+): Promise<boolean> {
   if (offers >= MAX_OFFERS || company.schedule.runAtLeastEveryMs === 0) return false
+  if (!runsOn(settings.host, company)) return true
   return await isLastRunElsewhere(queues, company).catch(() => false)
 }

@@ -11,9 +11,12 @@ export type AlertName =
   | 'redis_evicts'
   | 'redis_unusable'
   | 'wrong_configuration'
+  | 'wrong_clock'
   | 'wrong_directory'
+  | 'shared_log_unusable'
   | 'report_not_mailed'
   | 'store_behind'
+  | 'served_behind'
 
 /** Critical: data are not mirrored, or may be the wrong ones, until someone acts. As the Prometheus rules have it. */
 export const SEVERITY_OF: Readonly<Record<AlertName, Severity>> = {
@@ -26,9 +29,12 @@ export const SEVERITY_OF: Readonly<Record<AlertName, Severity>> = {
   redis_evicts: 'warning',
   redis_unusable: 'critical',
   wrong_configuration: 'warning',
+  wrong_clock: 'warning',
   wrong_directory: 'critical',
+  shared_log_unusable: 'warning',
   report_not_mailed: 'warning',
   store_behind: 'warning',
+  served_behind: 'warning',
 }
 
 export type Details = Readonly<Record<string, string | number | boolean | null>>

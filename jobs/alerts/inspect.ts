@@ -5,15 +5,19 @@ import type { Logger } from 'pino'
 import type { AlertSettings } from '#config/alerts.ts'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
+import type { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import type { CompanyState } from '#src/store/state.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { nextAfter } from '../cron.ts'
 import type { Space } from '../http/health.ts'
 import { jitterMs } from '../jitter.ts'
+import { companyOf } from '../job_data.ts'
 import { knownState } from '../known_state.ts'
 import type { Queues } from '../queue.ts'
 import { isOfRedis, isRefusal } from '../redis_problem.ts'
+import type { Standby } from '../standby.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
+import type { AlertName } from './alert.ts'
 import type { Alerts } from './alerts.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
 import { noteWrongParts, type WrongPart } from './wrong_parts.ts'
@@ -30,6 +34,8 @@ const PAUSE_PERIODS = 2
 /** Clocks of several machines differ a little. */
 const CLOCK_SKEW_MS = 60_000
 
+/** A store that fails once needs no alert either. */
+const STORE_SETTLE_MS = 30_000
 /** A restart of Redis needs no alert. */
 const REDIS_SETTLE_MS = 30_000
 const REDIS_WITHIN_MS = 5000
@@ -56,6 +62,9 @@ export type Inspection = {
   readonly isActive: (slug: string) => boolean
   /** One sentence for each volume of this worker that is not the right one. */
   readonly wrongVolumes?: readonly string[]
+  /** What this worker serves. */
+  readonly served?: Pick<ServedCompanies, 'companies' | 'tooFarBehind'> | null
+  readonly standby?: Pick<Standby, 'clocks' | 'stores' | 'redisAheadMs'>
   readonly readSpace?: (path: string) => Promise<Space>
   /** Identifies this worker among the others. */
   readonly worker?: string
@@ -81,7 +90,8 @@ export async function inspect(inspection: Inspection): Promise<void> {
     inspectRedis(inspection),
     ...(seen ? [forgetWhatIsGone(inspection, seen), inspectEviction(inspection)] : []),
     inspectConfiguration(inspection),
-    inspectVolumes(inspection),
+    inspectServed(inspection),
+    ...ownOf(inspection).map(own => inspectOwn(own, inspection)),
     ...directories.map(directory => inspectDisk(directory, inspection)),
     inspectAges(companies, { ...inspection, seen: seen ?? NOTHING_SEEN }),
   ]
@@ -119,14 +129,14 @@ const NAMES_REFUSED =
   "Names in the companies' file cannot be used. Their entries are not synced; the rest of the file is in use."
 
 async function inspectConfiguration(inspection: Inspection): Promise<void> {
-  const { alerts, registry, queues, settings, now, worker = THIS_WORKER } = inspection
+  const { alerts, registry, queues, settings, worker = THIS_WORKER } = inspection
   const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
   const { problem, broken } = registry
   const wrong: WrongPart[] = [...(problem === null ? [] : [null]), ...broken.keys()]
   const elsewhere = await inRedis(inspection, () =>
     noteWrongParts(
       { redis: queues.redis, prefix: settings.redis.prefix, of: 'file' },
-      { worker, wrong, now },
+      { worker, wrong, now: byRedis(inspection) },
     ),
   )
   if (problem !== null) {
@@ -161,21 +171,79 @@ async function inspectEntries({
   }
 }
 
-async function inspectVolumes(inspection: Inspection): Promise<void> {
-  const { alerts, queues, settings, now, worker = THIS_WORKER, wrongVolumes = [] } = inspection
-  const about = { name: 'wrong_directory', company: null, settleMs: SETTLE_MS } as const
-  const wrong = wrongVolumes.length > 0 ? [null] : []
+/** What may be wrong with one worker and not with the others. */
+type Own = {
+  readonly name: AlertName
+  readonly of: Parameters<typeof noteWrongParts>[0]['of']
+  readonly problems: readonly string[]
+  readonly settleMs: number
+  readonly intro: string
+  /** The message when no worker has the problem any more. */
+  readonly recovered: string
+}
+
+function ownOf({ wrongVolumes = [], standby }: Inspection): Own[] {
+  const { clocks = [], stores = [] } = standby ?? {}
+  return [
+    {
+      ...{ name: 'wrong_directory', of: 'volumes', problems: wrongVolumes, settleMs: SETTLE_MS },
+      intro: 'A worker has a wrong volume. ',
+      recovered: 'All workers have the right volumes again.',
+    },
+    {
+      ...{ name: 'wrong_clock', of: 'clocks', problems: clocks, settleMs: SETTLE_MS },
+      intro: '',
+      recovered: 'The clocks of all workers are right again.',
+    },
+    {
+      ...{ name: 'shared_log_unusable', of: 'stores', problems: stores ?? [], settleMs: STORE_SETTLE_MS },
+      intro: '',
+      recovered: 'All workers can use the object store of LOG_URL again.',
+    },
+  ]
+}
+
+async function inspectOwn(
+  { name, of, problems, settleMs, intro, recovered }: Own,
+  inspection: Inspection,
+): Promise<void> {
+  const { alerts, queues, settings, worker = THIS_WORKER } = inspection
+  const about = { name, company: null, settleMs } as const
+  const wrong = problems.length > 0 ? [null] : []
+  const now = byRedis(inspection)
+  const anywhere = await inRedis(inspection, () =>
+    noteWrongParts({ redis: queues.redis, prefix: settings.redis.prefix, of }, { worker, wrong, now }),
+  )
+  if (problems.length > 0) {
+    const message = `${intro}${problems.join(' ')}`
+    await alerts.raise({ ...about, isLogged: true, message, details: { host: hostname() } })
+  } else if (anywhere?.size === 0) await alerts.clear({ ...about, message: recovered })
+}
+
+/** Workers compare their times with those of others, and one of their clocks may be wrong. */
+function byRedis({ now, standby }: Inspection): Date {
+  return new Date(now.getTime() + (standby?.redisAheadMs ?? 0))
+}
+
+async function inspectServed(inspection: Inspection): Promise<void> {
+  const { alerts, queues, settings, now, worker = THIS_WORKER, served = null } = inspection
+  const behind = (served?.companies ?? []).flatMap(company => {
+    const found = served?.tooFarBehind(company) ?? null
+    return found === null ? [] : [{ company, ...found }]
+  })
   const anywhere = await inRedis(inspection, () =>
     noteWrongParts(
-      { redis: queues.redis, prefix: settings.redis.prefix, of: 'volumes' },
-      { worker, wrong, now },
+      { redis: queues.redis, prefix: settings.redis.prefix, of: 'served' },
+      { worker, wrong: behind.map(({ company }) => company), now },
     ),
   )
-  if (wrongVolumes.length > 0) {
-    const message = `A worker has a wrong volume. ${wrongVolumes.join(' ')}`
-    await alerts.raise({ ...about, isLogged: true, message, details: { host: hostname() } })
-  } else if (anywhere?.size === 0) {
-    await alerts.clear({ ...about, message: 'All workers have the right volumes again.' })
+  for (const { company, since, why } of behind) {
+    const message = `A host refuses to serve the company: what it has is older than what was known at ${since.toISOString()}. ${why}`
+    await alerts.raise({ name: 'served_behind', company, message, details: { host: hostname() } })
+  }
+  for (const { name, company } of await alerts.active()) {
+    if (name !== 'served_behind' || company === null || !anywhere || anywhere.has(company)) continue
+    await alerts.clear({ name, company, message: 'All hosts serve the newest state again.' })
   }
 }
 
@@ -315,7 +383,7 @@ async function isUnderWay(slug: string, inspection: Inspection): Promise<boolean
   const { isActive, queues } = inspection
   if (isActive(slug)) return true
   const active = await inRedis(inspection, () => queues.runs.getActive())
-  return (active ?? []).some(job => job?.name === 'sync' && job.data.company === slug)
+  return (active ?? []).some(job => job?.name === 'sync' && companyOf(job) === slug)
 }
 
 function describeAge(

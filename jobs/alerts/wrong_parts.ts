@@ -1,17 +1,24 @@
 import type { RedisClient } from '../redis_client.ts'
 import { GONE_AFTER_MS } from './seen.ts'
 
-/** What a worker cannot use: a company's entry in its file, or null for the whole file or volume. */
+/** What is wrong with a worker: a company's entry in its file, or what it serves of a company; null for the whole file or volume. */
 export type WrongPart = string | null
 
 /** What a worker reports about; with the name of its hash in Redis. */
-const HASHES = { file: 'misread', volumes: 'wrong_volumes' } as const
+const HASHES = {
+  file: 'misread',
+  volumes: 'wrong_volumes',
+  clocks: 'wrong_clocks',
+  stores: 'unusable_stores',
+  served: 'served_behind',
+} as const
 
 type Note = { readonly at: string; readonly misread: readonly WrongPart[] }
 
 /**
  * Records in Redis what this worker cannot use. Each worker may have its own file and volumes, and one with correct ones
  * must not clear the alert of another.
+ * @param now by Redis's clock: that of a worker may be wrong.
  * @returns what any worker, including this one, recently could not use.
  */
 export async function noteWrongParts(

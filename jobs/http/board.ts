@@ -1,7 +1,8 @@
 import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { messageOf } from '#src/platform/errors.ts'
-import type { JobData, Queues } from '../queue.ts'
+import { companyOf } from '../job_data.ts'
+import type { Queues } from '../queue.ts'
 import { mendPage } from './board_page.ts'
 
 /** Status, and the key of a headline that the page translates. */
@@ -30,7 +31,10 @@ export async function createBoard(
     new BullMQAdapter(ticks, { description: 'Schedules: each tick only requests a run' }),
   ]
   for (const queue of queues) {
-    queue.setFormatter('name', (job: { name: string; data?: JobData }) => `${job.name} ${job.data?.company}`)
+    queue.setFormatter(
+      'name',
+      (job: { name: string; data?: unknown }) => `${job.name} ${companyOf({ data: job.data }) ?? ''}`,
+    )
     queue.addJob = refuseJob
   }
   createBullBoard({ queues, serverAdapter, options: { uiConfig: { boardTitle: 'editais-sync' } } })

@@ -5,11 +5,13 @@ import type { Queue } from 'bullmq'
 import { counted } from '#src/platform/count.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { redisRefusal } from '#src/platform/redis_refusal.ts'
+import type { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { checkVolumes } from '../directory.ts'
 import type { Queues } from '../queue.ts'
 import { probe } from '../redis_probe.ts'
 import { isRefusal } from '../redis_problem.ts'
+import type { Standby } from '../standby.ts'
 import { fromRedis } from '../within.ts'
 
 const REDIS_WITHIN_MS = 1000
@@ -18,26 +20,47 @@ const MIN_FREE = 0.01
 /** Limit of the broken entries shown: a wrong default breaks all of them. */
 const MAX_SHOWN = 10
 
+const NOT_ASKED = 'The object store of LOG_URL has not answered yet.'
+
 /** `detail` is the problem, and what to do. */
 export type Check = { readonly ok: boolean; readonly detail?: string }
 
 /** Whether this worker can take runs. */
 export type Readiness = {
   readonly ready: boolean
-  readonly checks: { readonly redis: Check; readonly directories: Check; readonly configuration: Check }
+  readonly checks: {
+    readonly redis: Check
+    readonly directories: Check
+    readonly configuration: Check
+    readonly served: Check
+    readonly clock: Check
+    /** The object store of LOG_URL. */
+    readonly shared_log: Check
+  }
 }
 
 /** Blocks of a file system: all of them, and those that this user may still take. */
 export type Space = { readonly blocks: number; readonly bavail: number }
 
+export type Served = Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
+
 type Checked = {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
   readonly queues: Pick<Queues, 'redis' | 'prefix' | 'problem' | 'ticks' | 'runs'>
+  /** What this worker serves; null if it serves nothing. */
+  readonly served?: Served | null
+  readonly standby: Pick<Standby, 'clocks' | 'stores'>
   readonly spaceOf?: (path: string) => Promise<Space>
 }
 
 /** Checks everything that a run needs; never throws, and ends within a second or so. */
-export async function checkReadiness({ registry, queues, spaceOf = statfs }: Checked): Promise<Readiness> {
+export async function checkReadiness({
+  registry,
+  queues,
+  served = null,
+  standby,
+  spaceOf = statfs,
+}: Checked): Promise<Readiness> {
   const companies = [...registry.companies.values()]
   const directories = new Set(companies.map(({ settings }) => settings.dataDir))
   const checks = {
@@ -47,6 +70,9 @@ export async function checkReadiness({ registry, queues, spaceOf = statfs }: Che
       ...(await Promise.all([...directories].map(path => problemOf(path, spaceOf)))),
     ]),
     configuration: verdict(configurationProblems(registry)),
+    served: checkServed(served),
+    clock: verdict(standby.clocks),
+    shared_log: verdict(standby.stores ?? [NOT_ASKED]),
   }
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
@@ -67,6 +93,21 @@ async function checkRedis({ redis, prefix, problem, ticks, runs }: Checked['queu
     const detail = problem()?.sentence ?? `${messageOf(error)} Start it, or set REDIS_URL.`
     return { ok: false, detail }
   }
+}
+
+/** A worker that serves some companies as they should be is not taken from those; the others are refused by name. */
+function checkServed(served: Served | null): Check {
+  const companies = served?.companies ?? []
+  const behind = companies.flatMap(company => {
+    const found = served?.tooFarBehind(company) ?? null
+    return found === null
+      ? []
+      : [
+          `${company}: what is served is older than what was known at ${found.since.toISOString()}. ${found.why}`,
+        ]
+  })
+  if (behind.length === 0) return { ok: true }
+  return { ok: behind.length < companies.length, detail: behind.slice(0, MAX_SHOWN).join(' ') }
 }
 
 async function pausedOf(queues: readonly Queue[]): Promise<string[]> {

@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { OUTCOMES, type RunCounter } from '#schema/sync_runs.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/api/server/metrics.ts'
 import { readMetabaseState } from '#src/present/metabase/state.ts'
+import type { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import { readRemoteState } from '#src/store/remote/state.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import type { Alerts } from '../alerts/alerts.ts'
@@ -52,9 +53,13 @@ export type Metrics = {
   observeLook(company: string, result: LookResult): void
   /** A run that left no report: it could not begin, or died. */
   observeFailure(company: string, mode: RunReport['mode']): void
+  /** Shows how old what this worker serves is. */
+  watchServed(served: Served): void
   /** All metrics in Prometheus' text format. */
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
+
+type Served = Pick<ServedCompanies, 'companies' | 'behind'>
 
 const LOOK_RESULTS = ['nothing_new', 'run'] as const
 type LookResult = (typeof LOOK_RESULTS)[number]
@@ -82,6 +87,7 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
     redisProblem: queues.problem,
   })
   const webhooks = createWebhookMetrics(exposition, now)
+  let served: Served | null = null
   return {
     service: createServiceMetrics(exposition),
     webhooks,
@@ -103,8 +109,12 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
     observeFailure(company, mode) {
       counted.runs.inc({ company, mode, status: 'failed' })
     },
+    watchServed(companies) {
+      served = companies
+    },
     async render() {
       const companies = [...registry.companies.values()]
+      showServed(gauges.servedBehind, served, now())
       await Promise.all([
         showCompanies(gauges, companies, { queues, now: now() }),
         showQueues(gauges, queues),
@@ -207,6 +217,12 @@ function createGauges(registry: Registry) {
       'editais_object_store_last_success_timestamp_seconds',
       'When the object store last got a snapshot; absent without LAKE_URL, and before the first.',
     ),
+    servedBehind: new Gauge({
+      name: 'editais_served_behind_seconds',
+      help: `For how long what a worker serves of a company has not been the newest known state; 0 if it is. Of each worker.`,
+      labelNames: ['company'],
+      registers: [registry],
+    }),
     jobs: new Gauge({
       name: 'editais_queue_jobs',
       help: 'Jobs in the queues by state; absent while Redis is away. Read from Redis: every worker shows the same, so take the max over them.',
@@ -232,7 +248,7 @@ async function showCompanies(
       }
     }),
   )
-  const { jobs: _, ...ofCompanies } = gauges
+  const { jobs: _, servedBehind: __, ...ofCompanies } = gauges
   // No await from here on: one of two concurrent scrapes must not see gauges that the other has just reset.
   for (const gauge of Object.values(ofCompanies)) gauge.reset()
   for (const { company, state, failure, metabase, remote } of states) {
@@ -252,6 +268,14 @@ async function showCompanies(
     const lastGood = Date.parse(state.last_good_at)
     gauges.lastSuccess.set({ company }, lastGood / 1000)
     gauges.freshness.set({ company }, Math.max(0, now.getTime() - lastGood) / 1000)
+  }
+}
+
+function showServed(gauge: Gauge, served: Served | null, now: Date): void {
+  gauge.reset()
+  for (const company of served?.companies ?? []) {
+    const since = served?.behind(company)?.since ?? now
+    gauge.set({ company }, Math.max(0, now.getTime() - since.getTime()) / 1000)
   }
 }
 

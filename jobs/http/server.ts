@@ -15,12 +15,13 @@ import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { isRefusal } from '../redis_problem.ts'
 import { RefusedRunError } from '../request_sync.ts'
+import type { Standby } from '../standby.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
 import { adminOnly, fromOurOwnPages } from './access.ts'
 import type { AdminTokens } from './admin_tokens.ts'
 import { createBoard } from './board.ts'
 import { type CompanyRequests, routeCompanies } from './company_routes.ts'
-import { checkReadiness } from './health.ts'
+import { checkReadiness, type Served } from './health.ts'
 import type { Metrics } from './metrics.ts'
 import { REPORT_PATH, type ReportRequests, routeReports } from './report_routes.ts'
 
@@ -32,6 +33,9 @@ export type HttpOptions = CompanyRequests &
   ReportRequests & {
     readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
     readonly queues: Queues
+    /** What this worker serves; null if no keys can be read. */
+    readonly served?: Served | null
+    readonly standby: Pick<Standby, 'clocks' | 'stores'>
     readonly metrics: Pick<Metrics, 'render' | 'service'>
     /** The API, served from the latest snapshots. */
     readonly api: ReturnType<typeof createServeRoutes> | null
@@ -43,7 +47,7 @@ export type HttpOptions = CompanyRequests &
 
 /** The routes of a worker for operators, container orchestrators and Prometheus. */
 export function createHttp(options: HttpOptions): Service {
-  const { registry, queues, metrics, adminTokens, api, log } = options
+  const { registry, queues, served = null, standby, metrics, adminTokens, api, log } = options
   const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   const app: Hono = service.pages
   app.onError((error, c) => {
@@ -61,7 +65,8 @@ export function createHttp(options: HttpOptions): Service {
   })
 
   // These need no token.
-  const [check, render] = [shared(() => checkReadiness({ registry, queues })), shared(() => metrics.render())]
+  const check = shared(() => checkReadiness({ registry, queues, served, standby }))
+  const render = shared(() => metrics.render())
   app.get('/readyz', async c => {
     const readiness = await check()
     return c.json(readiness, readiness.ready ? 200 : 503)

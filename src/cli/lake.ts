@@ -3,21 +3,25 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import { s3Root } from '#config/s3.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { printableLines } from '#schema/text_key.ts'
 import { holdingStore, localContext } from '#src/operate/open.ts'
 import type { RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, type ExitCode, FatalError } from '#src/platform/errors.ts'
 import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { publishLatest, withS3, withTables } from '#src/store/remote/follow.ts'
+import { type RemoteLag, remoteLag } from '#src/store/remote/lag.ts'
 import { type Latest, readLatest } from '#src/store/remote/latest.ts'
 import { readMarts } from '#src/store/remote/marts.ts'
-import type { ObjectStore } from '#src/store/remote/objects.ts'
+import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { rowsOfParquet } from '#src/store/remote/parquet_bytes.ts'
 import { vacuumRemote } from '#src/store/remote/vacuum.ts'
 import { type Verified, verifyRemote } from '#src/store/remote/verify.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { type CompanyOptions, companyCommand } from './options.ts'
+import { asTyped } from './own_command.ts'
 import { withDisplay } from './progress.ts'
 import { renderTable } from './table.ts'
 
@@ -27,13 +31,23 @@ export function lakeCommand(environment: Environment): Command {
     .description(
       'Publish the latest snapshot to an object store (LAKE_URL) as Iceberg or Delta tables, or see what is there.',
     )
-    .addCommand(part(environment, 'status', 'Show what the object store has.', showStatus))
+    .addCommand(
+      part(
+        environment,
+        'status',
+        'Show what the object store has, and the error of the last publish.',
+        showStatus,
+      ),
+    )
     .addCommand(
       part(
         environment,
         'publish',
         'Publish the latest snapshot now, unless it is already there.',
         publishNow,
+      ).option(
+        '--new-log',
+        'replace data of another log, or of a later state of this one: after a restored backup, a salvage or a new log',
       ),
     )
     .addCommand(
@@ -52,6 +66,10 @@ export function lakeCommand(environment: Environment): Command {
         vacuumNow,
       ),
     )
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 ok, 1 failed, 2 wrong usage or settings, 3 status and verify: the object store lacks the latest snapshot, 130 interrupted.',
+    )
 }
 
 const KEEPERS = ['iceberg', 'catalog', 'delta'] as const
@@ -59,10 +77,12 @@ const KEEPERS = ['iceberg', 'catalog', 'delta'] as const
 type Part = (
   remote: RemoteLakeSettings,
   context: RunContext,
-) => Promise<{ text: string; result: object; isGood?: boolean }>
+  options: { readonly newLog?: true },
+) => Promise<{ text: string; result: object; error?: string; exitCode?: ExitCode }>
 
 function part(environment: Environment, name: string, description: string, work: Part): Command {
-  return companyCommand(name, description).action(async ({ company, json }: CompanyOptions) => {
+  type Options = CompanyOptions & { readonly newLog?: true }
+  return companyCommand(name, description).action(async ({ company, json, ...options }: Options) => {
     const settings = readSettings(await environmentOf(environment, company))
     const { remoteLake } = settings
     if (remoteLake === null)
@@ -73,21 +93,23 @@ function part(environment: Environment, name: string, description: string, work:
     const {
       text,
       result,
-      isGood = true,
+      error,
+      exitCode = EXIT.ok,
     } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
       const context = localContext(settings, display, signal)
-      const ask = () => work(remoteLake, context)
+      const ask = () => work(remoteLake, context, options)
       return name === 'publish' || name === 'vacuum'
         ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
         : await ask()
     })
     process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
-    if (!isGood) process.exitCode = EXIT.failed
+    if (error !== undefined) process.stderr.write(`${asTyped(printableLines(error))}\n`)
+    if (exitCode !== EXIT.ok) process.exitCode = exitCode
   })
 }
 
-const publishNow: Part = async (settings, { paths, now, signal }) => {
-  const result = await publishLatest({ settings, paths, now, signal, isThorough: true })
+const publishNow: Part = async (settings, { paths, now, signal }, { newLog: isNewLog = false }) => {
+  const result = await publishLatest({ settings, paths, now, signal, isThorough: true, isNewLog })
   const { written, snapshot, uploaded, bytesUploaded } = result
   const text = written
     ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
@@ -107,39 +129,75 @@ const vacuumNow: Part = async (settings, { paths, now, signal }) => {
   return { text, result }
 }
 
-const showStatus: Part = async (settings, { paths, signal }) => {
-  const { root, latest } = await withS3(settings, signal, async store => ({
-    root: store.root,
-    latest: (await readLatest(store, paths.company))?.latest ?? null,
-  }))
-  if (latest === null)
-    return { text: `${root} has no data for ${paths.company} yet.\n`, result: { root, latest } }
-  const lines = [
-    `Place     ${root}/${paths.company}/lake`,
+const showStatus: Part = async (settings, { paths, now, signal }) => {
+  const root = s3Root(settings)
+  const place = `Place     ${root}/${paths.company}/lake`
+  const found = await withS3(settings, signal, store => readLatest(store, paths.company)).catch(error => {
+    // Why the last publish failed is on this disk.
+    if (error instanceof RemoteError) return error
+    throw error
+  })
+  const latest = found instanceof RemoteError ? null : (found?.latest ?? null)
+  const lag = await remoteLag(latest, paths, now())
+  if (found instanceof RemoteError) {
+    const error = found.message
+    const lines = [place, ...describeLocal(lag), ...describeError(lag)]
+    const result = { root, latest, ...lag, behind: error, due_at: null }
+    return { text: `${lines.join('\n')}\n`, result, error, exitCode: EXIT.failed }
+  }
+  const lines = [place, ...describeLatest(latest), ...describeLag(lag)]
+  const exitCode = lag.behind === null ? EXIT.ok : EXIT.partial
+  return { text: `${lines.join('\n')}\n`, result: { root, latest, ...lag }, exitCode }
+}
+
+function describeLatest(latest: Latest | null): string[] {
+  if (latest === null) return ['Snapshot  none yet']
+  return [
     `Snapshot  ${latest.snapshot ?? 'none yet'}${latest.published_at ? `, as of ${latest.published_at}` : ''}`,
     ...KEEPERS.filter(keeper => latest[keeper]).map(
       keeper => `${keeper.padEnd(10)}${counted(Object.keys(latest[keeper] ?? {}).length, 'table')}`,
     ),
     ...(latest.pending ? [`Begun     ${latest.pending.snapshot}; the next publish finishes it`] : []),
   ]
-  return { text: `${lines.join('\n')}\n`, result: { root, latest } }
 }
 
-const verifyNow: Part = async (settings, { paths, signal }) => {
+function describeLag(lag: RemoteLag): string[] {
+  const { behind, due_at } = lag
+  return [
+    ...(behind || due_at ? describeLocal(lag) : []),
+    ...(due_at ? [`          goes there after ${due_at} (LAKE_PUBLISH_INTERVAL)`] : []),
+    ...(behind ? [`Behind    ${behind}`] : []),
+    ...describeError(lag),
+  ]
+}
+
+function describeLocal({ local }: RemoteLag): string[] {
+  return [`This disk ${local ?? 'none yet'}`]
+}
+
+function describeError({ last_error: error }: RemoteLag): string[] {
+  return error ? [`Error     of the last publish, ${error.tried_at}: ${error.message}`] : []
+}
+
+const verifyNow: Part = async (settings, { paths, now, signal }) => {
   const { company } = paths
   const db = await Database.open(':memory:', { threads: 1 })
-  const tables = await withTables(settings, { company, signal }, async ({ store, formats }) => {
+  const { tables, lag } = await withTables(settings, { company, signal }, async ({ store, formats }) => {
     const latest = await requireRemote(store, company)
     const directory = join(snapshotsDirectory(paths.lake), latest.snapshot ?? '')
     const local = latest.snapshot === null ? null : await readManifest(directory)
     const parquet = (bytes: Buffer, sql: string) => rowsOfParquet(db, tmpdir(), bytes, sql)
     const marts = await readMarts(join(paths.remoteMarts, latest.snapshot ?? ''))
     const withMarts = local && marts ? { ...local, marts } : local
-    return await verifyRemote(store, { formats, latest, local: withMarts, parquet })
+    const tables = await verifyRemote(store, { formats, latest, local: withMarts, parquet })
+    return { tables, lag: await remoteLag(latest, paths, now()) }
   }).finally(() => db.close())
-  const problems = tables.flatMap(({ table, problems }) => problems.map(problem => `${table}: ${problem}\n`))
-  const text = `${describeTables(tables)}${problems.length > 0 ? problems.join('') : 'Everything is there.\n'}`
-  return { text, result: { tables }, isGood: problems.length === 0 }
+  const problems = tables.flatMap(({ table, problems }) => problems.map(problem => `${table}: ${problem}`))
+  const lacking = lag.behind === null ? [] : [lag.behind, ...describeError(lag)]
+  const found = [...problems, ...lacking]
+  const text = `${describeTables(tables)}${found.length > 0 ? found.join('\n') : 'Everything is there.'}\n`
+  const exitCode = problems.length > 0 ? EXIT.failed : lag.behind === null ? EXIT.ok : EXIT.partial
+  return { text, result: { tables, ...lag }, exitCode }
 }
 
 async function requireRemote(store: ObjectStore, company: string): Promise<Latest> {

@@ -4,10 +4,11 @@ import { printableLines } from '#schema/text_key.ts'
 import { EXIT, explain, systemCode } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
 import { asTyped, IS_EDITAIS } from './own_command.ts'
+import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 
 /** What commands need of the daemon, which they do not know. */
-export type Connections = { readonly enqueue: Enqueue }
+export type Connections = { readonly enqueue: Enqueue; readonly forget: Forget }
 
 type Open = (environment: Environment, connections: Connections) => Promise<Command>
 
@@ -27,7 +28,8 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   rebuild: async environment => (await import('./recover.ts')).rebuildCommand(environment),
   publish: async environment => (await import('./recover.ts')).publishCommand(environment),
   log: async environment => (await import('./shared_log.ts')).logCommand(environment),
-  restore: async environment => (await import('./recover.ts')).restoreCommand(environment),
+  restore: async (environment, { forget }) =>
+    (await import('./recover.ts')).restoreCommand(environment, forget),
   lake: async environment => (await import('./lake.ts')).lakeCommand(environment),
   doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
   serve: async environment => (await import('./serve.ts')).serveCommand(environment),

@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
+import type { Logger } from 'pino'
 import { environmentOf } from '#config/companies.ts'
-import { type Environment, readSettings } from '#config/settings.ts'
+import { type Environment, readSettings, type Settings } from '#config/settings.ts'
 import { holdingCompany, localContext } from '#src/operate/open.ts'
 import { replay } from '#src/operate/replay.ts'
 import { salvage } from '#src/operate/salvage.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
 import type { Published } from '#src/store/lake/publish.ts'
+import { readBase, segmentNumbers } from '#src/store/rawlog/files.ts'
 import { exitOf } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { assertHasData } from './has_data.ts'
@@ -17,7 +20,24 @@ import { describeRun, describeSalvage } from './summary.ts'
 
 type Options = { company?: string; json?: true; salvage?: true }
 /** `print` collects output: it is written once the display has ended, even if the work fails later. */
-type Work = (context: RunContext, options: Options, print: (text: string) => void) => Promise<void>
+type Work = (
+  context: RunContext,
+  options: Options,
+  print: (text: string) => void,
+  log: Logger,
+) => Promise<void>
+
+/** Makes Redis forget what contradicts a restored company. Never throws. */
+export type Forget = (restored: {
+  /** Has the settings of Redis. */
+  readonly environment: Environment
+  readonly slug: string
+  readonly paths: CompanyPaths
+  readonly settings: Settings
+  /** The last segment of the restored log. */
+  readonly segments: number
+  readonly log: Logger
+}) => Promise<{ readonly done: readonly string[]; readonly problem: string | null }>
 
 export function publishCommand(environment: Environment): Command {
   const description = 'Publish a snapshot of the warehouse, unless the latest one is up to date.'
@@ -37,10 +57,10 @@ export function replayCommand(environment: Environment): Command {
   return command(environment, 'replay', description, replayNow)
 }
 
-export function restoreCommand(environment: Environment): Command {
+export function restoreCommand(environment: Environment, forget: Forget): Command {
   const description =
-    'Restore the company on this disk from its log in the object store (LOG_URL), and publish it. A run does the same by itself.'
-  return command(environment, 'restore', description, restoreNow)
+    'Restore the company on this disk from its log, in the object store (LOG_URL) or in raw/, publish it, and make Redis forget what was there before.'
+  return command(environment, 'restore', description, restoring(environment, forget))
 }
 
 /** A command that works on local data, without any API request. */
@@ -58,7 +78,7 @@ async function run(environment: Environment, name: string, options: Options, wor
       const context = localContext(settings, display, signal)
       await assertHasData(context)
       await holdingCompany(context, display, { what: name }, () =>
-        work(context, options, text => output.push(text)),
+        work(context, options, text => output.push(text), log),
       )
       after = async () => await publishAfter(context, log, name)
     })
@@ -69,21 +89,48 @@ async function run(environment: Environment, name: string, options: Options, wor
 }
 
 const publishNow: Work = async (context, options, print) => {
+  print(describeSnapshot(await publishOnly(context), options))
+}
+
+async function publishOnly(context: RunContext): Promise<Published> {
   const warehouse = await openWarehouse(openOptions(context))
   try {
-    print(describeSnapshot(await publishWarehouse(context, warehouse), options))
+    return await publishWarehouse(context, warehouse)
   } finally {
     warehouse.db.close()
   }
 }
 
-const restoreNow: Work = async (context, options, print) => {
-  if (context.sharedLog === null)
-    throw new FatalError(
-      'LOG_URL is not set, so there is no log to restore from. To rebuild the warehouse from the log on this disk, use `npm run rebuild`.',
-      EXIT.usage,
+function restoring(environment: Environment, forget: Forget): Work {
+  return async (context, options, print, log) => {
+    const { paths, settings, sharedLog, onNote } = context
+    const { company: slug, raw } = paths
+    if (sharedLog === null && (await lastSegment(raw)) === 0)
+      throw new FatalError(
+        `${raw} has no segments, and LOG_URL is not set, so there is no log to restore ${slug} from. Copy the segments of a backup there, or set LOG_URL.`,
+        EXIT.usage,
+      )
+    const published = sharedLog === null ? await rebuildAndPublish(context) : await publishOnly(context)
+    print(describeSnapshot(published, options))
+    const segments = await lastSegment(raw)
+    const { done, problem } = await forget({ environment, slug, paths, settings, segments, log })
+    for (const sentence of done) onNote(sentence)
+    if (problem === null) return
+    onNote(
+      `${problem} The company is restored, but workers may refuse its directory, or believe in runs that the log does not have: run \`npm run restore -- --company ${slug}\` again with Redis.`,
     )
-  await publishNow(context, options, print)
+    if (hasRedis(environment)) process.exitCode = EXIT.partial
+  }
+}
+
+/** Without these, there may be no worker. */
+function hasRedis({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Environment): boolean {
+  return Boolean(REDIS_URL ?? REDIS_CLUSTER ?? REDIS_SENTINELS)
+}
+
+async function lastSegment(raw: string): Promise<number> {
+  const { segments: base } = await readBase(raw)
+  return Math.max(base, (await segmentNumbers(raw)).at(-1) ?? 0)
 }
 
 const rebuildNow: Work = async (context, options, print) => {

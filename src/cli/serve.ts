@@ -42,6 +42,7 @@ async function serve(environment: Environment): Promise<void> {
     const served = new ServedCompanies({
       dataDir,
       builders: settings.builders,
+      maxBehindMs: settings.maxBehindMs,
       lakeOf,
       logOf,
       log,

@@ -1,4 +1,5 @@
 import { runProgram } from './program.ts'
+import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 
 /** The daemon's side of `sync --enqueue`; loaded only for it, so that commands without Redis start sooner. */
@@ -12,4 +13,13 @@ const enqueue: Enqueue = async ({ environment, ...request }) => {
   return await enqueue({ ...request, redis: readRedisSettings(environment) })
 }
 
-await runProgram({ enqueue })
+/** The daemon's side of `restore`. */
+const forget: Forget = async ({ environment, log, ...restored }) => {
+  const [{ readRedisSettings }, { forgetBefore }] = await Promise.all([
+    import('#config/daemon.ts'),
+    import('#jobs/after_restore.ts'),
+  ])
+  return await forgetBefore(readRedisSettings(environment), restored, log)
+}
+
+await runProgram({ enqueue, forget })

@@ -79,11 +79,21 @@ export async function holdingCompany<T>(
   options: Holding,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { paths, settings } = context
-  for (const note of await makeDirectories(paths, settings.lake)) listener.note(note)
-  return await holding({ path: paths.lock, name: 'the company' }, context, listener, options, () =>
+  return await holdingDisk(context, listener, options, () =>
     holdingSharedLog(context, listener, options, work),
   )
+}
+
+/** Holds the company on this disk while `work` runs; hosts that share its log go on. */
+export async function holdingDisk<T>(
+  context: RunContext,
+  listener: Listener,
+  options: Holding,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { paths, settings } = context
+  for (const note of await makeDirectories(paths, settings.lake)) listener.note(note)
+  return await holding({ path: paths.lock, name: 'the company' }, context, listener, options, work)
 }
 
 async function holdingSharedLog<T>(
@@ -96,25 +106,39 @@ async function holdingSharedLog<T>(
     await refuseEndOfLog(paths)
     return await work()
   }
-  const note = 'Segments from the object store'
   const restored = await sharedLog.take({
     what: options.what,
     waitMs: waitMsOf(options),
     now,
     signal,
     onWait: who => listener.note(`Waiting for ${who} to release the raw log`),
-    onSegment: (done, total) => listener.progress({ stage: 'open', done, total, note }),
-    onRefused: text => listener.note(`${paths.company}: ${text}`),
-    sourceTimezone: settings.sourceTimezone,
+    ...bringing({ settings, paths }, listener),
     leavesDisk: options.leavesDisk ?? false,
   })
-  if (restored > 0)
-    listener.note(`Restored the warehouse from a checkpoint of the first ${counted(restored, 'segment')}`)
+  noteRestored(restored, listener)
   try {
     return await work()
   } finally {
     await sharedLog.release()
   }
+}
+
+/** How segments from the object store are brought to this disk. */
+export function bringing(
+  { settings, paths }: Pick<RunContext, 'settings' | 'paths'>,
+  listener: Listener,
+): Parameters<SharedLog['bring']>[0] {
+  const note = 'Segments from the object store'
+  return {
+    onSegment: (done, total) => listener.progress({ stage: 'open', done, total, note }),
+    onRefused: text => listener.note(`${paths.company}: ${text}`),
+    sourceTimezone: settings.sourceTimezone,
+  }
+}
+
+export function noteRestored(segments: number, listener: Listener): void {
+  if (segments > 0)
+    listener.note(`Restored the warehouse from a checkpoint of the first ${counted(segments, 'segment')}`)
 }
 
 /** @throws FatalError (usage) if the beginning of the log is only in the object store, which is no longer set. */

@@ -123,6 +123,7 @@ async function record(
     causes: [],
     last_good_at: report.finished_at,
     quarantined_before: before.quarantined,
+    log: index.log,
     raw_log: await rawLogSize(paths.raw, before.raw_log),
   })
   await writeListIndex({ paths, settings }, { ...index, run_id: report.run_id }, segments)

@@ -1,11 +1,11 @@
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
 import { openWarehouse } from '#src/store/warehouse/warehouse.ts'
-import { holdingCompany, type Listener } from './open.ts'
+import { bringing, holdingDisk, type Listener, noteRestored } from './open.ts'
 
 /**
- * Brings this host's lake to what the shared log has: the last run may have been on another host. Nothing to do if the
- * log is on this disk alone.
- * @throws FatalError (held) if the company is held for longer than the wait.
+ * Brings this host's lake to what the shared log has: the last run may have been on another host, and the next one may begin
+ * there meanwhile. Nothing to do if the log is on this disk alone.
+ * @throws FatalError (held) if another process on this disk holds the company for longer than the wait.
  */
 export async function bringUpToDate(
   context: RunContext,
@@ -14,8 +14,13 @@ export async function bringUpToDate(
 ): Promise<void> {
   const { sharedLog } = context
   if (sharedLog === null) return
-  await holdingCompany(context, listener, held, async () => {
-    const warehouse = await openWarehouse(openOptions(context))
-    await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
+  await holdingDisk(context, listener, held, async () => {
+    try {
+      noteRestored(await sharedLog.bring(bringing(context, listener)), listener)
+      const warehouse = await openWarehouse(openOptions(context))
+      await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
+    } finally {
+      await sharedLog.release()
+    }
   })
 }

@@ -18,6 +18,7 @@ import {
 import type { SharedLog } from '#src/store/shared_log/log.ts'
 import { broughtNothing, readState, writeState } from '#src/store/state.ts'
 import {
+  logName,
   openWarehouse,
   settleWarehouse,
   type Warehouse,
@@ -168,6 +169,7 @@ async function rememberRun(
     last_good_at: isGoodRun(report) ? report.finished_at : (before?.last_good_at ?? null),
     quarantined: open,
     quarantined_before: before?.quarantined ?? 0,
+    log: await logName(warehouse),
     raw_log,
     snapshot: { directory: published.directory, bytes: published.bytes },
   })

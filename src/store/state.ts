@@ -14,6 +14,8 @@ export type CompanyState = {
   /** Unresolved records in quarantine, now and before the last run. */
   readonly quarantined: number
   readonly quarantined_before: number
+  /** The log's name. Version 0.2.0 did not write it. */
+  readonly log?: string | null
   readonly raw_log: { readonly segments: number; readonly bytes: number }
   readonly snapshot: { readonly directory: string; readonly bytes: number }
 }

@@ -1,8 +1,12 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { readSettings } from '#config/settings.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { publishLatest } from '#src/store/remote/follow.ts'
 import type { TableMetadata } from '#src/store/remote/iceberg/metadata.ts'
-import { companyDirectory, type Environment } from '#test/support/project.ts'
+import { readRemoteState } from '#src/store/remote/state.ts'
+import { companyDirectory, type Environment, temporaryDirectory } from '#test/support/project.ts'
 import {
   bytesAt,
   expectSameFiles,
@@ -17,7 +21,7 @@ import {
   startRemote,
 } from '#test/support/remote_lake.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { companyAt, startCompany } from '#test/support/synced.ts'
 import { BUCKET, type S3Server, type Stored } from '#tools/s3_server.ts'
 
 const metadataOf = (s3: S3Server, table: string, version = latestOf(s3).iceberg?.[table]) =>
@@ -175,9 +179,91 @@ test('an older copy of the lake does not replace newer data', async () => {
   expect(await lake('publish')).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
-      /has version 99 of acme's data, but this lake has version \d+: this lake is an older copy/,
+      /has version 99 of acme's data .*, but this lake has version \d+: this lake is an older copy/,
     ),
   })
+})
+
+test.each([
+  ['was restored from a backup', true],
+  ['is another one', false],
+])(
+  'a log that %s replaces what was published by one command, which the refusal and the doctor name',
+  async (_, isBackup) => {
+    const { s3, environment, lake, syncHere, world } = await startRemote()
+    const { DATA_DIR = '' } = environment
+    const directory = companyDirectory(environment)
+    await syncHere()
+    const backup = join(DATA_DIR, 'backup')
+    await cp(join(directory, 'raw'), backup, { recursive: true })
+    for (const objeto of ['Primeiro', 'Segundo']) {
+      world.update(world.ids()[0] as string, { edital: { objeto } })
+      await syncHere()
+    }
+    const published = latestOf(s3)
+    expect(published.log).toBeTruthy()
+
+    await rm(directory, { recursive: true })
+    if (isBackup) {
+      await mkdir(directory)
+      await rename(backup, join(directory, 'raw'))
+      expect(await runShared(['rebuild'], environment)).toMatchObject({ code: 0 })
+    } else await rm(backup, { recursive: true })
+    // Each run is good, and each publish is refused.
+    for (const times of [1, 2]) {
+      expect(await syncHere(), `${times}`).toMatchObject({ status: 'ok' })
+      expect(latestOf(s3).snapshot).toBe(published.snapshot)
+    }
+    const command = 'npm run lake -- publish --new-log --company acme'
+    const refusal = isBackup ? /its log was restored from a backup/ : /has data of another log of acme/
+    const refused = await lake('publish')
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(refusal)])
+    expect(refused.stderr).toContain(command)
+    expect((await runShared(['status'], environment)).stdout).toContain(command)
+    const doctor = await runShared(['doctor'], environment)
+    expect([doctor.code, doctor.stdout]).toEqual([1, expect.stringContaining(command)])
+
+    expect(await lake('publish', '--new-log')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Published /),
+    })
+    expect(await lake('verify')).toMatchObject({ code: 0 })
+    world.update(world.ids()[1] as string, { edital: { objeto: 'Terceiro' } })
+    expect(await syncHere()).toMatchObject({ status: 'ok' })
+    expect(latestOf(s3)).toMatchObject({ snapshot: await latestLocal(environment), pending: null })
+    await expectEqual(s3, environment, await latestLocal(environment))
+  },
+)
+
+test('two hosts that share a log publish one state of it once', async () => {
+  const { s3, environment, syncHere, world, sandbox } = await startRemote({
+    LOG_URL: `s3://${BUCKET}/shared`,
+  })
+  await syncHere()
+  const published = latestOf(s3)
+  const there = { ...environment, DATA_DIR: await temporaryDirectory() }
+  expect(await runShared(['restore'], there)).toMatchObject({ code: 0 })
+  const { remoteLake } = readSettings(there)
+  const paths = companyPaths(there.DATA_DIR, 'acme')
+  const publish = () =>
+    publishLatest({
+      settings: remoteLake as NonNullable<typeof remoteLake>,
+      paths,
+      now: () => new Date(),
+      signal: new AbortController().signal,
+    })
+  expect(await publish()).toMatchObject({ written: false, uploaded: 0 })
+  expect(latestOf(s3)).toEqual(published)
+  expect(await readRemoteState(paths.remote)).toMatchObject({
+    error: null,
+    snapshot: await latestLocal(there),
+  })
+  const doctor = await runShared(['doctor'], there)
+  expect(doctor.stdout).toContain(`The object store has the snapshot ${published.snapshot}`)
+
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Outro' } })
+  await companyAt(sandbox, world, there).sync()
+  expect(latestOf(s3).snapshot).toBe(await latestLocal(there))
 })
 
 test('a vacuum leaves exactly what kept snapshots name, and what may be about to be named', {

@@ -151,6 +151,23 @@ test('an empty disk is restored from a checkpoint and the segments after it', as
   expect(existsSync(join(rawOf(second.environment), '000001.ndjson.zst'))).toBe(true)
 })
 
+test('checkpoints of a log that was replaced by a backup do not take the place of those of this one', async () => {
+  const { s3, first } = await startHosts()
+  for (let run = 0; run < 11; run += 1) await first.syncHere()
+  const [own = '', ...others] = [...s3.objects.keys()].filter(key => CHECKPOINT.test(key))
+  expect(others).toEqual([])
+  const checkpoint = JSON.parse(String(s3.objects.get(own)?.bytes)) as Checkpoint
+  s3.objects.delete(own)
+  for (const segment of [901, 902, 903])
+    replace(s3, own.replace(/\d{9}/, `000000${segment}`), JSON.stringify({ ...checkpoint, segment }))
+  const made = () => s3.requests.filter(({ method, key }) => method === 'PUT' && CHECKPOINT.test(key)).length
+  s3.requests.length = 0
+  for (let run = 0; run < 3; run += 1) await first.syncHere()
+  expect(made()).toBe(1)
+  expect([...s3.objects.keys()].filter(key => /checkpoints\/0000000\d\d-/.test(key))).toHaveLength(1)
+  expect([...s3.objects.keys()].filter(key => /checkpoints\/0000009\d\d-/.test(key))).toEqual([])
+})
+
 const CHECKPOINT = /\/checkpoints\/\d+-/
 const checkpointIn = (s3: S3Server) => [...s3.objects.keys()].find(key => CHECKPOINT.test(key)) as string
 

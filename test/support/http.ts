@@ -38,7 +38,9 @@ export type Worker = {
   configure(slugs: readonly string[]): Promise<void>
 }
 
-type Options = Partial<Pick<HttpOptions, 'requestSync' | 'status' | 'report' | 'api' | 'pages'>> & {
+type Options = Partial<
+  Pick<HttpOptions, 'requestSync' | 'status' | 'report' | 'api' | 'pages' | 'standby'>
+> & {
   readonly redisUrl?: string
   readonly adminToken?: string | null
   readonly companies?: readonly string[]
@@ -69,6 +71,7 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
     createHttp({
       registry,
       queues,
+      standby: { clocks: [], stores: [] },
       metrics,
       adminTokens: openAdminTokens({ single, file: null }, log),
       log,

@@ -11,7 +11,7 @@ import { createServeRoutes, type ServeRoutesOptions } from '#src/present/serve/a
 import { createEntrance } from '#src/present/serve/entrance.ts'
 import { KeyStore } from '#src/present/serve/keys.ts'
 import { routePages } from '#src/present/serve/pages/routes.ts'
-import { ServedCompanies } from '#src/present/serve/served_companies.ts'
+import { ServedCompanies, type ServedCompaniesOptions } from '#src/present/serve/served_companies.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { until } from './daemon.ts'
 import type { Environment } from './project.ts'
@@ -59,7 +59,7 @@ type Options = {
   readonly maxRps?: number
   readonly corsOrigins?: readonly string[]
   readonly trustedProxies?: readonly string[]
-}
+} & Pick<ServedCompaniesOptions, 'behindOthers' | 'maxBehindMs'>
 
 /** Serves the data below `DATA_DIR` until the test ends. */
 export async function serveApi(environment: Environment, options: Options = {}): Promise<ServedApi> {
@@ -70,7 +70,7 @@ export async function serveApi(environment: Environment, options: Options = {}):
     corsOrigins = [],
     trustedProxies = [],
   } = options
-  const { now = () => new Date() } = options
+  const { now = () => new Date(), behindOthers = () => null, maxBehindMs = Infinity } = options
   const dataDir = environment.DATA_DIR as string
   const store = KeyStore.open(dataDir, 5000)
   const keys = Object.fromEntries(companies.map(slug => [slug, store.create(slug, 'test', new Date())]))
@@ -78,7 +78,11 @@ export async function serveApi(environment: Environment, options: Options = {}):
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
   const { remoteLog } = readSettings({ ...environment, COMPANY: undefined })
-  const served = new ServedCompanies({ dataDir, builders: 2, lakeOf, logOf: () => remoteLog, log, now })
+  const age = { behindOthers, maxBehindMs }
+  const served = new ServedCompanies({
+    ...{ dataDir, builders: 2, lakeOf, logOf: () => remoteLog, log, now },
+    ...age,
+  })
   const metrics = createServiceMetrics(new Registry())
   const entrance = createEntrance({ served, maxRps, metrics, log })
   const parts = { served, settings: { corsOrigins }, entrance, log }

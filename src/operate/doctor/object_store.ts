@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
+import { requireLatest } from '#src/store/lake/latest.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
 import { type Condition, type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
@@ -45,8 +46,18 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
   const { readLatest } = await import('#src/store/remote/latest.ts')
   const there = (await readLatest(store, company))?.latest ?? null
   const here = await latestName(lake)
-  if (there?.snapshot === here && there?.pending === null)
-    return ok(CHECK, store.root, `The object store has the snapshot ${here}`)
+  const { hasContent, IF_RIGHT, refusalOf } = await import('#src/store/remote/lag.ts')
+  const manifest = here === null ? null : await requireLatest(lake)
+  if (there?.pending === null && (manifest === null ? there.snapshot === null : hasContent(there, manifest)))
+    return ok(CHECK, store.root, `The object store has the snapshot ${there.snapshot}`)
+  const refusal = manifest && refusalOf(there, manifest)
+  if (refusal !== null)
+    return problem(
+      CHECK,
+      store.root,
+      `refuses each publish: ${refusal.replace(/\.$/, '')}`,
+      IF_RIGHT(company),
+    )
   const has = there?.pending
     ? `has a publish of ${there.pending.snapshot} that is not finished`
     : `has ${there?.snapshot ?? 'no snapshot'}; the local lake has ${here ?? 'none'}`

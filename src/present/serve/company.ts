@@ -5,6 +5,7 @@ import type { S3Settings } from '#config/s3.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import type { Behind } from './behind.ts'
 import type { Builders } from './builders.ts'
 import { Feed } from './feed/feed.ts'
 import type { BringUp } from './feed/indexers.ts'
@@ -58,6 +59,8 @@ export class ServedCompany {
   readonly #kept = new KeptSnapshots()
   /** Why the latest snapshot is not the current one; null if it is, or is being prepared. */
   #problem: string | null = null
+  /** When the latest snapshot could not be served for the first time since it appeared. */
+  #failingSince: Date | null = null
   #failures = 0
   #preparing = false
   #timer: NodeJS.Timeout | null = null
@@ -90,6 +93,14 @@ export class ServedCompany {
         : 'There is no snapshot of this company yet. Try again after its first sync.',
       5,
     )
+  }
+
+  /** The current snapshot is not the latest one, which cannot be prepared; null if it is. */
+  get behind(): Behind | null {
+    const [since, why] = [this.#failingSince, this.#problem]
+    return since === null || why === null
+      ? null
+      : { since, why: `the latest snapshot cannot be served: ${why}` }
   }
 
   /** The current snapshot, and replaced ones that can still be read; newest first. */
@@ -135,6 +146,7 @@ export class ServedCompany {
       this.#options.log.error(`The latest snapshot cannot be served: ${problem}.${instead} Retrying soon.`)
     }
     this.#problem = problem
+    this.#failingSince ??= this.#options.now()
     this.#failures += 1
     return Math.min(RETRY_AFTER_MS.first * 2 ** (this.#failures - 1), RETRY_AFTER_MS.most)
   }
@@ -151,6 +163,7 @@ export class ServedCompany {
     await this.#take(manifest, directory)
     this.#preparing = false
     this.#problem = null
+    this.#failingSince = null
     this.#failures = 0
   }
 

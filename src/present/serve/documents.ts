@@ -10,8 +10,8 @@ import {
   wholeDocuments,
 } from '#schema/tables.ts'
 import { plausibleInstants } from '#schema/times.ts'
+import { textBytes } from '#src/store/warehouse/cut.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
-import { textBytes } from '#src/store/warehouse/sql.ts'
 import type { SearchRow } from './search/month_search.ts'
 
 /** The Parquet files of one month, by table; null for a table without rows in that month. */

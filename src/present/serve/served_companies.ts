@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { Refusal } from '#src/api/server/source.ts'
 import { messageOf } from '#src/platform/errors.ts'
+import type { Behind } from './behind.ts'
 import { Builders } from './builders.ts'
 import { ServedCompany, type Sources } from './company.ts'
 import type { Feed } from './feed/feed.ts'
@@ -15,6 +16,8 @@ import type { ServedSnapshot } from './snapshot.ts'
 const CHECK_EVERY_MS = 2000
 /** Short, because a lookup in the key file blocks all answers. */
 const KEYS_WAIT_MS = 50
+/** When a client may ask again whose company is behind. */
+const BEHIND_RETRY_SECONDS = 30
 /** A key that was used since then is missed if it is refused. */
 const USED_WITHIN_MS = 7 * 24 * 3_600_000
 
@@ -25,6 +28,10 @@ export type ServedCompaniesOptions = Sources & {
   readonly builders: number
   readonly log: Logger
   readonly now: () => Date
+  /** What other hosts have later than this one; none without hosts that share a log. */
+  readonly behindOthers?: (company: string) => Behind | null
+  /** After so long, a state that is not the newest is served no more; by default, it always is. */
+  readonly maxBehindMs?: number
 }
 
 /** The latest snapshots of all companies that have a valid API key. */
@@ -103,15 +110,44 @@ export class ServedCompanies {
 
   /**
    * The current snapshot of a company.
-   * @throws Refusal (503) if there is no snapshot yet.
+   * @throws Refusal (503) if there is no snapshot yet, or it has been behind for too long.
    */
   snapshotOf(company: string): ServedSnapshot {
-    return this.#followed(company).current
+    return this.#current(company).current
   }
 
-  /** The changes of a company. */
+  /**
+   * The changes of a company.
+   * @throws Refusal (503) if they have been behind for too long.
+   */
   feedOf(company: string): Feed {
-    return this.#followed(company).feed
+    return this.#current(company).feed
+  }
+
+  /** What is served of a company, if it is not the newest known state. */
+  behind(company: string): Behind | null {
+    const all = [
+      this.#options.behindOthers?.(company) ?? null,
+      this.#companies.get(company)?.behind ?? null,
+    ].filter(one => one !== null)
+    return all.toSorted((a, b) => a.since.getTime() - b.since.getTime())[0] ?? null
+  }
+
+  /** What is served of a company, if that has been behind for longer than is allowed. */
+  tooFarBehind(company: string): Behind | null {
+    const behind = this.behind(company)
+    const { now, maxBehindMs = Number.POSITIVE_INFINITY } = this.#options
+    return behind !== null && now().getTime() - behind.since.getTime() > maxBehindMs ? behind : null
+  }
+
+  #current(company: string): ServedCompany {
+    const behind = this.tooFarBehind(company)
+    if (behind === null) return this.#followed(company)
+    throw new Refusal(
+      503,
+      `What this host has of the company is older than it should be: a newer state has been known since ${behind.since.toISOString()}. The server log has the reason.`,
+      BEHIND_RETRY_SECONDS,
+    )
   }
 
   /**

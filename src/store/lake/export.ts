@@ -6,20 +6,21 @@ import { counted } from '#src/platform/count.ts'
 import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/platform/durable.ts'
 import { systemCode } from '#src/platform/errors.ts'
 import { digestOf } from '#src/platform/hash.ts'
+import { textBytes } from '#src/store/warehouse/cut.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { PARQUET_OPTIONS } from '#src/store/warehouse/parquet.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import type { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { rowPath } from '#src/store/warehouse/row_list.ts'
 import { arrivalTable } from '#src/store/warehouse/row_sql.ts'
-import { exportColumns, month, textBytes } from '#src/store/warehouse/sql.ts'
+import { exportColumns, month } from '#src/store/warehouse/sql.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
 import type { Manifest, SnapshotFile } from './manifest.ts'
 
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
-/** Of texts: DuckDB holds all rows of the partitions that it writes. */
-const MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
+/** Of texts: DuckDB holds the rows of all partitions that it writes. If there are more, each month is written alone. */
+const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
 
@@ -150,8 +151,7 @@ async function monthsAtOnce(db: Database, table: Table, months: readonly string[
   const { bytes } = await db.row<{ bytes: number }>(
     `SELECT (${textBytes(table)})::DOUBLE AS bytes FROM (SELECT t.* ${ofMonths(table, months)})`,
   )
-  const fitting = Math.floor((months.length * MAX_BYTES_AT_ONCE) / Math.max(1, bytes))
-  return Math.min(Math.max(1, fitting), MAX_MONTHS_AT_ONCE)
+  return bytes > MAX_BYTES_AT_ONCE ? 1 : MAX_MONTHS_AT_ONCE
 }
 
 async function writePartitions(

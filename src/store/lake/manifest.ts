@@ -36,6 +36,8 @@ export type Manifest = {
   /** Hash of the catalog file; if it no longer matches, later snapshots do not copy the file. */
   readonly catalog_sha256: string
   readonly data_version: number
+  /** The name of the raw log. Version 0.2.0 did not write it. */
+  readonly log?: string | null
   /** The last segment of the raw log whose changes it holds. */
   readonly applied_segment: number
   readonly run_id: string | null
@@ -80,19 +82,26 @@ export async function latestName(lake: string): Promise<string | null> {
   return await readlink(latestLink(lake)).then(basename, () => null)
 }
 
-/** The finished snapshots in the order in which they were written: by log position, because clocks can go back. */
+/**
+ * The finished snapshots in the order in which they were written: those of one warehouse by their place in its log, because
+ * clocks can go back, and warehouses by their last snapshots: a rebuilt one may be of another log.
+ */
 export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
   const manifests = await Promise.all(
     (await readdir(directory)).map(name => readManifest(join(directory, name))),
   )
-  return manifests
-    .filter(manifest => manifest !== null)
-    .sort(
-      (a, b) =>
-        a.applied_segment - b.applied_segment ||
-        a.created_at.localeCompare(b.created_at) ||
-        a.snapshot.localeCompare(b.snapshot),
-    )
+  const warehouses = Map.groupBy(
+    manifests.filter(manifest => manifest !== null),
+    ({ warehouse_id }) => warehouse_id,
+  )
+  return [...warehouses.values()]
+    .map(snapshots => snapshots.sort((a, b) => a.applied_segment - b.applied_segment || compareWritten(a, b)))
+    .sort((a, b) => compareWritten(a.at(-1) as Manifest, b.at(-1) as Manifest))
+    .flat()
+}
+
+function compareWritten(a: Manifest, b: Manifest): number {
+  return a.created_at.localeCompare(b.created_at) || a.snapshot.localeCompare(b.snapshot)
 }
 
 /**

@@ -70,6 +70,7 @@ type Request = {
 type State = {
   readonly schema_hash: string
   readonly warehouse_id: string
+  readonly log: string | null
   readonly applied_segment: number
   readonly data_version: number
   readonly last_run: string | null
@@ -120,7 +121,7 @@ export async function publish(request: Request): Promise<Published> {
 
 async function readState({ db, sourceTimezone, marts, now }: Request): Promise<State> {
   const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day' | 'marts'> & { today: string }>(
-    `SELECT schema_hash, warehouse_id, applied_segment, data_version,
+    `SELECT schema_hash, warehouse_id, log, applied_segment, data_version,
        (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run,
        ($now::TIMESTAMPTZ AT TIME ZONE $zone)::DATE::VARCHAR AS today
      FROM meta`,
@@ -191,6 +192,7 @@ async function writeSnapshot(
     catalog_hash: state.catalog_hash,
     catalog_sha256: hashOf(await readFile(catalog)),
     data_version: state.data_version,
+    log: state.log,
     applied_segment: state.applied_segment,
     run_id: state.last_run,
     notices,

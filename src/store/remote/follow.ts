@@ -23,6 +23,7 @@ export type FollowRequest = {
   /** Aborted when the process is to end. The next publish finishes what was begun. */
   readonly signal: AbortSignal
   readonly isThorough?: boolean
+  readonly isNewLog?: boolean
 }
 
 /**
@@ -45,7 +46,7 @@ export async function publishLatest(request: FollowRequest): Promise<RemotePubli
 }
 
 async function publishOne(
-  { settings, paths, now, signal, isThorough = false }: FollowRequest,
+  { settings, paths, now, signal, isThorough = false, isNewLog = false }: FollowRequest,
   manifest: Manifest,
 ): Promise<RemotePublished> {
   const { lake, remote: path, remoteMarts: martsDirectory } = paths
@@ -67,7 +68,10 @@ async function publishOne(
       settings,
       { company: manifest.company, signal },
       ({ store, formats }) =>
-        publishRemote(store, db, { formats, lake, local, temporary, manifest, now: at, isThorough, onBegin }),
+        publishRemote(store, db, {
+          ...{ formats, lake, local, temporary, manifest, now: at },
+          ...{ isThorough, isNewLog, onBegin },
+        }),
     )
     const due_at = new Date(at.getTime() + settings.intervalMs).toISOString()
     const { snapshot } = published

@@ -10,6 +10,10 @@ export type Latest = {
   /** The last snapshot of the local lake that all tables have; null before the first. */
   readonly snapshot: string | null
   readonly data_version: number
+  /** The name of the raw log that `data_version` counts in. Version 0.2.0 did not write it. */
+  readonly log?: string | null | undefined
+  /** Equal for snapshots of several hosts with the same content. Version 0.2.0 did not write it. */
+  readonly content?: string | undefined
   /** The time of that snapshot in all tables. */
   readonly published_at: string | null
   /** A publish that has begun. The next one finishes it, because some tables may have its snapshot already. */
@@ -24,6 +28,8 @@ export type Versioned = { readonly latest: Latest; readonly tag: string }
 
 /** Dates far ahead would reach the end of time: each publish is later than the one before it. */
 const TIME = z.string().regex(/^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/)
+const SHA256 = /^[0-9a-f]{64}$/
+const RUN_ID = /^[\w.:-]{1,200}$/
 const VERSIONS = z.record(z.string().regex(PLAIN_NAME), COUNT).optional()
 const LATEST: JsonKind<Latest> = {
   name: 'description of what was published',
@@ -33,6 +39,8 @@ const LATEST: JsonKind<Latest> = {
     company: z.string(),
     snapshot: SNAPSHOT_NAME.nullable(),
     data_version: COUNT,
+    log: z.string().regex(RUN_ID).nullable().optional(),
+    content: z.string().regex(SHA256).optional(),
     published_at: TIME.nullable(),
     pending: z.object({ snapshot: SNAPSHOT_NAME, at: TIME }).nullable(),
     iceberg: VERSIONS,

@@ -6,6 +6,7 @@ import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from 
 import { martPath } from '../lake/mart_files.ts'
 import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
 import type { Formats, OpenTable, RemoteFile, TableKeeper } from './format.ts'
+import { contentOf, hasContent, IF_RIGHT, refusalOf } from './lag.ts'
 import {
   type Latest,
   nothingPublished,
@@ -38,6 +39,8 @@ export type RemoteRequest = {
   /** The manifest of the lake's latest snapshot. */
   readonly manifest: Manifest
   readonly now: Date
+  /** Whether it replaces data of another log, or of a later state of this one. */
+  readonly isNewLog?: boolean
   /** Whether to open each table even if the snapshot was published, in case another program changed it. */
   readonly isThorough?: boolean
   /** Called before the first table gets a snapshot: from then on, its local files must stay until it is published. */
@@ -58,15 +61,16 @@ export async function publishRemote(
   db: Database,
   request: RemoteRequest,
 ): Promise<RemotePublished> {
-  const { formats, lake, manifest, now, isThorough = false, local } = request
+  const { formats, lake, manifest, now, isThorough = false, isNewLog = false, local } = request
   const { snapshot, company } = manifest
   let published = await readLatest(store, company)
-  assertNotOlder(published?.latest ?? null, manifest)
+  const refusal = isNewLog ? null : refusalOf(published?.latest ?? null, manifest)
+  if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${IF_RIGHT(company)}.`)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
   const { pending = null, snapshot: before = null } = published?.latest ?? {}
   const isInAll = [...formats.keys()].every(format => published?.latest[format])
-  if (before === snapshot && pending === null && isInAll && !isThorough)
-    return { snapshot, written: false, ...uploads }
+  const isThere = published !== null && hasContent(published.latest, manifest)
+  if (isThere && pending === null && isInAll && !isThorough) return { snapshot, written: false, ...uploads }
   const context = { ...request, store, db, uploads }
   if (pending !== null && pending.snapshot !== snapshot) {
     const unfinished = await readManifest(join(snapshotsDirectory(lake), pending.snapshot))
@@ -107,7 +111,7 @@ async function bring(
 ): Promise<Versioned> {
   const { store, formats } = context
   const { manifest } = local
-  const { company, snapshot, data_version } = manifest
+  const { company, snapshot, data_version, log = null } = manifest
   const latest = before?.latest ?? nothingPublished(company)
   const parts = await openAll(context, local, latest)
   // A catalog refuses a snapshot that is older than the table's last change, and its clock may be ahead of ours.
@@ -129,7 +133,8 @@ async function bring(
   for (const format of formats.values()) await format.finish()
   // A format that is no longer published is left out: it would show an old state.
   const done: Latest = {
-    ...{ format: 1, company, snapshot, data_version, published_at: at.toISOString(), pending: null },
+    ...{ format: 1, company, snapshot, data_version, log, published_at: at.toISOString(), pending: null },
+    content: contentOf(manifest),
     ...Object.fromEntries(versions),
   }
   return { latest: done, tag: await replaceLatest(store, done, begunTag) }
@@ -217,12 +222,4 @@ function timeAfter(before: Latest | null, snapshot: string, now: Date): Date {
   if (pending?.snapshot === snapshot) return new Date(pending.at)
   const last = Math.max(Date.parse(published_at ?? '') || 0, Date.parse(pending?.at ?? '') || 0)
   return new Date(Math.max(now.getTime(), last + 1))
-}
-
-/** @throws RemoteError if the store has newer data: this lake was restored from a backup, or another worker published. */
-function assertNotOlder(latest: Latest | null, manifest: Manifest): void {
-  if (latest === null || latest.data_version <= manifest.data_version) return
-  throw new RemoteError(
-    `The object store has version ${latest.data_version} of ${manifest.company}'s data, but this lake has version ${manifest.data_version}: this lake is an older copy, or another worker syncs this company. Nothing was published.`,
-  )
 }

@@ -34,14 +34,20 @@ const REMOVED_AT_ONCE = 1000
 /** The name of an uploaded file's hash in the object's own metadata. */
 const HASH = 'sha256'
 
+export type S3Options = PatienceOptions & {
+  /** Called with each answer: how far the store's clock is ahead of ours, in ms, to the second. */
+  readonly onDate?: (aheadMs: number) => void
+}
+
 /**
  * Each request has a bound on the bytes of its answer, and on its time.
  * @throws RemoteError if the keys cannot be read.
  */
-export async function openS3(settings: S3Settings, options: PatienceOptions = {}): Promise<ObjectStore> {
+export async function openS3(settings: S3Settings, options: S3Options = {}): Promise<ObjectStore> {
   // Loaded only here: 40 MB of memory that a sync without a remote lake does not need.
   const sdk = await import('@aws-sdk/client-s3')
   const client = await clientOf(sdk, settings)
+  if (options.onDate) watchClock(client, options.onDate)
   const patience = new Patience(options)
   const { bucket, prefix } = settings
   const keyOf = (key: string) => (prefix === '' ? key : `${prefix}/${key}`)
@@ -236,6 +242,19 @@ function dateOf(command: InstanceType<Sdk['GetObjectCommand']>): () => number {
     { step: 'deserialize', priority: 'low' },
   )
   return () => (Number.isNaN(date) ? Date.now() : date)
+}
+
+function watchClock(client: S3Client, onDate: (aheadMs: number) => void): void {
+  client.middlewareStack.add(
+    next => async args => {
+      const result = await next(args)
+      const { headers = {} } = result.response as { headers?: Record<string, string> }
+      const date = Date.parse(headers.date ?? '')
+      if (!Number.isNaN(date)) onDate(date - Date.now())
+      return result
+    },
+    { step: 'deserialize', priority: 'low' },
+  )
 }
 
 type Place = { readonly Bucket: string; readonly Key: string }

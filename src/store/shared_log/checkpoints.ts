@@ -69,6 +69,8 @@ const DUE = { segments: 50, bytes: 16 * 1024 * 1024, ageMs: 24 * 3_600_000 }
 /** The first one is made sooner: there is nothing else to restore from. */
 const FIRST_AT_SEGMENTS = 10
 const KEPT = 3
+/** Of those with the highest segments, which may be of another log. */
+const MAX_LOOKED_AT = 20
 /** A file that no checkpoint names stays for this long: another worker may be about to name it. */
 const GRACE_MS = 24 * 3_600_000
 /** The fastest level: a warehouse becomes a tenth of its size at any of them. */
@@ -190,19 +192,26 @@ async function timeThere(store: ObjectStore, company: string, otherwise: Date): 
 }
 
 /**
- * The newest checkpoint if it is of this log and of this version's tables: then it delays the next one. Its files are not
- * looked up after each run: the next one uploads what is missing.
+ * The newest checkpoint of this log and of this version's tables: it delays the next one. Its files are not looked up after
+ * each run: the next one uploads what is missing.
  */
 async function lastUsable(
   store: ObjectStore,
   company: string,
   { schema_hash }: WarehouseFacts,
 ): Promise<CheckpointName | null> {
-  const [newest] = await listCheckpoints(store, company)
-  const checkpoint = newest && (await usableCheckpoint(store, company, newest))
-  if (!newest || checkpoint?.schema_hash !== schema_hash) return null
-  const isOfThisLog = (await hashOfSegment(store, company, newest.segment)) === checkpoint.segment_sha256
-  return isOfThisLog ? newest : null
+  for (const name of (await listCheckpoints(store, company)).slice(0, MAX_LOOKED_AT)) {
+    const checkpoint = await usableCheckpoint(store, company, name)
+    if (checkpoint === null || !(await isOfThisLog(store, checkpoint))) continue
+    return checkpoint.schema_hash === schema_hash ? name : null
+  }
+  return null
+}
+
+/** Not if the log was replaced by a backup or a new one: a later segment number then says nothing. */
+async function isOfThisLog(store: ObjectStore, checkpoint: Checkpoint): Promise<boolean> {
+  const { company, segment, segment_sha256 } = checkpoint
+  return (await hashOfSegment(store, company, segment)) === segment_sha256
 }
 
 async function isDue(raw: string, segment: number, last: CheckpointName | null, now: Date): Promise<boolean> {
@@ -247,16 +256,25 @@ async function uploadRows(
   }
 }
 
+/** Keeps the newest ones of this log, and as many that another version of the program may have made. */
 async function removeOld(store: ObjectStore, company: string, now: Date): Promise<void> {
   const all = await listCheckpoints(store, company)
-  const kept = await Promise.all(all.slice(0, KEPT).map(name => usableCheckpoint(store, company, name)))
-  await store.remove(all.slice(KEPT).map(({ key }) => key))
-  // Another version of the program may have made it, and needs its files.
-  if (kept.some(one => one === null)) return
+  const [kept, unreadable]: [Checkpoint[], CheckpointName[]] = [[], []]
+  const staying = new Set<CheckpointName>()
+  for (const name of all.slice(0, MAX_LOOKED_AT)) {
+    const checkpoint = await usableCheckpoint(store, company, name)
+    if (checkpoint === null) unreadable.push(name)
+    else if (kept.length < KEPT && (await isOfThisLog(store, checkpoint))) {
+      kept.push(checkpoint)
+      staying.add(name)
+    }
+  }
+  for (const name of unreadable.slice(0, KEPT)) staying.add(name)
+  await store.remove(all.filter(name => !staying.has(name)).map(({ key }) => key))
+  // They need files of which this version knows nothing.
+  if (unreadable.length > 0) return
   const named = new Set(
-    kept
-      .flatMap(one => (one ? [one.warehouse, ...one.rows] : []))
-      .map(({ sha256 }) => fileKey(company, sha256)),
+    kept.flatMap(({ warehouse, rows }) => [warehouse, ...rows]).map(({ sha256 }) => fileKey(company, sha256)),
   )
   const unnamed: string[] = []
   for await (const { key, modified } of store.list(`${checkpointsKey(company)}/files/`))

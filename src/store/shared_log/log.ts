@@ -120,6 +120,14 @@ export class SharedLog implements OuterLog {
     })
   }
 
+  /**
+   * Brings to the disk what others sealed, without taking the log: a run on another host goes on. The caller holds the company's
+   * lock on this disk.
+   */
+  async bring(about: Pick<Taking, 'sourceTimezone' | 'onSegment' | 'onRefused'>): Promise<number> {
+    return await this.#asking(place => this.#bring(place, about))
+  }
+
   async #bring(
     place: SharedPlace,
     about: Pick<Taking, 'sourceTimezone' | 'onSegment' | 'onRefused'>,

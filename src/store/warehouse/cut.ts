@@ -1,7 +1,9 @@
 import { ANALYSIS, REPEATED_FIELDS } from '#schema/analysis.ts'
 import { NOTICE } from '#schema/notice.ts'
 import type { Field, Fields } from '#schema/record.ts'
+import { publishedColumns, type Table } from '#schema/tables.ts'
 import { hashOf } from '#src/platform/hash.ts'
+import { identifier } from './quoted.ts'
 
 /**
  * Texts beyond what the tables can carry. DuckDB works on 2,048 rows at once, whatever their texts are: with 32 KiB a row, these
@@ -71,6 +73,13 @@ export function carriedText(kind: DocumentKind, text: string): string {
 export function isShort(json: string): boolean {
   // A unit of UTF-16 is at most three bytes of UTF-8.
   return json.length <= MAX_ROW_BYTES / 3
+}
+
+/** SQL for the bytes of all texts in rows of this table, of the warehouse or a snapshot. */
+export function textBytes(table: Table): string {
+  const texts = publishedColumns(table).filter(({ type, from }) => type === 'VARCHAR' && !('company' in from))
+  const bytes = texts.map(({ name }) => `coalesce(strlen(${identifier(name)}), 0)`)
+  return `coalesce(sum(${bytes.join(' + ')}), 0)`
 }
 
 /** SQL that is true if a row might have more than MAX_ROW_BYTES. @param texts SQL for each of its texts. */

@@ -94,13 +94,6 @@ export function longRow(table: Table): string {
   return `(len(list_filter(${table.document}.${table.each}, lambda element: ${texts('element')})) > 0)`
 }
 
-/** SQL for the bytes of all texts in rows of this table, of the warehouse or a snapshot. */
-export function textBytes(table: Table): string {
-  const texts = publishedColumns(table).filter(({ type, from }) => type === 'VARCHAR' && !('company' in from))
-  const bytes = texts.map(({ name }) => `coalesce(strlen(${identifier(name)}), 0)`)
-  return `coalesce(sum(${bytes.join(' + ')}), 0)`
-}
-
 /** Names of the columns that `flatten` yields, in order. */
 export function flattenedColumns(table: Table): string {
   return names(storedColumns(table).filter(column => !('kept' in column.from)))

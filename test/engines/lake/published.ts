@@ -123,7 +123,7 @@ async function note(given: Given, settings: RemoteLakeSettings, company: string)
   given.snapshots[snapshot] = Object.fromEntries(await Promise.all(tables))
 }
 
-async function latestOf(settings: RemoteLakeSettings): Promise<Latest> {
+export async function latestOf(settings: RemoteLakeSettings): Promise<Latest> {
   const store = await openS3(settings)
   try {
     return ((await readLatest(store, COMPANY)) as { latest: Latest }).latest

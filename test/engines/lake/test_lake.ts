@@ -16,6 +16,7 @@ import { readWithSpark } from './heavy/spark.ts'
 import { startTrino } from './heavy/trino.ts'
 import { BUCKET, type Catalog, describeLake, type PublishedLake, SECRET, settingsOf } from './published.ts'
 import { compareAll, obtainReaders, runPython } from './readers.ts'
+import { testRestored } from './restored.ts'
 
 /** Lakes on another S3 server, read by other engines: every value of every table in two snapshots. */
 
@@ -54,6 +55,7 @@ export async function* testLake(
   ] as const)
     yield* conformanceOf(name, directory, url)
   const sandbox = await servers.startSandbox(['--live', '1'])
+  yield* testRestored(servers, 'versitygw', { directory, endpoint: versity, sandbox })
   const about = { servers, sandbox, directory, endpoint, python }
   const lake = await lakeAt(about, 'bi', null)
   await publishTwice(lake)

@@ -13,7 +13,14 @@ test('/healthz needs nothing, /readyz needs everything', async () => {
   expect(ready.status).toBe(200)
   expect(await ready.json()).toEqual({
     ready: true,
-    checks: { redis: { ok: true }, directories: { ok: true }, configuration: { ok: true } },
+    checks: {
+      redis: { ok: true },
+      directories: { ok: true },
+      configuration: { ok: true },
+      served: { ok: true },
+      clock: { ok: true },
+      shared_log: { ok: true },
+    },
   })
   await configure([])
   const without = await fetch(`${url}/readyz`)
@@ -42,6 +49,9 @@ test("an unusable companies' file or data directory makes a worker not ready", a
         redis: { ok: true },
         directories: { ok: false, detail: expect.stringContaining(`${dataDir} ${why}`) },
         configuration: { ok: false, detail: expect.stringContaining('ACME!') },
+        served: { ok: true },
+        clock: { ok: true },
+        shared_log: { ok: true },
       },
     })
   }
@@ -49,8 +59,9 @@ test("an unusable companies' file or data directory makes a worker not ready", a
 
 test('with under 1 % of the disk free, a worker is not ready', async () => {
   const { registry, queues } = await serveWorker()
+  const standby = { clocks: [], stores: [] }
   const withFree = async (bavail: number, blocks = 1000) =>
-    await checkReadiness({ registry, queues, spaceOf: async () => ({ blocks, bavail }) })
+    await checkReadiness({ registry, queues, standby, spaceOf: async () => ({ blocks, bavail }) })
   expect(await withFree(9)).toMatchObject({
     ready: false,
     checks: { directories: { ok: false, detail: expect.stringContaining('is full: under 1 % is free') } },

@@ -235,6 +235,7 @@ test('every name and help text follows Prometheus, and explains how to aggregate
     'gauge editais_redis_up',
     'gauge editais_run_memory_bytes',
     'gauge editais_run_started_timestamp_seconds',
+    'gauge editais_served_behind_seconds',
     'gauge editais_slots',
     'gauge editais_slots_used',
     'gauge editais_snapshot_bytes',

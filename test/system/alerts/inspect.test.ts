@@ -204,3 +204,38 @@ test('a wrong volume raises one critical alert, until each worker has the right 
   clock.pass(MINUTE)
   expect(await look(right('two'))).toEqual(['wrong_directory recovered'])
 })
+
+test.each([
+  ['wrong_clock', { clocks: ['The clock of here is 3 h 0 min ahead of that of Redis.'], stores: [] }],
+  ['shared_log_unusable', { clocks: [], stores: ['This worker cannot use the object store of LOG_URL.'] }],
+])(
+  '%s is raised once for all workers, and lasts while one of them, whose clock may be wrong, has the problem',
+  async (name, problem) => {
+    const { clock, look, webhook } = await startScene()
+    const DAY = 24 * 60 * MINUTE
+    // By its own clock, it looks two days later than the others.
+    const bad = () => ({
+      worker: 'one',
+      now: new Date(clock().getTime() + 2 * DAY),
+      standby: { ...problem, redisAheadMs: -2 * DAY },
+    })
+    const good = (worker: string) => ({ worker, standby: { clocks: [], stores: [], redisAheadMs: 0 } })
+    await look(bad())
+    clock.pass(MINUTE)
+    expect(await look(good('two'))).toEqual([`${name} raised`])
+    expect(webhook.messages[0]).toMatchObject({
+      company: null,
+      severity: 'warning',
+      message: [...problem.clocks, ...problem.stores][0],
+    })
+    for (let time = 0; time < 4; time += 1) {
+      clock.pass(MINUTE)
+      expect(await look(bad())).toEqual([])
+      expect(await look(good('two'))).toEqual([])
+    }
+    // Until its stores were asked, it knows nothing.
+    await look(good('one'))
+    clock.pass(MINUTE)
+    expect(await look(good('two'))).toEqual([`${name} recovered`])
+  },
+)

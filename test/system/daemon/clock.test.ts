@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Worker } from 'bullmq'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { openCompanyRegistry } from '#jobs/company_registry.ts'
@@ -52,6 +53,46 @@ test('when the clock goes back, schedules that are due too late are set again', 
   time.goBackWithin(10_000)
   await keep()
   expect(await next()).toBeLessThanOrEqual(Date.now() + 2000)
+})
+
+test('a worker whose clock is behind does not set the tick again that another one is doing: it would come back without data', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: BEFORE })
+  onTestFinished(() => void vi.useRealTimers())
+  const { url, prefix } = await openRedis()
+  const open = () => openQueues({ url, prefix }, silent)
+  const [ahead, behind] = [open(), open()]
+  onTestFinished(async () => void (await Promise.all([ahead.close(), behind.close()])))
+  const lines: string[] = []
+  const log = createLogger('info', {}, { write: line => void lines.push(JSON.parse(line).msg) })
+  const registry = await openCompanyRegistry({ ...(await environmentOf('acme')), SYNC_CRON: '0 * * * *' })
+  await keepSchedules({ queues: ahead, registry, log, startedAt: new Date() })()
+  // One that is an hour ahead does the tick of 13:00, and schedules that of 14:00.
+  vi.setSystemTime(BEFORE + HOUR_MS)
+  const began = Promise.withResolvers<void>()
+  const end = Promise.withResolvers<void>()
+  const done: unknown[] = []
+  const worker = new Worker(
+    'ticks',
+    async job => {
+      done.push(job.data)
+      began.resolve()
+      await end.promise
+    },
+    { connection: ahead.redis, prefix, skipVersionCheck: true },
+  )
+  onTestFinished(async () => void (await worker.close(true)))
+  await began.promise
+  vi.setSystemTime(BEFORE)
+  await keepSchedules({ queues: behind, registry, log, startedAt: new Date() })()
+  end.resolve()
+  await new Promise(resolve => worker.once('completed', resolve))
+  vi.setSystemTime(BEFORE + HOUR_MS)
+  await worker.waitUntilReady()
+  expect(await behind.ticks.getJobCountByTypes('wait', 'delayed', 'active')).toBe(2)
+  const left = await behind.ticks.getJobs(['wait', 'delayed', 'active'])
+  expect(left.map(job => job?.data)).toEqual([{ company: 'acme' }, { company: 'acme' }])
+  expect(done).toEqual([{ company: 'acme' }])
+  expect(lines.filter(line => /could not be scheduled/.test(line))).toEqual([])
 })
 
 test('… an unusable company is read again', async () => {

@@ -88,6 +88,7 @@ describe('Alerts', () => {
       wrong_configuration: 'EditaisConfigurationBroken',
       disk_low: 'EditaisDiskLow',
       store_behind: 'EditaisObjectStoreBehind',
+      served_behind: 'EditaisServedBehind',
     }
     const all = [...same, ...Object.entries(others).map(([name, rule]) => [name, severityOf(rule)])]
     expect(Object.fromEntries(all)).toEqual(given)

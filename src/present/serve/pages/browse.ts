@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { z } from 'zod'
 import { localTime } from '#schema/times.ts'
 import { Refusal } from '#src/api/server/source.ts'
-import { moment } from '#src/present/text/format.ts'
+import { ageOf } from '../behind.ts'
 import type { Holder } from '../key_entry.ts'
 import { searchPage } from '../mirror/search.ts'
 import { SEARCH_QUERY } from '../mirror/search_query.ts'
@@ -43,7 +43,7 @@ export async function browse(context: Context, { holder, served, now }: About): 
   const { timeZone } = snapshot
   const today = localTime(now, timeZone).toISOString().slice(0, 10)
   const page = { company, timeZone, wanted, today }
-  const asOf = moment(snapshot.asOf, timeZone)
+  const asOf = ageOf(snapshot, served.behind(company))
   const parsed = SEARCH_QUERY.safeParse(parametersOf(wanted, cursor))
   if (!parsed.success) return wrong(context, { ...page, asOf }, problemOf(parsed.error))
   try {

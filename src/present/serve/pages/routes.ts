@@ -5,7 +5,7 @@ import type { Routes } from '#src/api/server/router.ts'
 import { type Json, Refusal } from '#src/api/server/source.ts'
 import type { HttpBindings } from '#src/platform/http/outgoing.ts'
 import { isFromElsewhere } from '#src/platform/http/own_pages.ts'
-import { moment } from '#src/present/text/format.ts'
+import { ageOf } from '../behind.ts'
 import type { Entrance } from '../entrance.ts'
 import { CursorGone, type Feed } from '../feed/feed.ts'
 import type { Holder } from '../key_entry.ts'
@@ -109,7 +109,8 @@ export function routePages(app: Routes, options: PagesOptions): void {
         snapshot,
         context.req.param('id') ?? '',
       )
-      return await inTurn(context, () => read(context, { snapshot, history }))
+      const asOf = ageOf(snapshot, served.behind(context.var.holder.company))
+      return await inTurn(context, () => read(context, { snapshot, history, asOf }))
     }),
   )
   pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
@@ -223,9 +224,10 @@ function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapsh
 type Shown = {
   readonly snapshot: ServedSnapshot
   readonly history: readonly Past[] | null
+  readonly asOf: string
 }
 
-async function read(context: PageContext, { snapshot, history }: Shown): Promise<Response> {
+async function read(context: PageContext, { snapshot, history, asOf }: Shown): Promise<Response> {
   const { timeZone } = snapshot
   const { company } = context.var.holder
   const id = context.req.param('id') ?? ''
@@ -239,7 +241,7 @@ async function read(context: PageContext, { snapshot, history }: Shown): Promise
   const analysis = isTooLarge ? null : stored
   return context.html(
     noticePage({
-      ...{ company, timeZone, asOf: moment(snapshot.asOf, timeZone) },
+      ...{ company, timeZone, asOf },
       notice: parsed(notice),
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,

@@ -1,0 +1,54 @@
+import type { Logger } from 'pino'
+import type { RedisSettings } from '#config/daemon.ts'
+import { messageOf } from '#src/platform/errors.ts'
+import { redisRefusal } from '#src/platform/redis_refusal.ts'
+import type { Company } from './company_registry.ts'
+import { recordDirectory } from './directory.ts'
+import { forgetLaterRuns } from './known_state.ts'
+import { connectRedis } from './redis.ts'
+import { isRefusal } from './redis_problem.ts'
+import { firstTry, fromRedis } from './within.ts'
+
+const WITHIN_MS = 5000
+
+export type Restored = Pick<Company, 'slug' | 'paths' | 'settings'> & {
+  /** The last segment of the restored log. */
+  readonly segments: number
+}
+
+/** What Redis was made to forget, as sentences; or why it could not be used. */
+export type Forgotten = { readonly done: readonly string[]; readonly problem: string | null }
+
+/**
+ * Makes Redis forget what contradicts a restored company: another directory, for which workers would refuse this one, and runs
+ * that the restored log does not have, which workers would believe to be the last ones. Never throws.
+ */
+export async function forgetBefore(
+  settings: RedisSettings,
+  { segments, ...company }: Restored,
+  log: Logger,
+): Promise<Forgotten> {
+  const { prefix } = settings
+  // What is wrong with Redis is in the result.
+  const { redis, problem, end } = connectRedis(settings, log.child({}, { level: 'silent' }))
+  const shared = { redis, prefix }
+  const { slug } = company
+  try {
+    await firstTry(redis, WITHIN_MS)
+    const done = await fromRedis(redis, WITHIN_MS, async () => [
+      ...((await recordDirectory(shared, company))
+        ? [`Redis knew another directory of ${slug}; workers accept this one from now on.`]
+        : []),
+      ...((await forgetLaterRuns(shared, slug, segments))
+        ? [`Redis no longer has the state of runs of ${slug} that are not in the restored log.`]
+        : []),
+    ])
+    return { done, problem: null }
+  } catch (error) {
+    const why = isRefusal(error) ? redisRefusal(messageOf(error)) : (problem()?.sentence ?? messageOf(error))
+    return { done: [], problem: why }
+  } finally {
+    end()
+    redis.disconnect()
+  }
+}

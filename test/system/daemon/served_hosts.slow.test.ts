@@ -1,0 +1,104 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { readSettings } from '#config/settings.ts'
+import { shareState } from '#jobs/known_state.ts'
+import { openQueues } from '#jobs/queue.ts'
+import { createLogger } from '#src/platform/log.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
+import { NO_LOOKS, nextRun, runsOf, startAcme } from '#test/support/daemon_runs.ts'
+import { anotherHost, startSharedLog } from '#test/support/hosts.ts'
+import { notices } from '#test/support/notices.ts'
+import { readMetrics } from '#test/support/prometheus.ts'
+import { runShared } from '#test/support/shared.ts'
+
+vi.setConfig(DAEMON_TEST)
+
+test('a host that serves a company catches up with a run of another host, and refuses what is too old if it cannot', async () => {
+  const { s3, settings } = await startSharedLog()
+  const { company, environment } = await startAcme(notices(1, 10), { ...settings, SERVE_MAX_BEHIND: '2s' })
+  const here = await startDaemon(environment)
+  await nextRun(here, 'acme', 0)
+  const key = (await runShared(['keys', 'create', '--description', 'ERP'], environment)).stdout.trim()
+  const [id = ''] = company.world.ids()
+  const ask = async () => {
+    const answer = await here.ask(`/api/v1/editais/${id}`, { headers: { authorization: `Bearer ${key}` } })
+    return { status: answer.status, body: (await answer.json()) as { objeto?: string; detail?: string } }
+  }
+  await until(async () => (await ask()).status === 200, { what: 'the first answer' })
+
+  const otherKey = join(environment.DATA_DIR as string, 'other-key')
+  await writeFile(otherKey, 'other')
+  const other = await anotherHost({
+    ...company,
+    environment: { ...environment, S3_ACCESS_KEY_ID_FILE: otherKey },
+  })
+  const queues = openQueues(
+    { url: environment.REDIS_URL, prefix: environment.REDIS_PREFIX } as never,
+    createLogger('silent', {}),
+  )
+  onTestFinished(() => queues.close())
+  const runElsewhere = async (objeto: string) => {
+    company.world.update(id, { edital: { objeto } })
+    await other.sync()
+    const { environment: there } = other
+    const paths = companyPaths(there.DATA_DIR as string, 'acme')
+    await shareState(queues, { slug: 'acme', paths, settings: readSettings(there) })
+    return company.sandbox.requests.total
+  }
+  const requests = await runElsewhere('Outro objeto')
+  await until(async () => (await ask()).body.objeto === 'Outro objeto', {
+    what: 'what the other host loaded',
+  })
+  expect(company.sandbox.requests.total).toBe(requests)
+  expect(runsOf(here)).toHaveLength(1)
+
+  const behind = async () =>
+    (await readMetrics(await (await here.ask('/metrics')).text())).get('editais_served_behind_seconds')
+      ?.values['company=acme']
+  expect(await behind()).toBe(0)
+  // For this host alone.
+  s3.fault = ({ keyId }) => (keyId === 'other' ? null : 403)
+  await runElsewhere('Terceiro objeto')
+  const refused = await until(async () => ((await ask()).status === 503 ? await ask() : null), {
+    what: 'a refusal',
+  })
+  expect(refused.body.detail).toMatch(/^What this host has of the company is older than it should be/)
+  expect(await behind()).toBeGreaterThan(2)
+  const ready = await here.ask('/readyz')
+  expect([ready.status, await ready.json()]).toEqual([
+    503,
+    expect.objectContaining({
+      checks: expect.objectContaining({ served: expect.objectContaining({ ok: false }) }),
+    }),
+  ])
+  const alert = () => here.lines.find(({ msg }) => msg.includes('A host refuses to serve the company'))
+  await until(async () => alert() !== undefined, { what: 'an alert' })
+
+  s3.fault = () => null
+  await until(async () => (await ask()).body.objeto === 'Terceiro objeto', { what: 'the newest state' })
+  expect(await behind()).toBe(0)
+  expect((await here.ask('/readyz')).status).toBe(200)
+  expect(await here.stop()).toBe(0)
+})
+
+test('a company that is pinned runs on no other host, and a job that its host does not take is named', async () => {
+  const { settings } = await startSharedLog()
+  const { company, environment } = await startAcme(notices(1, 5), {
+    ...settings,
+    ...NO_LOOKS,
+    SYNC_CRON: '*/3 * * * * *',
+    HOSTS: 'Sync-B',
+  })
+  const first = await startDaemon({ ...environment, WORKER_HOST: 'sync-a' })
+  const there = await anotherHost({ ...company, environment })
+  const second = await startDaemon({ ...there.environment, WORKER_HOST: 'sync-b' })
+  for (let after = 0; after < 3; after += 1)
+    expect(await nextRun(second, 'acme', after)).toMatchObject({ status: 'ok', listed: 5 })
+  expect(runsOf(first)).toEqual([])
+  expect(await second.stop()).toBe(0)
+  await first.waitFor(({ msg }) => msg.startsWith('No worker of sync-b took the job'), { withinMs: 120_000 })
+  expect(runsOf(first)).toEqual([])
+  expect(await first.stop()).toBe(0)
+})
