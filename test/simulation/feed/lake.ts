@@ -6,7 +6,9 @@ import type { Company } from '#jobs/company_registry.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import { untimed } from '#src/pipeline/stage.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
-import { latestName } from '#src/store/lake/manifest.ts'
+import { requireLatest } from '#src/store/lake/latest.ts'
+import { publishLatest } from '#src/store/remote/follow.ts'
+import { hasContent } from '#src/store/remote/lag.ts'
 import { RemoteError } from '#src/store/remote/objects.ts'
 import { readRemoteState } from '#src/store/remote/state.ts'
 import { KEY } from '../alter.ts'
@@ -15,12 +17,6 @@ import { inNoTime, openStore, type SimulatedStore, type StoreFaults } from '../r
 import type { Clock } from './history.ts'
 import { MemoryRedis } from './memory_redis.ts'
 import type { Receiver } from './receiver.ts'
-
-/**
- * A store that has data of another log refuses every publish until this log has grown beyond it, and no command mends that
- * yet. Such worlds are counted. Once a command does, call it where this is read.
- */
-const REFUSES_ANOTHER_LOG = true
 
 const HOUR_MS = 3_600_000
 const PREFIX = 'simulated'
@@ -86,19 +82,29 @@ export class RemoteLake {
     await this.#alerts.deliver()
   }
 
+  /**
+   * A store that has another log's data refuses this log's until somebody says that this one is right: does what its message says.
+   * @returns whether it did.
+   */
+  async obey(): Promise<boolean> {
+    const { paths, clock } = this.#parts
+    const { error = null } = (await readRemoteState(paths.remote)) ?? {}
+    const { remoteLake } = inNoTime(readSettings(this.#environment))
+    if (remoteLake === null || !error?.includes('lake -- publish --new-log')) return false
+    const { signal } = new AbortController()
+    const now = () => new Date(clock.nowMs)
+    await publishLatest({ settings: remoteLake, paths, now, signal, isThorough: true, isNewLog: true })
+    return true
+  }
+
   /** What it waits for; null if it is in step. */
   async behind(): Promise<string | null> {
     const { paths } = this.#parts
-    const [there, here] = [latestOf(this.#store)?.snapshot, await latestName(paths.lake)]
+    const latest = latestOf(this.#store)
     const { error = null } = (await readRemoteState(paths.remote)) ?? {}
-    if (there === here && error === null) return null
-    return `the object store has ${there}, and the lake ${here}${error ? `: ${error}` : ''}`
-  }
-
-  /** Whether it waits for what nothing mends yet. */
-  async isKnown(): Promise<boolean> {
-    const { error = null } = (await readRemoteState(this.#parts.paths.remote)) ?? {}
-    return REFUSES_ANOTHER_LOG && /^The object store has version \d+ of /.test(error ?? '')
+    const manifest = await requireLatest(paths.lake)
+    if (latest && latest.pending === null && hasContent(latest, manifest) && error === null) return null
+    return `the object store has ${latest?.snapshot}, and the lake ${manifest.snapshot}${error ? `: ${error}` : ''}`
   }
 
   /** What its alerts wait for; null if none is raised, and the receiver knows. */

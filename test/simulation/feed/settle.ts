@@ -28,6 +28,7 @@ export async function settle(play: Play): Promise<void> {
     const consumer = await consume(play, ENOUGH_PAGES, 0)
     await hooks.tick()
     await play.lake?.publish('none')
+    if (await play.lake?.obey()) count(play, 'operator: published another log')
     standing = await whoStandsStill(play, consumer)
     if (standing.length === 0) break
   }
@@ -43,12 +44,10 @@ export async function settle(play: Play): Promise<void> {
 
 async function whoStandsStill(play: Play, consumer: string | null): Promise<string[]> {
   const { lake, hooks } = play
-  const isKnown = (await lake?.isKnown()) ?? false
-  if (isKnown) count(play, 'known: the object store refuses another log')
   const [hook, store, alert] = [
     await hooks.behind(),
-    isKnown ? null : ((await lake?.behind()) ?? null),
-    isKnown ? null : ((await lake?.alarmed()) ?? null),
+    (await lake?.behind()) ?? null,
+    (await lake?.alarmed()) ?? null,
   ]
   return [
     consumer && `the consumer of the feed stands still: ${consumer}`,
