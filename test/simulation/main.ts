@@ -87,7 +87,8 @@ async function simulateMany(): Promise<void> {
   process.once('SIGINT', () => {
     tally.print()
     for (const worker of employed) worker.kill('SIGKILL')
-    process.exit(STOPPED)
+    // Not before it is printed.
+    process.stdout.write('', () => process.exit(STOPPED))
   })
   const take = () => (options.untilFailure && tally.failed > 0 ? undefined : left.shift())
   await Promise.all(

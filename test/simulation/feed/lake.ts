@@ -12,10 +12,10 @@ import { hasContent } from '#src/store/remote/lag.ts'
 import { RemoteError } from '#src/store/remote/objects.ts'
 import { readRemoteState } from '#src/store/remote/state.ts'
 import { KEY } from '../alter.ts'
+import { MemoryRedis } from '../memory_redis.ts'
 import { checkReadable, type LocalSnapshots, latestOf, rememberLocal } from '../remote/check.ts'
 import { inNoTime, openStore, type SimulatedStore, type StoreFaults } from '../remote/store.ts'
 import type { Clock } from './history.ts'
-import { MemoryRedis } from './memory_redis.ts'
 import type { Receiver } from './receiver.ts'
 
 const HOUR_MS = 3_600_000

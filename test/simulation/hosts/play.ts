@@ -6,6 +6,7 @@ import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
 import { KEY } from '../alter.ts'
+import { MemoryRedis } from '../memory_redis.ts'
 import { StepwiseCompany } from './company.ts'
 import { sealedVersions } from './sealed.ts'
 import { Turns } from './turns.ts'
@@ -54,6 +55,8 @@ export type HostsPlay = {
   readonly company: StepwiseCompany
   readonly sandbox: Sandbox
   readonly s3: S3Server
+  /** What hosts know of each other. */
+  readonly redis: MemoryRedis
   readonly place: string
   readonly hosts: Host[]
   /** The store's clock. */
@@ -68,6 +71,8 @@ export type HostsPlay = {
   /** Share of requests to the store that fail. */
   flaky: number
   changesPerAnswer: number
+  /** Share of runs after which Redis can be reached. */
+  redisIsThere: number
   /** Whether an owner may have ended without a word. */
   isUnreleased: boolean
   /** A `--full` run requests again what is sealed, and so does the run that continues it. */
@@ -76,6 +81,8 @@ export type HostsPlay = {
 }
 
 export const LOG = 'hosts/acme/log/'
+/** Newer than a backup of the log. */
+export const BESIDE_LOG = ['hosts/acme/checkpoints/', 'hosts/acme/owner.json']
 const HOUR_MS = 3_600_000
 const NAMES = ['host1', 'host2', 'host3', 'host4']
 
@@ -95,12 +102,14 @@ export async function openHosts(
   })
   const play: HostsPlay = {
     ...{ random, company, sandbox, place, log, turns, hosts: [], active: new Map(), runs: 0 },
+    redis: new MemoryRedis(),
     ticking: createRandom(`clock ${seed}`),
     s3: await startS3(),
     clock: { now: new Date('2026-11-20T12:00:00Z') },
     sealed: new Map(),
     counts: new Map(),
     flaky: random.pick([0, 0, 0.05, 0.2]),
+    redisIsThere: 0.8,
     changesPerAnswer: random.pick([0, 0, 0.3]),
     isUnreleased: false,
     hasRefetched: false,

@@ -18,6 +18,7 @@ import { Dead } from '../crash_point.ts'
 import { inTime } from '../in_time.ts'
 import { inNoTime } from '../remote/store.ts'
 import { checkAsked, checkDisk, checkLog, checkNow } from './check.ts'
+import { share } from './known.ts'
 import { count, type Host, type HostRun, type HostsPlay, leftBy, reach, rememberSealed } from './play.ts'
 import { sealedVersions } from './sealed.ts'
 
@@ -68,6 +69,8 @@ async function runNow(
     ONE.run(run, () => perform(play, host, operation)),
     operation,
   )
+  // Redis may be away.
+  if (report && !host.isDead && play.random.chance(play.redisIsThere)) await share(play, host)
   play.log(
     `${number}. ${host.name} ${operation}: ${describe(run)}; ${error ? explain(error).message : JSON.stringify(report)}`,
   )

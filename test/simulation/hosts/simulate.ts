@@ -6,7 +6,8 @@ import { createRandom } from '#src/sandbox/random.ts'
 import { assertHolds } from '../assertions.ts'
 import { checkSameTables } from '../tables.ts'
 import { checkCheckpoints, checkNow, warehouseOf } from './check.ts'
-import { addHost, count, type Host, type HostsPlay, openHosts } from './play.ts'
+import { checkKnown, forgetLater } from './known.ts'
+import { addHost, BESIDE_LOG, count, type Host, type HostsPlay, LOG, openHosts } from './play.ts'
 import { type Fate, type Operation, runOn, watchSteps } from './run.ts'
 
 const HOUR_MS = 3_600_000
@@ -49,6 +50,7 @@ async function oneRound(play: HostsPlay): Promise<void> {
   passTime(play)
   for (let changes = random.int(0, 10); changes > 0; changes -= 1) company.change()
   for (const host of hosts) if (random.chance(0.1)) await loseDisk(play, host)
+  if (random.chance(0.1)) await restoreBackup(play)
   const running = random.sample(hosts, random.int(2, 3))
   const runs = running.map(host =>
     Array.from({ length: random.int(1, 3) }, () => [host, drawOperation(play), drawFate(play)] as const),
@@ -95,10 +97,35 @@ async function loseDisk(play: HostsPlay, { paths }: Host): Promise<void> {
   await rm(paths.root, { recursive: true, force: true })
 }
 
+/**
+ * The bucket is lost, and with it every disk: an operator does what `docs/operating/recipes.md` says. The backup lacks the last
+ * segments, so what they had is requested again.
+ */
+async function restoreBackup(play: HostsPlay): Promise<void> {
+  const { random, s3, sealed, hosts } = play
+  const keys = [...s3.objects.keys()].filter(key => key.startsWith(LOG)).sort()
+  const lost = keys.slice(-random.int(1, 3))
+  if (keys.length < 4) return
+  count(play, 'restored a backup')
+  for (const key of lost) {
+    s3.objects.delete(key)
+    sealed.delete(key)
+  }
+  for (const key of [...s3.objects.keys()])
+    if (BESIDE_LOG.some(beginning => key.startsWith(beginning))) s3.objects.delete(key)
+  for (const { paths } of hosts) await rm(paths.root, { recursive: true, force: true })
+  play.hasRefetched = true
+  const { flaky } = play
+  play.flaky = 0
+  await runOn(play, hosts[0] as Host, 'publish')
+  play.flaky = flaky
+  await forgetLater(play, keys.length - lost.length)
+}
+
 /** Without faults, every host ends with the same tables: those of the company. */
 async function quietEnd(play: HostsPlay): Promise<void> {
   const { hosts, clock } = play
-  Object.assign(play, { flaky: 0, changesPerAnswer: 0 })
+  Object.assign(play, { flaky: 0, changesPerAnswer: 0, redisIsThere: 1 })
   for (const host of hosts) host.isCutOff = false
   clock.now = new Date(clock.now.getTime() + HOUR_MS)
   const newcomer = await addHost(play)
@@ -109,6 +136,7 @@ async function quietEnd(play: HostsPlay): Promise<void> {
       () => `I16: an hour after the last fault, ${host.name} stands still: ${JSON.stringify(report)}`,
     )
     await checkNow(play, host)
+    await checkKnown(play, host, report.run_id, play.hosts.slice(0, hosts.indexOf(host) + 1))
   }
   // One is rebuilt from the log, the others go on.
   for (const [index, host] of hosts.entries()) await runOn(play, host, index === 0 ? 'rebuild' : 'publish')

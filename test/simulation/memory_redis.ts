@@ -1,8 +1,8 @@
 import type { RedisClient } from '#jobs/redis_client.ts'
 
-/** As much of Redis as alerts need, for one worker: scripts know their purpose by what they call. */
+/** As much of Redis as alerts and the states of hosts need, for one worker at a time: scripts are known by what they call. */
 export class MemoryRedis {
-  readonly status = 'end'
+  readonly status = 'ready'
   readonly #hashes = new Map<string, Map<string, string>>()
   readonly #keys = new Map<string, string>()
 
@@ -17,6 +17,14 @@ export class MemoryRedis {
 
   async hget(key: string, field: string): Promise<string | null> {
     return this.#hash(key).get(field) ?? null
+  }
+
+  async hmget(key: string, ...fields: string[]): Promise<(string | null)[]> {
+    return fields.map(field => this.#hash(key).get(field) ?? null)
+  }
+
+  async hset(key: string, field: string, value: string): Promise<void> {
+    this.#hash(key).set(field, value)
   }
 
   async hdel(key: string, ...fields: string[]): Promise<void> {
