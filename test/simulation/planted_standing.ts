@@ -82,4 +82,12 @@ export const PLANTED_STANDING: readonly Planted[] = [
     to: 'found.ageMs < 0',
     of: '--hosts',
   },
+  {
+    invariant: 'I16',
+    name: 'a-last-run-that-stays-the-last',
+    file: 'jobs/known_state.ts',
+    from: 'known !== null && (await isStillLater(known, own, company)) ? known.state : own.state',
+    to: 'known?.state ?? own.state',
+    of: '--hosts',
+  },
 ]

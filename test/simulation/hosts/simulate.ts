@@ -50,7 +50,7 @@ async function oneRound(play: HostsPlay): Promise<void> {
   passTime(play)
   for (let changes = random.int(0, 10); changes > 0; changes -= 1) company.change()
   for (const host of hosts) if (random.chance(0.1)) await loseDisk(play, host)
-  if (random.chance(0.1)) await restoreBackup(play)
+  if (random.chance(0.25)) await restoreBackup(play)
   const running = random.sample(hosts, random.int(2, 3))
   const runs = running.map(host =>
     Array.from({ length: random.int(1, 3) }, () => [host, drawOperation(play), drawFate(play)] as const),
