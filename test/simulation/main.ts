@@ -8,21 +8,15 @@ import { simulateHosts } from './hosts/simulate.ts'
 import { PLANTED, tryPlanted } from './planted.ts'
 import { simulate } from './simulate.ts'
 import { describeCounts, describeFailure } from './summary.ts'
+import { type Outcome, Tally } from './tally.ts'
 
 /** A worker is replaced after this many seeds: DuckDB keeps some memory of each instance. */
 const SEEDS_PER_WORKER = 100
 const PROGRESS_MS = 60_000
-/** Length of a failure's text in a list; a replay prints it whole. */
-const SHOWN_LENGTH = 300
 /** A seed that takes longer hangs. */
 const MAX_SEED_MS = 300_000
-
-/** A worker's result for a seed. */
-export type Outcome = {
-  readonly seed: string
-  readonly failure: string | null
-  readonly counts: readonly (readonly [string, number])[]
-}
+/** As after a signal. */
+const STOPPED = 130
 
 const program = new Command('npm run simulate --')
   .description('Runs the sync in simulated worlds, one per seed, and checks the invariants.')
@@ -61,6 +55,8 @@ else if (options.planted) await plantAll(options.planted === true ? [] : options
 else await simulateMany()
 
 function work(): void {
+  // Ctrl-C reaches all processes of the terminal; the parent ends this one.
+  process.on('SIGINT', () => {})
   process.on('message', async (seed: string) => process.send?.(await outcomeOf(seed)))
   process.on('disconnect', () => process.exit())
 }
@@ -81,43 +77,41 @@ async function replayOne(seed: string): Promise<void> {
 
 async function simulateMany(): Promise<void> {
   const { seeds, from, workers } = options
-  const startedMs = performance.now()
-  const counts = new Map<string, number>()
+  const tally = new Tally({ from, workers, kind: KIND })
   const left = Array.from({ length: seeds }, (_, index) => String(from + index))
-  let [done, failed] = [0, 0]
   const progress = setInterval(
-    () => process.stderr.write(`${done} of ${seeds} seeds, ${failed} failed\n`),
+    () => process.stderr.write(`${tally.done} of ${seeds} seeds, ${tally.failed} failed\n`),
     PROGRESS_MS,
   )
-  const take = () => (options.untilFailure && failed > 0 ? undefined : left.shift())
+  const employed = new Set<ReturnType<typeof fork>>()
+  process.once('SIGINT', () => {
+    tally.print()
+    for (const worker of employed) worker.kill('SIGKILL')
+    // Not before it is printed.
+    process.stdout.write('', () => process.exit(STOPPED))
+  })
+  const take = () => (options.untilFailure && tally.failed > 0 ? undefined : left.shift())
   await Promise.all(
     Array.from({ length: Math.min(workers, seeds) }, () =>
-      employ(take, ({ seed, failure, counts: more }) => {
-        done += 1
-        for (const [what, times] of more) counts.set(what, (counts.get(what) ?? 0) + times)
-        if (failure === null) return
-        failed += 1
-        process.stdout.write(
-          `Seed ${seed}: ${failure.split('\n')[0]?.slice(0, SHOWN_LENGTH)} (npm run simulate -- ${[...KIND, '--seed', seed].join(' ')})\n`,
-        )
-      }),
+      employ(employed, take, outcome => tally.add(outcome)),
     ),
   )
   clearInterval(progress)
-  const minutes = (performance.now() - startedMs) / 60_000
-  process.stdout.write(describeCounts([...counts]))
-  process.stdout.write(
-    `${done} seeds from ${from}, ${failed} failed; ${Math.round(done / minutes)} seeds a minute with ${workers} workers.\n`,
-  )
-  process.exitCode = failed === 0 ? 0 : 1
+  tally.print()
+  process.exitCode = tally.failed === 0 ? 0 : 1
 }
 
 /** Runs seeds in a child process, one at a time, until none are left. */
-async function employ(take: () => string | undefined, report: (outcome: Outcome) => void): Promise<void> {
+async function employ(
+  employed: Set<ReturnType<typeof fork>>,
+  take: () => string | undefined,
+  report: (outcome: Outcome) => void,
+): Promise<void> {
   for (let seed = take(); seed !== undefined; ) {
     const worker = fork(import.meta.filename, ['--worker', ...KIND], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
+    employed.add(worker)
     for (let seeds = 0; seed !== undefined && seeds < SEEDS_PER_WORKER; seeds += 1) {
       const outcome: Outcome = await ask(worker, seed)
       report(outcome)
@@ -125,6 +119,7 @@ async function employ(take: () => string | undefined, report: (outcome: Outcome)
       if (outcome.counts.length === 0) break
     }
     worker.kill('SIGKILL')
+    employed.delete(worker)
   }
 }
 
@@ -153,7 +148,7 @@ async function plantAll(names: readonly string[]): Promise<void> {
       `There is no planted bug ${unknown}; use one of ${PLANTED.map(bug => bug.name).join(', ')}.`,
     )
   for (const bug of PLANTED.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    const { seeds, output } = await tryPlanted(bug, options.seeds)
+    const { seeds, output } = await tryPlanted(bug, options)
     const caught = seeds === null ? `NOT CAUGHT in ${options.seeds} seeds` : `caught by seed ${seeds}`
     process.stdout.write(`${bug.invariant} ${bug.name}: ${caught}\n    ${output}\n`)
     if (seeds === null) process.exitCode = 1

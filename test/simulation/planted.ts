@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Planted } from './plant.ts'
 import { PLANTED_IN_FEED } from './planted_in_feed.ts'
+import { PLANTED_STANDING } from './planted_standing.ts'
 
 /** At least one per invariant: the simulation must catch them all. */
 export const PLANTED: readonly Planted[] = [
@@ -324,6 +325,7 @@ export const PLANTED: readonly Planted[] = [
     of: '--hosts',
   },
   ...PLANTED_IN_FEED,
+  ...PLANTED_STANDING,
 ]
 
 const PROJECT = join(import.meta.dirname, '../..')
@@ -335,7 +337,7 @@ const COPIED = ['package.json', 'config', 'docs', 'schema', 'src', 'jobs', 'test
  */
 export async function tryPlanted(
   { file, from, to, of }: Planted,
-  seeds: number,
+  { seeds, workers }: { readonly seeds: number; readonly workers: number },
 ): Promise<{ seeds: number | null; output: string }> {
   const copy = await mkdtemp(join(tmpdir(), 'editais-sync-planted-'))
   try {
@@ -350,7 +352,8 @@ export async function tryPlanted(
       text.replace(from, () => to),
     )
     const kind = of ? [of] : []
-    const printed = await runSimulation(copy, [...kind, '--until-failure', '--seeds', String(seeds)])
+    const within = ['--seeds', String(seeds), '--workers', String(workers)]
+    const printed = await runSimulation(copy, [...kind, '--until-failure', ...within])
     const [, seed, failure] = /^Seed (\d+): (.*) \(npm run simulate/m.exec(printed) ?? []
     return { seeds: seed === undefined ? null : Number(seed), output: failure ?? printed.trim() }
   } finally {

@@ -12,6 +12,7 @@ import { publish } from '#src/store/lake/publish.ts'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
 import { foldLog } from '#src/store/rawlog/fold.ts'
 import { salvageLog } from '#src/store/rawlog/salvage.ts'
+import { readRemotely } from '#src/store/remote/state.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { openWarehouse, rebuildWarehouse, type WarehouseOptions } from '#src/store/warehouse/warehouse.ts'
 import type { Clock } from './history.ts'
@@ -27,6 +28,8 @@ export class Mirror {
   readonly paths: CompanyPaths
   /** The name of the log, which the next run gives; as last published. */
   log: string | null = null
+  /** Whether the lake is in an object store, too. */
+  isFollowed = false
   readonly #clock: Clock
   readonly #random: Random
   readonly #db: Database
@@ -57,7 +60,9 @@ export class Mirror {
     try {
       this.log = (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
       await publish({
-        ...{ db, rows, lake: paths.lake, company: paths.company, keepMs: KEEP_MS, inUse: [], marts: 'none' },
+        ...{ db, rows, lake: paths.lake, company: paths.company, keepMs: KEEP_MS },
+        inUse: await readRemotely(paths.remote),
+        marts: this.isFollowed ? 'daily' : 'none',
         now: new Date(this.#clock.nowMs),
         sourceTimezone: 'America/Sao_Paulo',
       })

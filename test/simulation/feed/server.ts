@@ -50,11 +50,12 @@ export class FeedServer {
       root: this.#paths.root,
       shared: null,
       log: pino({ level: 'silent' }),
-      bringUp: order => this.#bringUp(order),
+      bringUp: order => this.bringUp(order),
     })
   }
 
-  async #bringUp(order: IndexOrder) {
+  /** As the feed does, and whoever else reads it. */
+  async bringUp(order: IndexOrder) {
     let steps = 0
     const onStep = (_: IndexStep) => {
       steps += 1

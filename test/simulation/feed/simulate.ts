@@ -1,31 +1,25 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createRandom, type Random } from '#src/sandbox/random.ts'
+import { createRandom } from '#src/sandbox/random.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
-import { assertHolds, Violation } from '../assertions.ts'
+import { assertHolds } from '../assertions.ts'
+import { drawStoreFaults } from '../remote/attempt.ts'
 import { Consumer, pageAfter, positionIn } from './consumer.ts'
-import { type Clock, History } from './history.ts'
+import { History } from './history.ts'
+import { Hooks } from './hooks.ts'
+import { RemoteLake } from './lake.ts'
 import { Mirror, type Served } from './mirror.ts'
+import { consume, count, type Play } from './play.ts'
+import { Receiver } from './receiver.ts'
 import { FeedServer } from './server.ts'
+import { settle } from './settle.ts'
 
 const MINUTE_MS = 60_000
 const DIES = 0.3
-/** A consumer without faults catches up within so many pages. */
-const ENOUGH_PAGES = 3000
-
-type Play = {
-  readonly random: Random
-  readonly clock: Clock
-  readonly history: History
-  readonly mirror: Mirror
-  readonly server: FeedServer
-  readonly consumer: Consumer
-  readonly counts: Map<string, number>
-  readonly log: (line: string) => void
-  served: Served | null
-}
+/** How wrong a clock may have been for a while. */
+const AHEAD_MS = 100 * 24 * 60 * MINUTE_MS
 
 /**
  * Simulates an hour or more in the life of a consumer of the feed, from a seed: the company changes, its runs publish or die
@@ -41,21 +35,35 @@ export async function simulateFeed(
   const place = await mkdtemp(join(tmpdir(), 'editais-sync-feed-'))
   const random = createRandom(`feed ${seed}`)
   const clock = { nowMs: Date.parse('2026-11-20T12:00:00Z') }
+  const steady = performance.now
+  const startMs = clock.nowMs
+  // What waits before it tries again waits in simulated time.
+  performance.now = () => steady.call(performance) + clock.nowMs - startMs
   const paths = companyPaths(place, 'acme')
   const mirror = await Mirror.open(paths, clock, random)
+  const server = new FeedServer(paths)
+  const receiver = await Receiver.start()
+  const served = () => play.served
   const play: Play = {
-    ...{ random, clock, mirror, log, counts: new Map(), served: null },
+    ...{ random, clock, mirror, log, server, receiver, counts: new Map(), served: null },
     history: new History(paths.raw, createRandom(`history ${seed}`), clock),
-    server: new FeedServer(paths),
     consumer: new Consumer(createRandom(`consumer ${seed}`)),
+    hooks: new Hooks({ dataDir: place, lake: paths.lake, clock, server, receiver, served }),
+    lake: await RemoteLake.open(seed, place, { paths, clock, receiver }),
+    sending: createRandom(`sending ${seed}`),
   }
+  mirror.isFollowed = play.lake !== null
   try {
     for (let rounds = random.int(3, 6); rounds > 0; rounds -= 1) await oneRound(play)
     await quietEnd(play)
     for (const [what, times] of play.history.counts) count(play, what, times)
     return play.counts
   } finally {
+    performance.now = steady
+    await play.hooks.close()
     await play.server.close()
+    play.lake?.close()
+    receiver.close()
     mirror.close()
     await rm(place, { recursive: true, force: true })
   }
@@ -74,6 +82,23 @@ async function oneRound(play: Play): Promise<void> {
   }
   server.diesAt = random.chance(0.4) ? random.int(1, 8) : 0
   await consume(play, random.int(0, 8), DIES)
+  await send(play)
+}
+
+/** The webhook's worker and that of the object store, and what happens to them. */
+async function send(play: Play): Promise<void> {
+  const { sending, clock, hooks, receiver, server, served, lake } = play
+  const aheadMs = sending.chance(0.15) ? AHEAD_MS : 0
+  if (served) await lake?.publish(drawStoreFaults(sending), aheadMs)
+  for (let ticks = sending.int(0, 3); ticks > 0 && served; ticks -= 1) {
+    if (server.hasDied || sending.chance(0.1)) await hooks.restart()
+    if (sending.chance(0.1)) hooks.loseQueue()
+    receiver.mood = sending.pick(['accepts', 'accepts', 'refuses', 'silent'])
+    if (!hooks.isSubscribed) await hooks.subscribe(sending.chance(0.5))
+    else await hooks.tick()
+    count(play, `webhook: its receiver ${receiver.mood}`)
+    clock.nowMs += sending.int(0, 10) * MINUTE_MS
+  }
 }
 
 async function disturb(play: Play): Promise<void> {
@@ -110,35 +135,13 @@ async function disturb(play: Play): Promise<void> {
   } else await mirror.publish({ rebuild: what === 'rebuilt' })
 }
 
-/** The consumer takes some steps. Servers that cannot answer are restarted. */
-async function consume(play: Play, steps: number, dies: number): Promise<void> {
-  const { random, server, consumer, served } = play
-  if (!served) return
-  for (let step = 0; step < steps; step += 1) {
-    if (server.hasDied || random.chance(0.1)) {
-      if (server.hasDied) count(play, 'fault: the indexer died')
-      await server.restart()
-      server.diesAt = 0
-    }
-    const stepped = await consumer.step({ feed: server.feed, served }, dies)
-    if (server.failure) throw new Violation(`the indexer failed: ${(server.failure as Error).stack}`)
-    count(play, `consumer: ${stepped}`)
-    play.log(
-      `  ${served.snapshot.name} up to ${served.snapshot.appliedSegment}: ${stepped}, ${consumer.cursor}`,
-    )
-    if (stepped === 'caught up') return
-  }
-}
-
-/** Without faults, the consumer ends in step; and every event since it began came once, in order. */
+/** Without faults, everybody ends in step; and every event since it began came once, in order. */
 async function quietEnd(play: Play): Promise<void> {
-  const { history, mirror, server, consumer } = play
-  server.diesAt = 0
-  // A restored log grows beyond what was lost.
+  const { history, server, consumer, hooks } = play
+  // Whoever was ahead of a log that lost its end must notice before it has regrown.
+  await settle(play)
   for (let runs = 3; runs > 0; runs -= 1) await history.run(1)
-  await mirror.publish()
-  play.served = await mirror.read()
-  await consume(play, ENOUGH_PAGES, 0)
+  await settle(play)
   const before = await listEvents(play)
   const own = before.map(({ cursor }) => positionIn(cursor))
   const begun = consumer.since === null ? 0 : own.indexOf(consumer.since) + 1
@@ -147,6 +150,7 @@ async function quietEnd(play: Play): Promise<void> {
     () =>
       `the consumer applied ${consumer.applied.length} events, and the feed has ${own.length - begun} since it began: ${consumer.applied.filter((one, index) => one !== own[begun + index])[0]} is the first that differs`,
   )
+  hooks.checkReceived(before)
   checkValues(play, before)
   await server.close()
   server.removeIndex()
@@ -202,8 +206,4 @@ function checkValues({ served }: Play, events: readonly Listed[]): void {
       }
     }
   }
-}
-
-function count({ counts }: Pick<Play, 'counts'>, what: string, times = 1): void {
-  counts.set(what, (counts.get(what) ?? 0) + times)
 }

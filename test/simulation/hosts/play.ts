@@ -6,8 +6,10 @@ import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
 import { KEY } from '../alter.ts'
+import { MemoryRedis } from '../memory_redis.ts'
 import { StepwiseCompany } from './company.ts'
 import { sealedVersions } from './sealed.ts'
+import { Turns } from './turns.ts'
 
 /** A machine with a disk and a clock of its own. */
 export type Host = {
@@ -20,8 +22,6 @@ export type Host = {
   isCutOff: boolean
   /** Its process died; nothing that it still does counts. */
   isDead: boolean
-  /** Its process stands still until this resolves. */
-  standing: Promise<void> | null
 }
 
 /** What one run does, and what happens to it. */
@@ -31,13 +31,16 @@ export type HostRun = {
   readonly diesAt: number
   /** Loses the store at this request to it. */
   readonly cutOffAt: number
-  /** Stands still at this request to the API, while the others go on. */
+  /** Stands still at this request to API or store, while the others go on. */
   readonly pausesAt: number
-  readonly meanwhile: () => Promise<void>
+  /** For so long by the store's clock. */
+  readonly pauseMs: number
   steps: number
   storeRequests: number
-  apiRequests: number
+  requests: number
   wasPaused: boolean
+  /** Another host had a process at the same time. */
+  hadCompany: boolean
   /** The analyses that were sealed when it went on after it had stood still. */
   sealedMeanwhile: ReadonlySet<string>
   /** Those of them that it requested afterwards. */
@@ -52,12 +55,15 @@ export type HostsPlay = {
   readonly company: StepwiseCompany
   readonly sandbox: Sandbox
   readonly s3: S3Server
+  /** What hosts know of each other. */
+  readonly redis: MemoryRedis
   readonly place: string
   readonly hosts: Host[]
   /** The store's clock. */
   readonly clock: { now: Date }
-  /** Runs under way: each but the last stands still. */
-  readonly active: HostRun[]
+  /** Runs under way, one on each of these hosts. */
+  readonly active: Map<Host, HostRun>
+  readonly turns: Turns<Host>
   /** Objects of the log when first seen, by key. */
   readonly sealed: Map<string, Buffer>
   readonly counts: Map<string, number>
@@ -65,6 +71,8 @@ export type HostsPlay = {
   /** Share of requests to the store that fail. */
   flaky: number
   changesPerAnswer: number
+  /** Share of runs after which Redis can be reached. */
+  redisIsThere: number
   /** Whether an owner may have ended without a word. */
   isUnreleased: boolean
   /** A `--full` run requests again what is sealed, and so does the run that continues it. */
@@ -73,7 +81,10 @@ export type HostsPlay = {
 }
 
 export const LOG = 'hosts/acme/log/'
+/** Newer than a backup of the log. */
+export const BESIDE_LOG = ['hosts/acme/checkpoints/', 'hosts/acme/owner.json']
 const HOUR_MS = 3_600_000
+const NAMES = ['host1', 'host2', 'host3', 'host4']
 
 export async function openHosts(
   seed: string,
@@ -82,15 +93,23 @@ export async function openHosts(
 ): Promise<HostsPlay> {
   const random = createRandom(`hosts ${seed}`)
   const company = new StepwiseCompany(createRandom(`company ${seed}`), random.int(0, 15))
-  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: company.world }] })
+  // Each host has a key, so that its requests are known.
+  const companies = NAMES.map(name => ({ slug: name, key: keyOf(name), world: company.world }))
+  const sandbox = await startSandbox({ companies })
+  const turns = new Turns<Host>(createRandom(`turns ${seed}`), {
+    stands: host => standsStill(play, host),
+    resumes: host => goesOn(play, host),
+  })
   const play: HostsPlay = {
-    ...{ random, company, sandbox, place, log, hosts: [], active: [], runs: 0 },
+    ...{ random, company, sandbox, place, log, turns, hosts: [], active: new Map(), runs: 0 },
+    redis: new MemoryRedis(),
     ticking: createRandom(`clock ${seed}`),
     s3: await startS3(),
     clock: { now: new Date('2026-11-20T12:00:00Z') },
     sealed: new Map(),
     counts: new Map(),
     flaky: random.pick([0, 0, 0.05, 0.2]),
+    redisIsThere: 0.8,
     changesPerAnswer: random.pick([0, 0, 0.3]),
     isUnreleased: false,
     hasRefetched: false,
@@ -100,10 +119,12 @@ export async function openHosts(
   return play
 }
 
+const keyOf = (name: string) => `${KEY}-${name}`
+
 /** A host with an empty disk. */
 export async function addHost(play: HostsPlay): Promise<Host> {
   const { random, place, hosts, sandbox, s3 } = play
-  const name = `host${hosts.length + 1}`
+  const name = NAMES[hosts.length] as string
   const dataDir = join(place, name)
   await mkdir(dataDir)
   const keyFile = join(place, `${name}.key`)
@@ -113,8 +134,8 @@ export async function addHost(play: HostsPlay): Promise<Host> {
     paths: companyPaths(dataDir, 'acme'),
     environment: {
       API_BASE_URL: sandbox.url,
-      API_KEY: KEY,
-      API_CONCURRENCY: '1',
+      API_KEY: keyOf(name),
+      API_CONCURRENCY: String(random.pick([1, 2, 4])),
       API_RETRIES: '1',
       API_RETRY_MS: '1',
       API_TIMEOUT_MS: '50000',
@@ -134,7 +155,6 @@ export async function addHost(play: HostsPlay): Promise<Host> {
     ]),
     isCutOff: false,
     isDead: false,
-    standing: null,
   }
   hosts.push(host)
   return host
@@ -146,15 +166,15 @@ export function count({ counts }: Pick<HostsPlay, 'counts'>, what: string): void
 
 /** The requests of hosts to store and API: what goes wrong, and what happens between two of them. */
 function connect(play: HostsPlay, random: Random): void {
-  const { s3, sandbox, clock, company } = play
-  const hostOf = (keyId: string) => play.hosts.find(({ name }) => name === keyId) as Host
+  const { s3, sandbox, clock, company, turns } = play
+  const hostOf = (name: string | null) => play.hosts.find(one => one.name === name) as Host
   s3.now = () => clock.now
-  s3.gate = async ({ keyId }) => {
-    await hostOf(keyId).standing
+  s3.gate = async ({ keyId, method, key }) => {
+    await turns.pass(hostOf(keyId), `${method} ${key}`)
   }
   s3.fault = ({ keyId, method }) => {
     const host = hostOf(keyId)
-    const run = play.active.findLast(one => one.host === host)
+    const run = play.active.get(host)
     if (run) run.storeRequests += 1
     if (run && run.storeRequests >= run.cutOffAt) host.isCutOff = true
     if (method === 'PUT') reach(play, host)
@@ -165,34 +185,49 @@ function connect(play: HostsPlay, random: Random): void {
     // What was carried out before the process died no longer gets an answer.
     return host.isDead ? 'lose' : fault
   }
-  sandbox.faults.onRequest = async ({ kind, id }) => {
-    const run = play.active.at(-1)
+  sandbox.faults.onRequest = async ({ company: name, kind, id, offset }) => {
+    const host = hostOf(name)
+    const stood = await turns.pass(host, `${kind} ${id} ${offset}`)
+    const run = play.active.get(host)
     if (!run) return
     for (let left = play.changesPerAnswer; left > 0 && random.chance(left); left -= 1) company.change()
-    run.apiRequests += 1
-    const isUnderWay = run.apiRequests === run.pausesAt
-    if (isUnderWay) await standStill(play, run)
     if (kind !== 'analysis') return
     const version = `${id} ${company.world.entry(id ?? '')?.edital.updated_at}`
     run.asked.push(version)
-    if (!isUnderWay && run.sealedMeanwhile.has(version)) run.askedAgain.push(version)
+    if (!stood && run.sealedMeanwhile.has(version)) run.askedAgain.push(version)
   }
 }
 
-async function standStill(play: HostsPlay, run: HostRun): Promise<void> {
-  const resumed = Promise.withResolvers<void>()
-  run.host.standing = resumed.promise
+/** Counts the request; from this one on, a process may stand still, for others sometimes long enough to be silent. */
+function standsStill(play: HostsPlay, host: Host): boolean {
+  const { clock, company, random } = play
+  const run = play.active.get(host)
+  if (!run) return false
+  run.requests += 1
+  if (run.requests !== run.pausesAt) return false
+  count(play, 'stood still')
+  clock.now = new Date(clock.now.getTime() + run.pauseMs)
+  if (random.chance(0.5)) company.change()
+  return true
+}
+
+async function goesOn(play: HostsPlay, host: Host): Promise<void> {
+  const run = play.active.get(host)
+  if (!run) return
   run.wasPaused = true
-  await run.meanwhile().finally(() => {
-    run.host.standing = null
-    resumed.resolve()
-  })
+  rememberSealed(play)
   run.sealedMeanwhile = await sealedVersions(play)
+}
+
+/** What the store has of the log. */
+export function rememberSealed({ s3, sealed }: HostsPlay): void {
+  for (const [key, { bytes }] of s3.objects)
+    if (key.startsWith(LOG) && !sealed.has(key)) sealed.set(key, bytes)
 }
 
 /** A step of a run's disk or store, at which its process may die. */
 export function reach(play: HostsPlay, host: Host): void {
-  const run = play.active.findLast(one => one.host === host)
+  const run = play.active.get(host)
   if (!run || host.isDead) return
   run.steps += 1
   if (run.steps === run.diesAt) die(play, host)

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
@@ -17,13 +18,14 @@ import { Dead } from '../crash_point.ts'
 import { inTime } from '../in_time.ts'
 import { inNoTime } from '../remote/store.ts'
 import { checkAsked, checkDisk, checkLog, checkNow } from './check.ts'
-import { count, type Host, type HostRun, type HostsPlay, leftBy, reach } from './play.ts'
+import { share } from './known.ts'
+import { count, type Host, type HostRun, type HostsPlay, leftBy, reach, rememberSealed } from './play.ts'
 import { sealedVersions } from './sealed.ts'
 
 export type Operation = 'sync' | 'full' | 'publish' | 'rebuild'
 
 /** What happens to a run; all of it by default never. */
-export type Fate = Partial<Pick<HostRun, 'diesAt' | 'cutOffAt' | 'pausesAt' | 'meanwhile'>> & {
+export type Fate = Partial<Pick<HostRun, 'diesAt' | 'cutOffAt' | 'pausesAt' | 'pauseMs'>> & {
   /** If the process dies, its disk is lost with it. */
   readonly losesDisk?: boolean
 }
@@ -35,22 +37,42 @@ export async function runOn(
   operation: Operation,
   fate: Fate = {},
 ): Promise<RunReport | null> {
-  play.runs += 1
-  const run: HostRun = {
-    ...{ diesAt: 0, cutOffAt: Number.POSITIVE_INFINITY, pausesAt: 0, meanwhile: async () => {} },
-    ...fate,
-    ...{ host, steps: 0, storeRequests: 0, apiRequests: 0, wasPaused: false, asked: [] },
-    ...{ sealedMeanwhile: new Set<string>(), askedAgain: [] },
+  await play.turns.begin(host)
+  try {
+    return await runNow(play, host, operation, fate)
+  } finally {
+    play.active.delete(host)
+    play.turns.end(host)
   }
+}
+
+async function runNow(
+  play: HostsPlay,
+  host: Host,
+  operation: Operation,
+  fate: Fate,
+): Promise<RunReport | null> {
+  const number = ++play.runs
+  const run: HostRun = {
+    ...{ diesAt: 0, cutOffAt: Number.POSITIVE_INFINITY, pausesAt: 0, pauseMs: 0 },
+    ...fate,
+    ...{ host, steps: 0, storeRequests: 0, requests: 0, wasPaused: false, asked: [] },
+    ...{ hadCompany: play.active.size > 0, sealedMeanwhile: new Set<string>(), askedAgain: [] },
+  }
+  for (const other of play.active.values()) other.hadCompany = true
+  play.active.set(host, run)
+  host.isCutOff = false
+  rememberSealed(play)
   const before = await sealedVersions(play)
   if (operation === 'full') play.hasRefetched = true
-  play.active.push(run)
-  watchSteps(play)
-  const { report, error } = await inTime(perform(play, host, operation), operation)
-  play.active.pop()
-  if (play.active.length === 0) observeSteps(null)
+  const { report, error } = await inTime(
+    ONE.run(run, () => perform(play, host, operation)),
+    operation,
+  )
+  // Redis may be away.
+  if (report && !host.isDead && play.random.chance(play.redisIsThere)) await share(play, host)
   play.log(
-    `${'  '.repeat(play.active.length)}${play.runs}. ${host.name} ${operation}: ${describe(run)}; ${error ? explain(error).message : JSON.stringify(report)}`,
+    `${number}. ${host.name} ${operation}: ${describe(run)}; ${error ? explain(error).message : JSON.stringify(report)}`,
   )
   count(play, `operation: ${operation}`)
   const { isDead, isCutOff } = host
@@ -59,11 +81,11 @@ export async function runOn(
   if (isDead || isCutOff || play.flaky > 0) play.isUnreleased = true
   await checkLog(play)
   if (operation === 'sync' && !play.hasRefetched) checkAsked(run, before)
-  // What another run does now could be in between.
-  if (play.active.length > 0) return report
   if (existsSync(host.paths.raw)) await checkDisk(play, host)
   if (error) return null
-  if (report?.status === 'ok' && play.changesPerAnswer === 0 && !run.wasPaused) await checkNow(play, host)
+  // The company may have changed while the others ran.
+  const isAlone = !run.wasPaused && !run.hadCompany
+  if (report?.status === 'ok' && play.changesPerAnswer === 0 && isAlone) await checkNow(play, host)
   return report
 }
 
@@ -92,9 +114,10 @@ async function perform(play: HostsPlay, host: Host, operation: Operation): Promi
 function contextOf(play: HostsPlay, host: Host): RunContext {
   const { clock, ticking } = play
   const settings = inNoTime(readSettings(host.environment))
+  const number = play.runs
   let names = 0
   // As real ones: a checkpoint is named after its warehouse.
-  const newId = () => `${clock.now.toISOString().replace(/[-:.]/g, '')}-${host.name}-${play.runs}-${names++}`
+  const newId = () => `${clock.now.toISOString().replace(/[-:.]/g, '')}-${host.name}-${number}-${names++}`
   const { paths } = host
   const { signal } = new AbortController()
   return {
@@ -115,11 +138,14 @@ function contextOf(play: HostsPlay, host: Host): RunContext {
   }
 }
 
-/** Steps without a path are those of the run that is not standing still. */
-function watchSteps(play: HostsPlay): void {
+/** The run that does something: hosts are processes of their own, but here they share one. */
+const ONE = new AsyncLocalStorage<HostRun>()
+
+/** Each step of a disk may be the last one of its process. */
+export function watchSteps(play: HostsPlay): void {
   observeSteps((_, when, operation) => {
     const path = 'path' in operation ? operation.path : ''
-    const host = play.hosts.find(({ paths }) => path.startsWith(`${paths.root}/`)) ?? play.active.at(-1)?.host
+    const host = play.hosts.find(({ paths }) => path.startsWith(`${paths.root}/`)) ?? ONE.getStore()?.host
     if (!host) return
     if (host.isDead) throw new Dead()
     if (when === 'before') reach(play, host)
@@ -136,11 +162,11 @@ async function bury(host: Host, losesDisk: boolean): Promise<void> {
   host.isDead = false
 }
 
-function describe({ host, wasPaused, steps, storeRequests, apiRequests }: HostRun): string {
+function describe({ host, wasPaused, steps, storeRequests, pausesAt }: HostRun): string {
   const happened = [
     host.isDead ? `died at step ${steps}` : '',
     host.isCutOff ? `cut off at request ${storeRequests}` : '',
-    wasPaused ? `stood still at request ${apiRequests}` : '',
+    wasPaused ? `stood still at request ${pausesAt}` : '',
   ]
   return happened.filter(Boolean).join(', ') || 'undisturbed'
 }
@@ -156,9 +182,9 @@ function checkError(
   const isOfStore = /The raw log is in that store/.test(message) && (run.wasCutOff || play.flaky > 0)
   const isHeld = exitCode === EXIT.held && /is held by/.test(message)
   const isFenced = exitCode === EXIT.held && /has sealed segment|took over/.test(message)
-  const mayBeHeld = play.isUnreleased || play.active.length > 0
+  const mayBeHeld = play.isUnreleased || run.hadCompany
   assertHolds(
-    isOfStore || (isHeld && mayBeHeld) || (isFenced && run.wasPaused),
+    isOfStore || (isHeld && mayBeHeld) || (isFenced && (run.wasPaused || run.hadCompany)),
     () => `I14: a run of ${run.host.name} ended with: ${message} ${(error as Error).stack}`,
   )
   count(play, isOfStore ? 'ended: the store failed' : isHeld ? 'ended: held' : 'ended: another one took over')

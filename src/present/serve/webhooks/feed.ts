@@ -5,7 +5,7 @@ import { latestName } from '#src/store/lake/manifest.ts'
 import type { Sources } from '../company.ts'
 import { KINDS } from '../feed/events.ts'
 import { CursorGone, Feed, type FeedSnapshot } from '../feed/feed.ts'
-import { createIndexers } from '../feed/indexers.ts'
+import { type BringUp, createIndexers } from '../feed/indexers.ts'
 import { latestForFeed } from '../feed/published.ts'
 
 /** What a subscription can choose from. */
@@ -44,6 +44,8 @@ type FeedsOptions = Sources & {
    * default, what is published. Throws Refusal (503) if there is none yet.
    */
   readonly servedOf?: (company: string) => FeedSnapshot
+  /** By default, in processes of their own. */
+  readonly bringUp?: BringUp
 }
 
 /** The feeds of companies whose lakes are here; they are opened when they are first read. */
@@ -52,8 +54,8 @@ export function openFeeds({
   logOf,
   log,
   servedOf,
+  bringUp = createIndexers(),
 }: FeedsOptions): Feeds & { close(): Promise<void> } {
-  const bringUp = createIndexers()
   const feeds = new Map<string, Feed>()
   const feedOf = (company: string) => {
     const known = feeds.get(company)
