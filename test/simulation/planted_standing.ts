@@ -86,8 +86,8 @@ export const PLANTED_STANDING: readonly Planted[] = [
     invariant: 'I16',
     name: 'a-last-run-that-stays-the-last',
     file: 'jobs/known_state.ts',
-    from: 'known !== null && (await isStillLater(known, own, company)) ? known.state : own.state',
-    to: 'known?.state ?? own.state',
+    from: 'known.state !== null && (await isOlderThan(known, own, company))',
+    to: 'known.state !== null',
     of: '--hosts',
   },
 ]
