@@ -55,23 +55,23 @@ export async function benchAttack(options: AttackOptions, directory: string): Pr
   const daemon = await startServing(directory, { ...place.env, REDIS_URL: redis.url, ...AT_REST }, 'start')
   await served(daemon, place.key)
   const start = await attackAll(daemon, { ...options, ...place }, directory)
-  await redis.close()
   await place.close()
   onStep(`${companies} companies at once`)
   const { lake } = companyPaths(place.env.DATA_DIR, SLUG)
   const crowd: Crowd | null = companies > 0 ? await measureCrowd(companies, { from: lake, directory }) : null
   const found = {
     ...{ servers: { ...servers, start }, readySeconds, restartSeconds, crowd },
-    texts: await attackWithTexts(options.seed, directory),
+    texts: await attackWithTexts({ seed: options.seed, within: directory, redisUrl: redis.url }),
   }
+  await redis.close()
   return { machine: thisMachine(), settings: options, ...found, bars: judgeAttacks(found) }
 }
 
-async function attackWithTexts(seed: string, directory: string): Promise<TextsFound> {
+async function attackWithTexts(about: Parameters<typeof measureTexts>[1]): Promise<TextsFound> {
   const found: Partial<Record<TextAttack, TextsMeasured>> = {}
   for (const attack of Object.keys(TEXTS) as TextAttack[]) {
     onStep(`sync and serve: ${TEXTS[attack]}`)
-    found[attack] = await measureTexts(attack, seed, directory)
+    found[attack] = await measureTexts(attack, about)
   }
   return found as TextsFound
 }

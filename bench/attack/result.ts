@@ -4,7 +4,7 @@ import { describeMachine, type Machine, round, verdictCells } from '../result.ts
 import type { Attack } from './attackers.ts'
 import type { AttackOptions } from './bench.ts'
 import { type Crowd, SERVERS, type Server } from './measure.ts'
-import { TEXTS, type TextAttack, type TextsFound, type TextsMeasured } from './texts.ts'
+import { TEXTS, type TextAttack, type TextsFound, type TextsMeasured, type TextsServed } from './texts.ts'
 
 type Found = {
   /** By the command that starts it. */
@@ -60,11 +60,15 @@ function judgeCrowd(crowd: Crowd): Verdict[] {
 const SYNC_RSS_MB = 900
 
 function judgeTexts(attack: string, found: TextsMeasured): Verdict[] {
-  const { loaded, notices, syncPeakRssBytes, servePeakRssBytes } = found
+  const { loaded, notices, syncPeakRssBytes, servers } = found
+  const byServer = Object.entries(servers).flatMap(([server, { peakRssBytes, health }]) => [
+    verdict(`texts, ${attack}: peak RSS of ${server}, MB`, peakRssBytes / 1e6, 'most', 800),
+    verdict(`texts, ${attack}: /healthz p99 of ${server}, ms`, health.p99, 'most', 250),
+  ])
   return [
     verdict(`texts, ${attack}: notices not loaded`, notices - loaded, 'most', 0),
     verdict(`texts, ${attack}: peak RSS of the sync, MB`, syncPeakRssBytes / 1e6, 'most', SYNC_RSS_MB),
-    verdict(`texts, ${attack}: peak RSS of the server, MB`, servePeakRssBytes / 1e6, 'most', 800),
+    ...byServer,
   ]
 }
 
@@ -113,11 +117,16 @@ function describeTexts(texts: TextsFound): string {
       loaded: `${found.loaded} of ${found.notices}`,
       'sync, s': round(found.syncSeconds, 1),
       'peak RSS, MB': round(found.syncPeakRssBytes / 1e6, 0),
-      'first answer after, s': round(found.readySeconds, 1),
-      'peak RSS of the server, MB': round(found.servePeakRssBytes / 1e6, 0),
+      'first answers after, s': perServer(found, ({ readySeconds }) => round(readySeconds, 1)),
+      'peak RSS, serve / start, MB': perServer(found, ({ peakRssBytes }) => round(peakRssBytes / 1e6, 0)),
+      'p99, ms': perServer(found, ({ health }) => round(health.p99, 1)),
     }
   })
   return renderTable(Object.keys(rows[0] as object), rows)
+}
+
+function perServer({ servers }: TextsMeasured, figure: (served: TextsServed) => number | string): string {
+  return Object.values(servers).map(figure).join(' / ')
 }
 
 function describeCrowd(crowd: Crowd): string {

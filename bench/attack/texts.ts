@@ -6,8 +6,9 @@ import { sandboxKey } from '#src/sandbox/keys.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import type { Edital } from '#src/sandbox/world.ts'
 import { runCosted } from '../cost.ts'
+import { type Health, watchHealth } from '../daemon/watch.ts'
 import { run } from '../processes.ts'
-import { peakRss, served, startServing } from './measure.ts'
+import { peakRss, type SERVERS, type Serving, served, startServing } from './measure.ts'
 
 /** Companies whose notices have texts below the limit of an answer, 32 MB, but far beyond what anybody writes. */
 export const TEXTS = {
@@ -38,15 +39,24 @@ export type TextsMeasured = {
   readonly notices: number
   readonly syncSeconds: number
   readonly syncPeakRssBytes: number
-  /** From the start of the server to its first answer; its builders prepare everything. */
+  readonly servers: Readonly<Record<(typeof SERVERS)[number], TextsServed>>
+}
+
+/** How a server behaves until it serves the company; its builders prepare everything. */
+export type TextsServed = {
+  /** From its start to its first answer. */
   readonly readySeconds: number
-  readonly servePeakRssBytes: number
+  readonly peakRssBytes: number
+  readonly health: Health
 }
 
 export type TextsFound = Readonly<Record<TextAttack, TextsMeasured>>
 
 /** @throws Error if the sync fails, or the company is not served. */
-export async function measureTexts(attack: TextAttack, seed: string, within: string): Promise<TextsMeasured> {
+export async function measureTexts(
+  attack: TextAttack,
+  { seed, within, redisUrl }: { readonly seed: string; readonly within: string; readonly redisUrl: string },
+): Promise<TextsMeasured> {
   const { notices, field, bytes } = WRITTEN[attack]
   const world = generateWorld({ seed, company: SLUG, notices: notices + HEALTHY, start: new Date() })
   for (const [n, id] of world.ids().slice(0, notices).entries())
@@ -60,19 +70,27 @@ export async function measureTexts(attack: TextAttack, seed: string, within: str
     const args = ['sync', '--full', '--json']
     const sync = await runCosted({ file: MAIN, args, cwd: directory, env: { ...env, LOG_LEVEL: 'error' } })
     const created = await run(MAIN, ['keys', 'create', '--description', 'bench'], { cwd: directory, env })
-    const serving = await startServing(directory, env)
-    const readySeconds = await served(serving, created.stdout.trim())
-    const servePeakRssBytes = await peakRss(serving.pid)
-    await serving.close()
+    const redis = { REDIS_URL: redisUrl, REDIS_PREFIX: `texts-${attack}` }
+    const serve = async (command: (typeof SERVERS)[number]) =>
+      await serveTexts(await startServing(directory, { ...env, ...redis }, command), created.stdout.trim())
+    const servers = { serve: await serve('serve'), start: await serve('start') }
     return {
       loaded: (JSON.parse(sync.stdout) as { loaded: number }).loaded,
       notices: notices + HEALTHY,
       syncSeconds: sync.wallSeconds,
       syncPeakRssBytes: sync.peakRssBytes,
-      readySeconds,
-      servePeakRssBytes,
+      servers,
     }
   } finally {
     await sandbox.close()
   }
+}
+
+async function serveTexts(serving: Serving, key: string): Promise<TextsServed> {
+  const watch = watchHealth(serving)
+  const readySeconds = await served(serving, key)
+  const health = await watch.end()
+  const peakRssBytes = await peakRss(serving.pid)
+  await serving.close()
+  return { readySeconds, peakRssBytes, health }
 }
