@@ -87,7 +87,9 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
     isConditional: Boolean(headers['if-none-match'] ?? headers['if-match']),
     keyId: /Credential=([^/]+)/.exec(headers.authorization ?? '')?.[1] ?? '',
   }
-  const body = await buffer(request)
+  // A client may leave in the middle of its request.
+  const body = await buffer(request).catch(() => null)
+  if (body === null) return void response.destroy()
   if (server.latencyMs > 0) await new Promise(resolve => setTimeout(resolve, server.latencyMs))
   await server.gate(asked)
   server.requests.push(asked)

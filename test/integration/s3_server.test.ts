@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
@@ -35,6 +36,16 @@ async function opened() {
 test.each(CONFORMANCE)('the S3 server of the tests: $title', async ({ check }) => {
   const { store, directory } = await opened()
   await check(store, directory)
+})
+
+test('a client that leaves in the middle of its upload leaves nothing, and the server goes on', async () => {
+  const { s3, store } = await opened()
+  const socket = connect(Number(new URL(s3.url).port), '127.0.0.1')
+  socket.write(`PUT /${BUCKET}/some/place/left HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf`)
+  await new Promise(resolve => setTimeout(resolve, 50))
+  socket.destroy()
+  expect(await store.head('left')).toBe(null)
+  expect(s3.objects.size).toBe(0)
 })
 
 test('a body whose hash is another one is refused', async () => {
