@@ -29,7 +29,7 @@ export async function forgetBefore(
   log: Logger,
 ): Promise<Forgotten> {
   const { prefix } = settings
-  // What is wrong with Redis is in the result.
+  // The result says what is wrong with Redis.
   const { redis, problem, end } = connectRedis(settings, log.child({}, { level: 'silent' }))
   const shared = { redis, prefix }
   const { slug } = company

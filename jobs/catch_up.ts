@@ -28,6 +28,8 @@ type Followed = {
   upTo: string | null
   /** The last segment that is in the lake for sure; null before the first catch-up, because a crash may have come between. */
   segment: number | null
+  /** Why the last attempt failed; null if it did not. */
+  problem: string | null
   askStoreAtMs: number
   againAtMs: number
   isUnderWay: boolean
@@ -76,7 +78,12 @@ export function startCatchUp(options: Options): CatchUp {
 }
 
 function newlyFollowed(): Followed {
-  return { behind: null, upTo: null, segment: null, askStoreAtMs: 0, againAtMs: 0, isUnderWay: false }
+  // The first catch-up asks the store, too.
+  const askStoreAtMs = performance.now() + ASK_STORE_MS
+  return {
+    ...{ behind: null, upTo: null, segment: null, problem: null },
+    ...{ askStoreAtMs, againAtMs: 0, isUnderWay: false },
+  }
 }
 
 /** Also once at the start: a crash may have left segments that are in the log on this disk, and not in its lake. */
@@ -95,9 +102,9 @@ async function noteLater(company: Company, known: Followed, { queues, now }: Opt
 
 /** Null if the store has no more than this host, or cannot be asked: a worker says so (`standby.ts`). */
 async function whyByStore(company: Company, known: Followed): Promise<string | null> {
-  if (known.segment === null || performance.now() < known.askStoreAtMs) return null
+  if (performance.now() < known.askStoreAtMs) return null
   known.askStoreAtMs = performance.now() + ASK_STORE_MS
-  const standing = await standingOf(company, known.segment)
+  const standing = await standingOf(company, known.segment ?? undefined)
   if (standing === 'later') return 'it is being brought here'
   return standing === 'other' ? 'the object store has another log than this disk' : null
 }
@@ -110,7 +117,7 @@ async function bring(company: Company, known: Followed, options: Options): Promi
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(company.schedule.runTimeoutMs)])
   const ended = await inProcess({ company, order, signal })
   if (ended.kind === 'caught_up') {
-    Object.assign(known, { behind: null, upTo: run ?? known.upTo, segment: ended.segment })
+    Object.assign(known, { behind: null, problem: null, upTo: run ?? known.upTo, segment: ended.segment })
     return
   }
   known.againAtMs = performance.now() + AGAIN_MS
@@ -118,11 +125,12 @@ async function bring(company: Company, known: Followed, options: Options): Promi
     // A run began meanwhile.
     if ((await lockHolder(company.paths.lock).catch(() => null)) !== null) return
   }
-  if (known.behind === null || stopping.aborted) return
+  if (stopping.aborted) return
   const why = ended.kind === 'failed' ? ended.message : 'it ended early'
-  if (why !== known.behind.why)
-    log.warn({ company: company.slug }, `This host serves an older state than the log has: ${why}`)
-  known.behind = { ...known.behind, why }
+  if (why !== known.problem)
+    log.warn({ company: company.slug }, `This host could not bring what other hosts logged: ${why}`)
+  known.problem = why
+  if (known.behind !== null) known.behind = { ...known.behind, why }
 }
 
 /** A run on this disk has brought what others logged, and publishes it at its end: until then, the time does not count. */

@@ -19,7 +19,7 @@ type Shared = Pick<Queues, 'redis' | 'prefix'>
 type Of = Pick<Company, 'slug' | 'paths' | 'settings'>
 
 /**
- * What is known of a company. If hosts share its log, its last run may have been on another one: then what workers left in
+ * Returns what is known of a company. If hosts share its log, its last run may have been on another one: then what workers left in
  * Redis counts, unless the log on this disk is later.
  */
 export async function knownState(shared: Shared, company: Of): Promise<Known> {
@@ -89,17 +89,20 @@ export async function shareState(shared: Shared, company: Of): Promise<void> {
 
 async function isOlderThan(known: Known, own: Known, company: Of): Promise<boolean> {
   if (own.state === null) return true
+  const order = orderOf(known, own)
+  // As usual: this host ran the company last, to the end, so its log is the store's. A look leaves the same run.
+  if (own.failure === null && (order === 'before' || order === 'same')) return false
   const standing = await standingOf(company, own.state.raw_log.segments)
   // The store cannot be asked.
-  if (standing === null) return orderOf(known, own) === 'after'
-  return standing === 'other' || (standing === 'later' && orderOf(known, own) === 'after')
+  if (standing === null) return order === 'after'
+  return standing === 'other' || (standing === 'later' && order === 'after')
 }
 
 /**
  * What the store has beside the log on this disk; null if it cannot be asked now, or hosts share no log.
- * @param segment one that this disk has, after which the store may have more.
+ * @param segment one that this disk has, after which the store may have more; by default its last one.
  */
-export async function standingOf({ paths, settings }: Of, segment: number): Promise<Standing | null> {
+export async function standingOf({ paths, settings }: Of, segment?: number): Promise<Standing | null> {
   if (settings.remoteLog === null) return null
   const { SharedLog } = await import('#src/store/shared_log/log.ts')
   const log = new SharedLog(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))

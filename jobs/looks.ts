@@ -86,7 +86,7 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
       now: () => new Date(),
       maxAgeMs: schedule.runAtLeastEveryMs,
       openApi: () => openApi(company, shared, within),
-      ...(sharedLog ? { hasAfter: segment => sharedLog.hasAfter(segment) } : {}),
+      ...(sharedLog ? { isOther: async segment => (await sharedLog.standing(segment)) !== 'same' } : {}),
       signal: within,
     })
   } finally {

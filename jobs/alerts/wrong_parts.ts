@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis_client.ts'
 import { GONE_AFTER_MS } from './seen.ts'
 
-/** What is wrong with a worker: a company's entry in its file, or what it serves of a company; null for the whole file or volume. */
+/** The part that a worker cannot use or serve: a company; null for its whole file, volume, clock or store. */
 export type WrongPart = string | null
 
 /** What a worker reports about; with the name of its hash in Redis. */

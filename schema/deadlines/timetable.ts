@@ -14,7 +14,7 @@ const EVENT =
   /\b(?:public|divulg|disponibiliz|sess(?:ao|oes)\b|abertura|disputa|lances\b|certame\b|propostas?\b|inicio\b|recebimento|acolhimento|licitacao|contrato\b)/
 const TIME_BEHIND =
   /^\s?,?\s?-?\s?\(?(?:ate )?(?:as? )?\d{1,2}\s?(?:h[a-z]*|:)\s?(?:\d{2})?(?::\d{2})?\s?(?:h[a-z]*\b|min\b)?\)?/
-/** What is between a day and the label behind it, and between a label and the day behind it. */
+/** The words between a day and a label that follows it, or between a label and a day that follows it. */
 const [MARKS_BEHIND, MARKS_BEFORE] = [/^[\s;|.,•·*/:=()→-]+/, /[\s;|.,•·*/:=()→-]+$/]
 /** A label has none of these: two of them, or sentences, are between the days. */
 const INSIDE = /[\n;|•·*]|\.\s/

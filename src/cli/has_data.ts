@@ -7,7 +7,7 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
  * @throws FatalError (usage) if there is nothing of the company on this disk, nor in the shared log.
  */
 export async function assertHasData({ paths, settings, sharedLog }: RunContext): Promise<void> {
-  if (existsSync(paths.root) || (await sharedLog?.hasAfter(0))) return
+  if (existsSync(paths.root) || (await sharedLog?.standing()) === 'later') return
   const { dataDir, company } = settings
   if (sharedLog === null)
     throw new FatalError(

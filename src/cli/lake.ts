@@ -6,7 +6,7 @@ import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { s3Root } from '#config/s3.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
-import { holdingStore, type Listener, localContext } from '#src/operate/open.ts'
+import { holdingStore, localContext } from '#src/operate/open.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
 import type { RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
@@ -73,7 +73,6 @@ export function lakeCommand(environment: Environment): Command {
     )
 }
 
-const SILENT: Listener = { progress: () => {}, note: () => {} }
 const KEEPERS = ['iceberg', 'catalog', 'delta'] as const
 
 type Part = (
@@ -100,6 +99,8 @@ function part(environment: Environment, name: string, description: string, work:
     } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
       const context = localContext(settings, display, signal)
       const ask = () => work(remoteLake, context, options)
+      // Hosts share the log: a disk that lacks its end, or has another log, must not replace what they published.
+      if (options.newLog) await bringUpToDate(context, display, { what: `lake ${name}` })
       return name === 'publish' || name === 'vacuum'
         ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
         : await ask()
@@ -110,10 +111,7 @@ function part(environment: Environment, name: string, description: string, work:
   })
 }
 
-const publishNow: Part = async (settings, context, { newLog: isNewLog = false }) => {
-  const { paths, now, signal } = context
-  // Hosts share the log: a disk that lacks its end, or has another log, must not replace what they published.
-  if (isNewLog) await bringUpToDate(context, SILENT, { what: 'lake publish' })
+const publishNow: Part = async (settings, { paths, now, signal }, { newLog: isNewLog = false }) => {
   const result = await publishLatest({ settings, paths, now, signal, isThorough: true, isNewLog })
   const { written, snapshot, uploaded, bytesUploaded } = result
   const text = written

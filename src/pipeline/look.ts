@@ -19,8 +19,11 @@ export type LookContext = {
   readonly maxAgeMs: number
   /** Called only if a look is worth a request; null while another process holds the company. */
   readonly openApi: () => Promise<LookApi | null>
-  /** Whether other hosts sealed segments after this one; absent if the log is on this disk alone. */
-  readonly hasAfter?: (segment: number) => Promise<boolean>
+  /**
+   * Whether the log that hosts share has more than this segment, or is no longer the one on this disk; absent if the log is on
+   * this disk alone.
+   */
+  readonly isOther?: (segment: number) => Promise<boolean>
   readonly signal: AbortSignal
 }
 
@@ -61,7 +64,7 @@ export async function look(context: LookContext): Promise<Look> {
 async function whyReplaced(context: LookContext, { run_id, place }: ListIndex): Promise<string | null> {
   const index = await readListIndex(context.paths)
   if (index?.run_id !== run_id) return 'another run ended meanwhile'
-  if (await context.hasAfter?.(place.segments)) return 'another host wrote to the log'
+  if (await context.isOther?.(place.segments)) return 'another host wrote to the log'
   return await whyOutdated(index, context, context.now())
 }
 

@@ -124,7 +124,7 @@ export class ServedCompanies {
     return this.#current(company).feed
   }
 
-  /** What is served of a company, if it is not the newest known state. */
+  /** Returns since when a newer state of a company has been known than the served one, and why; null if that is the newest. */
   behind(company: string): Behind | null {
     const all = [
       this.#options.behindOthers?.(company) ?? null,
@@ -133,7 +133,7 @@ export class ServedCompanies {
     return all.toSorted((a, b) => a.since.getTime() - b.since.getTime())[0] ?? null
   }
 
-  /** What is served of a company, if that has been behind for longer than is allowed. */
+  /** Returns the same if it is longer than `maxBehindMs`; otherwise null. */
   tooFarBehind(company: string): Behind | null {
     const behind = this.behind(company)
     const { now, maxBehindMs = Number.POSITIVE_INFINITY } = this.#options

@@ -8,7 +8,7 @@ import { readRemoteState } from './state.ts'
 
 /** What the object store lacks of the lake on this disk. */
 export type RemoteLag = {
-  /** The latest snapshot of the lake on this disk; null if there is none. */
+  /** The latest snapshot of the lake on this disk; null before the first. */
   readonly local: string | null
   /** A sentence; null if the store has what it should have now. */
   readonly behind: string | null

@@ -69,7 +69,7 @@ const DUE = { segments: 50, bytes: 16 * 1024 * 1024, ageMs: 24 * 3_600_000 }
 /** The first one is made sooner: there is nothing else to restore from. */
 const FIRST_AT_SEGMENTS = 10
 const KEPT = 3
-/** Of those with the highest segments, which may be of another log. */
+/** From the highest segment on, so many checkpoints are read: the first ones may be of another log. */
 const MAX_LOOKED_AT = 20
 /** A checkpoint that this version cannot read, but perhaps another one. */
 const UNREADABLE_KEPT_MS = 7 * 24 * 3_600_000

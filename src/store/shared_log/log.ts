@@ -13,7 +13,6 @@ import { currentOwner, type Holder, type Ownership, takeOwnership } from './owne
 import {
   copyLater,
   copySegments,
-  hasSegment,
   type OnSegment,
   placeOf,
   pushSegments,
@@ -208,11 +207,6 @@ export class SharedLog implements OuterLog {
    */
   async standing(segment?: number): Promise<Standing> {
     return await this.#asking(place => standingOf(place, segment))
-  }
-
-  /** Whether others sealed segments after this one. */
-  async hasAfter(segment: number): Promise<boolean> {
-    return await this.#asking(place => hasSegment(place, segment + 1))
   }
 
   /**

@@ -5,7 +5,7 @@ import { openS3 } from '../remote/s3.ts'
 import { currentOwner, ownerKey } from './owner.ts'
 import { directoryKey } from './segments.ts'
 
-/** What a host that is to continue a company needs of the store. */
+/** Whether a host could continue a company with this store. */
 export type Reach = {
   /** Why this host could not continue the company: a sentence or two; null if it could. */
   readonly problem: string | null

@@ -105,7 +105,7 @@ export class Hooks {
     await this.#feeds.close()
   }
 
-  /** What it waits for; null if it is in step, and silent. */
+  /** Returns what the webhook waits for; null if it is in step, and silent. */
   async behind(): Promise<string | null> {
     if (!this.isSubscribed) return null
     const { dataDir } = this.#parts

@@ -97,7 +97,7 @@ export class RemoteLake {
     return true
   }
 
-  /** What it waits for; null if it is in step. */
+  /** Returns what the object store waits for; null if it is in step. */
   async behind(): Promise<string | null> {
     const { paths } = this.#parts
     const latest = latestOf(this.#store)

@@ -8,7 +8,7 @@ import type { Mirror, Served } from './mirror.ts'
 import type { Receiver } from './receiver.ts'
 import type { FeedServer } from './server.ts'
 
-/** A company's mirror, and who reads it. */
+/** A company's mirror, and its readers. */
 export type Play = {
   readonly random: Random
   readonly clock: Clock

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** What it does with a message; `silent` takes it, but its answer is lost. */
+/** How a receiver treats a message: a `silent` one takes it, but its answer is lost. */
 export type Mood = 'accepts' | 'refuses' | 'silent'
 export type Received = { readonly path: string; readonly body: Readonly<Record<string, unknown>> }
 

@@ -54,7 +54,7 @@ export class FeedServer {
     })
   }
 
-  /** As the feed does, and whoever else reads it. */
+  /** As the feed and its other readers do. */
   async bringUp(order: IndexOrder) {
     let steps = 0
     const onStep = (_: IndexStep) => {

@@ -4,7 +4,7 @@ import { consume, count, type Play } from './play.ts'
 const HOUR_MS = 3_600_000
 /** A consumer without faults catches up within so many pages. */
 const ENOUGH_PAGES = 3000
-/** By then, whoever reads the mirror is in step: a message that was refused a few times is tried again after hours. */
+/** By then, each reader of the mirror is in step: a message that was refused a few times is tried again after hours. */
 const WITHIN_HOURS = 48
 
 /**
