@@ -1,8 +1,10 @@
 import { rm } from 'node:fs/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { readSettings } from '#config/settings.ts'
+import type { Company } from '#jobs/company_registry.ts'
 import { isLastRunElsewhere, knownState, shareState, standingOf } from '#jobs/known_state.ts'
-import { openQueues } from '#jobs/queue.ts'
+import { lookFirst } from '#jobs/looks.ts'
+import { openQueues, type Queues } from '#jobs/queue.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { noteFailure } from '#src/store/failure.ts'
@@ -11,6 +13,19 @@ import { anotherHost, LOG, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
 import { openRedis } from '#test/support/redis.ts'
 import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+
+const schedule = { runAtLeastEveryMs: 3_600_000 }
+
+/** Of the daemon, a look needs only Redis here. */
+function lookingWith(queues: Queues): Parameters<typeof lookFirst>[1] {
+  const nothing = async () => {}
+  const shared = {
+    metrics: { observeLook: nothing, observeAnswers: nothing },
+    alerts: { raise: nothing, clear: nothing, deliver: nothing },
+    ...{ heartbeat: nothing, queues, log: createLogger('silent', {}) },
+  }
+  return { shared: shared as never, signal: new AbortController().signal, job: 'look' }
+}
 
 /** Two hosts of one company, and the Redis that they share. */
 async function startHosts() {
@@ -34,6 +49,8 @@ async function startHosts() {
       known: async () => (await knownState(queues, of)).state,
       isElsewhere: () => isLastRunElsewhere(queues, of),
       share: () => shareState(queues, of),
+      look: async () =>
+        (await lookFirst({ ...of, environment, schedule } as Company, lookingWith(queues))).isNew,
       async run() {
         const report = await company.sync()
         await shareState(queues, of)
@@ -89,6 +106,7 @@ test('a disk with a future that the store has lost does not replace what others 
   await one.run()
   const backup = new Map([...s3.objects].filter(([key]) => key.startsWith(LOG)))
   for (let run = 0; run < 3; run += 1) await one.run()
+  expect(await one.look()).toBe(false)
   s3.objects.clear()
   for (const [key, stored] of backup) s3.objects.set(key, stored)
   const after = await other.run()
@@ -98,5 +116,7 @@ test('a disk with a future that the store has lost does not replace what others 
   expect((await other.known())?.last_run.run_id).toBe(after)
   expect(await other.isElsewhere()).toBe(false)
   expect(await standingOf(one.of, 1)).toBe('other')
+  // It would find nothing new, and count as a good run.
+  expect(await one.look()).toBe(true)
   expect(await standingOf(other.of, 1)).toBe('later')
 })
