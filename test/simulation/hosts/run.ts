@@ -22,7 +22,8 @@ import { share } from './known.ts'
 import { count, type Host, type HostRun, type HostsPlay, leftBy, reach, rememberSealed } from './play.ts'
 import { sealedVersions } from './sealed.ts'
 
-export type Operation = 'sync' | 'full' | 'publish' | 'rebuild'
+/** `apply` takes in what others sealed, and publishes nothing. */
+export type Operation = 'sync' | 'full' | 'apply' | 'publish' | 'rebuild'
 
 /** What happens to a run; all of it by default never. */
 export type Fate = Partial<Pick<HostRun, 'diesAt' | 'cutOffAt' | 'pausesAt' | 'pauseMs'>> & {
@@ -93,15 +94,16 @@ async function perform(play: HostsPlay, host: Host, operation: Operation): Promi
   const context = contextOf(play, host)
   const silent = { progress() {}, note() {} }
   return await holdingCompany(context, silent, { what: operation, waitSeconds: 0 }, async () => {
-    if (operation === 'publish' || operation === 'rebuild') {
-      const open = operation === 'publish' ? openWarehouse : rebuildWarehouse
+    const isFull = operation === 'full'
+    if (operation !== 'sync' && !isFull) {
+      const open = operation === 'rebuild' ? rebuildWarehouse : openWarehouse
       const warehouse = await open(openOptions(context))
-      await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
+      const done = operation === 'apply' ? null : publishWarehouse(context, warehouse)
+      await Promise.resolve(done).finally(() => warehouse.db.close())
       return null
     }
     const { signal } = context
     const api = createApiClient({ ...readApiSettings(host.environment), signal, nowMs: Date.now })
-    const isFull = operation === 'full'
     const request = { full: isFull, restart: isFull, statuses: null, ids: null, allowMassDelete: true }
     try {
       return (await sync(request, { ...context, api })).report

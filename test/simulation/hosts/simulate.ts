@@ -32,7 +32,7 @@ export async function simulateHosts(
   const play = await openHosts(seed, place, log)
   try {
     watchSteps(play)
-    for (let rounds = play.random.int(1, 4); rounds > 0; rounds -= 1) await oneRound(play)
+    for (let rounds = play.random.int(1, 3); rounds > 0; rounds -= 1) await oneRound(play)
     await quietEnd(play)
     return play.counts
   } finally {
@@ -53,7 +53,7 @@ async function oneRound(play: HostsPlay): Promise<void> {
   if (random.chance(0.25)) await restoreBackup(play)
   const running = random.sample(hosts, random.int(2, 3))
   const runs = running.map(host =>
-    Array.from({ length: random.int(1, 3) }, () => [host, drawOperation(play), drawFate(play)] as const),
+    Array.from({ length: random.int(1, 2) }, () => [host, drawOperation(play), drawFate(play)] as const),
   )
   const ended = await Promise.allSettled(
     runs.map(async ofHost => {
@@ -139,7 +139,7 @@ async function quietEnd(play: HostsPlay): Promise<void> {
     await checkKnown(play, host, report.run_id, play.hosts.slice(0, hosts.indexOf(host) + 1))
   }
   // One is rebuilt from the log, the others go on.
-  for (const [index, host] of hosts.entries()) await runOn(play, host, index === 0 ? 'rebuild' : 'publish')
+  for (const [index, host] of hosts.entries()) await runOn(play, host, index === 0 ? 'rebuild' : 'apply')
   const checkpoints = await checkCheckpoints(play)
   if (checkpoints > 0) count(play, 'had a checkpoint at the end')
   for (const host of hosts.filter(one => one !== newcomer))
