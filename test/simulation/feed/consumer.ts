@@ -5,6 +5,7 @@ import type { FeedPage } from '#src/present/serve/feed/index_file.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { assertHolds } from '../assertions.ts'
 import type { Documents, Served } from './mirror.ts'
+import { isSameDocument } from './same.ts'
 
 /** Up to so many events at once. */
 const MOST = 6
@@ -72,7 +73,7 @@ export class Consumer {
     for (const id of new Set([...documents.keys(), ...this.table.keys()])) {
       const [there, here] = [documents.get(id), this.table.get(id)]
       assertHolds(
-        there?.notice === here?.notice && there?.analysis === here?.analysis,
+        isSameDocument(there?.notice, here?.notice) && isSameDocument(there?.analysis, here?.analysis),
         () =>
           `a consumer that has read everything up to ${snapshot.name} has of ${id}: ${JSON.stringify(here)}, and the mirror: ${JSON.stringify(there)}`,
       )

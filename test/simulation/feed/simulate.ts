@@ -13,6 +13,7 @@ import { RemoteLake } from './lake.ts'
 import { Mirror, type Served } from './mirror.ts'
 import { consume, count, type Play } from './play.ts'
 import { Receiver } from './receiver.ts'
+import { isSameValue } from './same.ts'
 import { FeedServer } from './server.ts'
 import { settle } from './settle.ts'
 
@@ -199,7 +200,7 @@ function checkValues({ served }: Play, events: readonly Listed[]): void {
       for (const [field, value] of last.get(`${kind} ${id}`) ?? []) {
         if (document === null) continue
         assertHolds(
-          JSON.stringify(document[field] ?? null) === JSON.stringify(value),
+          isSameValue(field, document[field] ?? null, value),
           () =>
             `${field} of the ${kind} ${id} is ${JSON.stringify(document[field])}, and its last event said ${JSON.stringify(value)}`,
         )
