@@ -5,11 +5,11 @@ import { serverAddress } from './server_address.ts'
 import { duration, type Environment, parseSettings, readSecret, wholeNumber } from './settings.ts'
 
 /** The most urgent first; the words are those of the Prometheus rules. */
-export const SEVERITIES = ['critical', 'warning'] as const
+const SEVERITIES = ['critical', 'warning'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
 /** Where alerts are sent, each in its own form. */
-export const RECEIVERS = ['webhook', 'slack', 'pagerduty', 'opsgenie'] as const
+const RECEIVERS = ['webhook', 'slack', 'pagerduty', 'opsgenie'] as const
 export type ReceiverName = (typeof RECEIVERS)[number]
 
 /** A receiver and the severities that it gets. */

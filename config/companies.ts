@@ -23,7 +23,7 @@ const OWN_NAMES: readonly string[] = [...COMPANY_SETTINGS, ...SCHEDULE_SETTINGS]
 )
 
 /** The companies by slug, each with its own variables; the key is read at each run. */
-export type Companies = {
+type Companies = {
   /** Absolute; null if a single company is configured by the environment alone. */
   readonly file: string | null
   readonly environments: ReadonlyMap<string, Environment>

@@ -20,7 +20,7 @@ const OF_LIMITS: readonly string[] = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']
 const OWN_VARIABLES =
   /^(PATH|HOME|USER|LANG|LC_.+|TZ|TMPDIR|TERM|COLORTERM|(NO|FORCE)_COLOR|NODE_.+|SSL_CERT_.+|AWS_.+|OTEL_.+)$/
 
-export type ProcessOptions = {
+type ProcessOptions = {
   readonly company: Company
   readonly order: Order
   /** Aborted to end it early. */

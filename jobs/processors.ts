@@ -69,7 +69,7 @@ export type JobNews = { readonly covers: RequestNumber; readonly progress: Progr
 /** The result of a job, for the board and for the requester. */
 export type JobResult = { readonly skipped: string } | { readonly ended: Ended }
 
-export type Context = {
+type Context = {
   readonly shared: Shared
   readonly token: string
   readonly locks: JobLocks

@@ -45,9 +45,9 @@ export const KEPT = { count: 1000, age: 7 * 24 * 3600 } as const
 const CLOSE_WITHIN_MS = 2000
 
 /** The address of Redis; the other settings have defaults. */
-export type RedisPlace = Pick<RedisSettings, 'url' | 'prefix'> & Partial<RedisSettings>
+type RedisPlace = Pick<RedisSettings, 'url' | 'prefix'> & Partial<RedisSettings>
 
-export const RUN_OPTIONS: JobsOptions = {
+const RUN_OPTIONS: JobsOptions = {
   // The next tick retries a failed run, not the queue.
   attempts: 1,
   // The message of the failure is enough on the board; a stack trace does not help there.

@@ -3,7 +3,7 @@ import type { JobResult } from './processors.ts'
 import type { RedisClient } from './redis_client.ts'
 
 /** The requests to fetch every analysis of a company again that no run has in the raw log yet; one run serves all. */
-export type FullRequests = {
+type FullRequests = {
   /** Whether one of them is to start over. */
   readonly restart: boolean
   /** Later requests have other ids, so they stay when these are removed. */

@@ -10,7 +10,7 @@ export const SHARE_LOOK_MS = 1000
 const REDIS_WITHIN_MS = 1000
 
 /** Why a run is ended early although its worker continues: it took too long, or others wait for its slot. */
-export type Cut = 'timeout' | 'share'
+type Cut = 'timeout' | 'share'
 
 /** A place for a run in this worker, as long as the run holds it. */
 export type Slot = {

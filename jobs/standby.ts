@@ -126,7 +126,7 @@ function describe(problem: string): string {
 type Clocks = { readonly redisAheadMs: number; readonly stores: readonly number[] }
 
 /** At most one sentence: it has all differences, because they show which clock is wrong. */
-export function wrongClock({ redisAheadMs, stores }: Clocks): readonly string[] {
+function wrongClock({ redisAheadMs, stores }: Clocks): readonly string[] {
   const differences = [
     ['Redis', redisAheadMs] as const,
     ...stores.map(aheadMs => ['the object store', aheadMs] as const),

@@ -49,7 +49,7 @@ type AnyColumn = {
 export type PublishedColumn = AnyColumn & { readonly unit?: string; readonly portuguese: Portuguese }
 
 /** Bookkeeping that stays in the warehouse. */
-export type InternalColumn = AnyColumn & { readonly internal: true }
+type InternalColumn = AnyColumn & { readonly internal: true }
 
 export type Column = PublishedColumn | InternalColumn
 

@@ -19,6 +19,8 @@ export type Mart = {
   readonly description: string
   readonly portuguese: Portuguese
   readonly columns: readonly MartColumn[]
+  /** Its SQL, if it follows from other data; of most marts, it is in `schema/marts/<name>.sql`. */
+  readonly sql?: string
   /**
    * How its rows are ordered in a file; without it, as they come. For a mart that stays equal while notices change: then
    * its file is equal, too, and is not uploaded again.

@@ -6,7 +6,7 @@ export const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded
 
 type Status = (typeof STATUSES)[number]
 
-/** Phases in which a notice is still in the funnel; the others are closed. `schema/marts/fases.sql` has them too. */
+/** Phases in which a notice is still in the funnel; the others are closed. */
 export const OPEN_STATUSES: readonly string[] = [
   'screening',
   'analysis',

@@ -29,7 +29,7 @@ export const SEQUENCE = '^[0-9]+$'
 export const MAX_CHARACTERS = 200
 const MAX_SEQUENCE = 2n ** 63n - 1n
 
-export type PncpId = {
+type PncpId = {
   /** In capitals, without punctuation. */
   readonly cnpj: string | null
   readonly year: number | null

@@ -267,7 +267,7 @@ export const wholeDocuments: Table = {
   ],
 }
 
-export const quarantine: Table = {
+const quarantine: Table = {
   name: 'quarantine',
   description: 'Records that could not be used, set aside with the reason until they can',
   portuguese: ['Quarentena', 'Registros que não puderam ser usados, separados com o motivo até que possam'],
@@ -321,7 +321,7 @@ export const quarantine: Table = {
   ],
 }
 
-export const schemaDrift: Table = {
+const schemaDrift: Table = {
   name: 'schema_drift',
   description: 'Where documents differ from the documented contract',
   portuguese: ['Desvios do contrato', 'Onde os documentos recebidos diferem do contrato documentado da API'],

@@ -20,7 +20,7 @@ const MAX_CHARACTERS = 200
 export const PLAUSIBLE_YEARS = { first: 2010, last: 2060 } as const
 
 /** A day alone, or a point in time. */
-export type Time = {
+type Time = {
   /** Since 1970, rounded down; of a day, its beginning. */
   readonly micros: bigint
   /** Digits that follow the microseconds, without zeros at the end. */

@@ -3,12 +3,12 @@
  * comment line is its name, the other comment lines its description.
  */
 
-export const UFS = [
+const UFS = [
   ...['AC', 'AL', 'AM', 'AP', 'BA', 'CE', 'DF', 'ES', 'GO', 'MA', 'MG', 'MS', 'MT', 'PA', 'PB', 'PE', 'PI'],
   ...['PR', 'RJ', 'RN', 'RO', 'RR', 'RS', 'SC', 'SE', 'SP', 'TO'],
 ]
 
-export type Display = 'scalar' | 'table' | 'funnel' | 'bar' | 'row'
+type Display = 'scalar' | 'table' | 'funnel' | 'bar' | 'row'
 
 export type CardSpec = {
   /** Identifies the card's file, and the card in Metabase permanently: another key is another card. */

@@ -62,7 +62,7 @@ export type Alert = {
 }
 
 /** What a receiver knows of an alert. */
-export type Receipt = {
+type Receipt = {
   /** `unknown`: a message was sent but not answered. Null: it knows of no problem. */
   readonly state: 'raised' | 'unknown' | null
   /** When it last accepted a message; null if it never did. */
@@ -85,7 +85,7 @@ export type News = Pick<Alert, 'name' | 'company' | 'message'> & {
 }
 
 /** The id and the time of a change. */
-export type Moment = { readonly id: string; readonly now: Date }
+type Moment = { readonly id: string; readonly now: Date }
 
 /** How an attempt to send it ended. */
 export type Outcome =
@@ -173,7 +173,7 @@ export function attempted(before: Alert, to: ReceiverName, token: string): Alert
 }
 
 /** An attempt to send an alert, and how it ended. */
-export type Sent = {
+type Sent = {
   readonly to: ReceiverName
   /** The alert as it was sent. */
   readonly alert: Alert

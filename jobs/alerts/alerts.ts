@@ -42,7 +42,7 @@ export type Alerts = {
   deliver(): Promise<void>
 }
 
-export type AlertsOptions = {
+type AlertsOptions = {
   readonly redis: RedisClient
   readonly prefix: string
   /** Without a route, alerts are kept and logged, but not sent. */

@@ -18,7 +18,7 @@ const RELEASE = `
 export type Key = { readonly name: AlertName; readonly company: string | null; readonly subject?: string }
 
 /** An alert, and a receiver of it. */
-export type Place = { readonly alert: Key; readonly to: ReceiverName }
+type Place = { readonly alert: Key; readonly to: ReceiverName }
 
 /** The alerts that all workers share: a hash in Redis. */
 export type Outbox = {

@@ -8,7 +8,7 @@ const MAX_PAGERDUTY_SUMMARY = 1024
 const MAX_OPSGENIE_MESSAGE = 130
 
 /** One message as a receiver takes it. */
-export type Delivery = {
+type Delivery = {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   /** Sent as JSON. */

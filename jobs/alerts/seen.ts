@@ -20,7 +20,7 @@ export type Seen = {
 const WORKERS = '*'
 
 /** What a worker records: what it is configured for, and since when it has been running. */
-export type Present = {
+type Present = {
   readonly present: readonly string[]
   readonly startedAt: Date
   readonly now: Date

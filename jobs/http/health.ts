@@ -23,10 +23,10 @@ const MAX_SHOWN = 10
 const NOT_ASKED = 'The object store of LOG_URL has not answered yet.'
 
 /** `detail` is the problem, and what to do. */
-export type Check = { readonly ok: boolean; readonly detail?: string }
+type Check = { readonly ok: boolean; readonly detail?: string }
 
 /** Whether this worker can take runs. */
-export type Readiness = {
+type Readiness = {
   readonly ready: boolean
   readonly checks: {
     readonly redis: Check

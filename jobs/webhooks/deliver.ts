@@ -45,7 +45,7 @@ type Receiver = {
   lastBackMs: number
 }
 
-export type DeliverOptions = {
+type DeliverOptions = {
   readonly dataDir: string
   readonly allowPrivate: boolean
   /** Whether a company is one of this worker. */

@@ -18,7 +18,7 @@ const FORGET_MS = 3_600_000
 /** Messages are queued again after this, in case Redis lost them; those that are there stay as they are. */
 const QUEUE_AGAIN_MS = 60_000
 
-export type Webhooks = {
+type Webhooks = {
   readonly queue: Queue<WebhookJob>
   stop(): Promise<void>
 }

@@ -4,7 +4,7 @@ import { plainText } from './plain_text.ts'
  * A law with a term to contest. `regulamento`: the own rules of a state company, which follow Lei 13.303/2016.
  * `pregao`: Lei 10.520/2002, whose term depends on whether the session is electronic.
  */
-export type Norm = '14133' | '13303' | 'regulamento' | '10024' | '3555' | 'pregao' | '8666' | '12462'
+type Norm = '14133' | '13303' | 'regulamento' | '10024' | '3555' | 'pregao' | '8666' | '12462'
 
 const NORMS: readonly (readonly [Norm, RegExp])[] = [
   ['13303', lawPattern('13', '303', '16', String.raw`\bestatais\b|\blei das empresas publicas\b`)],
@@ -44,7 +44,7 @@ function lawPattern(thousands: string, units: string, year: string, names?: stri
 const DIRECT = /\b(?:dispensa|inexigi[a-z]*|contratacao direta)\b/
 const DIRECT_ARTICLE = /\barts?\.?\s?7[45]\b/
 
-export type NamedLaws = {
+type NamedLaws = {
   /** The laws that the notice names, the most specific ones. */
   readonly normas: readonly Norm[]
   /** Whether it contracts without a tender, which nobody can contest under these laws. */

@@ -8,7 +8,7 @@ import { type Act, actsIn, impossibleTimesIn, timesIn } from './tokens.ts'
  * One way to read the last day of an act in a text. Exactly one of `dia`, `dia_mes`, `dia_do_mes` and `n` is there. The day
  * follows from it, the session and the calendar (`schema/marts/prazos_calculados.sql`).
  */
-export type Reading = {
+type Reading = {
   /** A whole day, `2026-12-04`. */
   readonly dia?: string
   /** A day without a year, `12-04`. */

@@ -17,7 +17,7 @@ export type Time =
   | { readonly kind: 'mesmo' }
 
 /** `dias`: the text does not say which days count. */
-export type Unit = 'uteis' | 'corridos' | 'dias' | 'horas'
+type Unit = 'uteis' | 'corridos' | 'dias' | 'horas'
 
 type Span = { readonly start: number; readonly end: number }
 export type ActToken = Span & { readonly act: Act }

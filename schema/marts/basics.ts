@@ -1,3 +1,4 @@
+import { labelsSql, phasesSql } from '../labels.ts'
 import {
   company,
   count,
@@ -37,6 +38,7 @@ export const snapshotInfo: Mart = {
 
 export const fases: Mart = {
   name: 'fases',
+  sql: phasesSql(),
   description: 'The phases of the contract in their order',
   portuguese: ['Fases', 'As fases do contrato, na ordem do funil'],
   columns: [...same('editais', 'status'), fase, faseOrdem, emAndamento],
@@ -75,6 +77,7 @@ export const grafias: Mart = {
 
 export const rotulos: Mart = {
   name: 'rotulos',
+  sql: labelsSql(),
   description:
     'The codes of the API and of the worker with their labels in Portuguese; those of phases are in fases',
   portuguese: [

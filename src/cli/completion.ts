@@ -6,7 +6,7 @@ import { withoutTexts } from '#src/store/lake/sql_text.ts'
 export type Catalog = ReadonlyMap<string, readonly string[]>
 
 /** Commands of the prompt; everything else is SQL. */
-export const DOT_COMMANDS = ['.tables', '.columns', '.help', '.quit'] as const
+const DOT_COMMANDS = ['.tables', '.columns', '.help', '.quit'] as const
 
 const KEYWORDS = [
   ...[

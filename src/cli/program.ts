@@ -8,7 +8,7 @@ import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 
 /** What commands need of the daemon, which they do not know. */
-export type Connections = { readonly enqueue: Enqueue; readonly forget: Forget }
+type Connections = { readonly enqueue: Enqueue; readonly forget: Forget }
 
 type Open = (environment: Environment, connections: Connections) => Promise<Command>
 

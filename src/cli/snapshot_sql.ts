@@ -22,7 +22,7 @@ export type SnapshotOptions = {
 }
 
 /** Whose marts: those that the snapshot was published with, or those of this version of the program. */
-export type Marts = 'published' | 'ours'
+type Marts = 'published' | 'ours'
 
 export type Asked = {
   readonly db: Database

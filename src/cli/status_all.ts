@@ -7,7 +7,7 @@ import { readState } from '#src/store/state.ts'
 import { renderTable } from './table.ts'
 
 /** The state of a company in one line; what `status --all --json` prints for each. */
-export type Standing = {
+type Standing = {
   /** Null for names in the companies' file that are not valid slugs. */
   readonly company: string | null
   /** Of the last run; also failed if it could not begin or died; null if there was none yet. */

@@ -21,7 +21,7 @@ export type Maintenance = {
 }
 
 /** If it failed, the next maintenance does the rest. */
-export type RemoteMaintenance =
+type RemoteMaintenance =
   | { readonly snapshots_removed: number; readonly objects_removed: number }
   | { readonly error: string }
 

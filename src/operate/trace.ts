@@ -9,7 +9,7 @@ const SERVICE = 'editais-sync'
 /** A day's run that seals a segment each minute has fewer. */
 const MAX_STAGES = 2000
 
-export type RunTrace = {
+type RunTrace = {
   readonly inStage: InStage
   /**
    * Sends the trace, once nothing is held any more; takes at most 5 s, and never throws.

@@ -82,7 +82,7 @@ export async function detect(options: DetectOptions): Promise<Plan> {
 export type CompareOptions = Omit<DetectOptions, 'temporaryDirectory'>
 
 /** What the next run would do, if the list showed the same again; by itself, it has more to do at `dueAt`. */
-export type Left = {
+type Left = {
   readonly listed: number
   readonly deferred: number
   readonly toDo: number

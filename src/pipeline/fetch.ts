@@ -39,7 +39,7 @@ export function attempted({ loaded, gone, quarantined, failed, excluded }: Fetch
   return loaded + gone + quarantined + failed + excluded
 }
 
-export type FetchOptions = {
+type FetchOptions = {
   readonly api: Pick<Api, 'analysis' | 'notice' | 'concurrency'>
   readonly work: AsyncIterator<Work>
   readonly loader: Pick<Loader, 'append'>

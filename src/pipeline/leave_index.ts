@@ -19,7 +19,7 @@ const NEXT_RUN: SyncRequest = {
 }
 
 /** What a run needs to leave an index: the pages of a list that was whole in one pass, and everything stored. */
-export type Leaving = {
+type Leaving = {
   readonly report: RunReport
   readonly pages: readonly ShownPage[]
   readonly segments: number

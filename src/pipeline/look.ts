@@ -11,7 +11,7 @@ import { type ReadPage, scan } from './scan.ts'
 import { pageHash, type ShownNotice, type ShownPage, shownPage } from './shown.ts'
 import { validatePage } from './validate.ts'
 
-export type LookContext = {
+type LookContext = {
   readonly paths: CompanyPaths
   readonly settings: Settings
   readonly now: () => Date

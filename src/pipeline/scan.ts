@@ -37,7 +37,7 @@ export type Scan = {
 /** Reads the body of a page; a text is the reason, as the end of a sentence, why it cannot be read. */
 export type ReadPage = (body: Buffer) => Promise<ShownPage | string>
 
-export type ScanOptions = {
+type ScanOptions = {
   readonly api: Pick<Api, 'list' | 'concurrency'>
   readonly statuses: readonly string[] | null
   readonly readPage: ReadPage

@@ -1,7 +1,7 @@
 import type { Progress } from './run.ts'
 
 /** A stage whose time is taken: those that show progress, and others that take time. */
-export type StageName = Progress['stage'] | 'look' | 'checkpoint' | 'upload'
+type StageName = Progress['stage'] | 'look' | 'checkpoint' | 'upload'
 
 /**
  * Does the work of a stage, and takes its time.

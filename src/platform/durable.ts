@@ -26,10 +26,10 @@ export const SALVAGE_STEPS = ['damaged.link', 'damaged.directory'] as const
 export const FOLD_STEPS = ['fold.aside', 'fold.rename', 'fold.directory', 'fold.undo'] as const
 
 /** Steps of a look of the daemon, which is no run. */
-export const LOOK_STEPS = ['look.rename'] as const
+const LOOK_STEPS = ['look.rename'] as const
 
 /** Steps that restore a disk from the shared log. */
-export const RESTORE_STEPS = [
+const RESTORE_STEPS = [
   ...(['restored.rename', 'restored.directory', 'base.rename', 'base.remove', 'base.directory'] as const),
 ] as const
 
@@ -48,7 +48,7 @@ export type Operation =
   | { readonly kind: 'commit' }
 
 /** Called before and after each step. If it throws, the step fails, as on a disk error. */
-export type Observer = (step: DurableStep, when: 'before' | 'after', operation: Operation) => void
+type Observer = (step: DurableStep, when: 'before' | 'after', operation: Operation) => void
 
 let observer: Observer | null = null
 

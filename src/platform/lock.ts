@@ -19,7 +19,7 @@ export type Holder = {
   readonly since: string
 }
 
-export type Lock = { release(): Promise<void> }
+type Lock = { release(): Promise<void> }
 
 /**
  * Takes the company's lock for this process (invariant I8). It is SQLite's lock on an empty database: a kernel

@@ -21,7 +21,7 @@ export type Question = QuestionText & {
   readonly parameters: readonly Parameter[]
 }
 
-export type Parameter = { readonly name: string; readonly isRequired: boolean }
+type Parameter = { readonly name: string; readonly isRequired: boolean }
 
 const KEY = /^([a-z0-9][a-z0-9_-]*)\.sql$/
 /** In one word: it is an option, too. */

@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000
 /** Maximum age of a notice at the world's start; most are much younger. */
 const MAX_AGE_DAYS = 365
 
-export type WorldOptions = {
+type WorldOptions = {
   /** The market: companies with the same seed follow tenders of one market and share half of them. */
   readonly seed: string | number
   /** The company's slug; decides which tenders it follows, their phases and their ids. */
@@ -40,7 +40,7 @@ export function generateWorld({ seed, company, notices, start }: WorldOptions): 
   )
 }
 
-export type EntryOptions = {
+type EntryOptions = {
   readonly seed: string | number
   readonly company: string
   /** The tender's number in the market. */

@@ -6,7 +6,7 @@ const DAY_MS = 86_400_000
 const BRASILIA_OFFSET_MS = -3 * 3_600_000
 
 /** Public facts of a tender, the same for every company that follows it. */
-export type Tender = {
+type Tender = {
   readonly pncp_id: string
   readonly orgao: string
   readonly objeto: string
@@ -19,7 +19,7 @@ export type Tender = {
 }
 
 /** The fields of an element of `items` (docs/contract.md#item) that depend on the tender alone. */
-export type TenderItem = {
+type TenderItem = {
   readonly numero_item: number
   readonly descricao: string
   readonly quantidade: number

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-export type Keyring<T> = {
+type Keyring<T> = {
   /** The holder of a key; null if the key is unknown or revoked. */
   find(key: string): T | null
   /** The key is rejected from now on. */

@@ -43,7 +43,7 @@ export function tick(world: World, random: Random, now: Date): Change[] {
   return changes
 }
 
-export type LivingOptions = {
+type LivingOptions = {
   readonly intervalMs: number
   readonly seed?: string | number
   readonly now?: () => Date

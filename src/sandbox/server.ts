@@ -18,7 +18,7 @@ export type SandboxCompany = {
   readonly revokedKeys?: readonly string[]
 }
 
-export type SandboxOptions = {
+type SandboxOptions = {
   readonly companies: readonly SandboxCompany[]
   readonly faults?: Faults
   /** Decides which requests a fault with a probability affects. */

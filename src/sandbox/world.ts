@@ -24,7 +24,7 @@ export type Entry = {
 export const ORDERS = ['created_at', 'updated_at', 'id', 'none'] as const
 export type Order = (typeof ORDERS)[number]
 
-export type Patch = {
+type Patch = {
   /** Fields to set; `undefined` removes a field. Fields that both documents have are also set in the analysis. */
   readonly edital?: Readonly<Record<string, unknown>>
   readonly analysis?: Readonly<Record<string, unknown>> | null

@@ -34,7 +34,7 @@ export type Endpoint = {
 }
 
 /** What is awaited before each request is sent. */
-export type Guard = {
+type Guard = {
   /** Resolves to whether it had to wait. What it throws ends the request. */
   readonly confirm: () => Promise<boolean>
   /** As many requests as there are connections: one that waited for a connection could leave long after it was confirmed. */

@@ -11,7 +11,7 @@ const OWN_TRIES = 4
  * - `own`: it concerns only this resource, because the server answers others;
  * - `unclear`: nothing else was answered since. All wait, and a request that succeeded before is repeated as a check.
  */
-export type Meaning = 'load' | 'own' | 'unclear'
+type Meaning = 'load' | 'own' | 'unclear'
 
 export type Refusals = {
   /** Call when a request is sent; pass the result to `answered`. */

@@ -15,7 +15,7 @@ export type Service = {
   readonly fetch: Routes['fetch']
 }
 
-export type ServiceOptions = {
+type ServiceOptions = {
   /** The routes below `/api/`, by `createRoutes`; null if they cannot be served. */
   readonly api: Routes | null
   readonly extras: Extras

@@ -9,7 +9,7 @@ const NOW = 'Of this worker, now: sum over the workers.'
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /** One answer of the API, or a request whose client did not wait for it. */
-export type Answered = {
+type Answered = {
   /** `RouteKind`, or the name of a route of the mirror's own API. */
   readonly route: string
   /** Null if the client disconnected first. */
@@ -21,7 +21,7 @@ export type Answered = {
 }
 
 /** When an API key is refused. */
-export type KeyExpiry = {
+type KeyExpiry = {
   readonly company: string
   readonly prefix: string
   /** ISO 8601. */

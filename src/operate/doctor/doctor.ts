@@ -28,7 +28,7 @@ export type Diagnosis = {
   readonly findings: readonly Finding[]
 }
 
-export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
+type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
   /** Skips what takes as long as a rebuild: comparing rows and checking files' checksums. */
   readonly quick: boolean
   /** Access rights of the lake. */

@@ -14,7 +14,7 @@ const ROUNDS = 3
 /** A UUID, and room for a store that answers with something else. */
 const RACE_BYTES = 1024
 
-export type StoreOptions = {
+type StoreOptions = {
   readonly paths: CompanyPaths
   readonly remoteLake: RemoteLakeSettings | null
   readonly quick: boolean

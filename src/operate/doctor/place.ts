@@ -13,7 +13,7 @@ const ROOM_FACTOR = 2
 export const LEAST_FREE_BYTES = 256 * 1024 * 1024
 export const MEBIBYTE = 1024 * 1024
 
-export type PlaceOptions = {
+type PlaceOptions = {
   readonly paths: CompanyPaths
   /** The recorded holder of the company, if it no longer holds it. */
   readonly deadHolder: Holder | null

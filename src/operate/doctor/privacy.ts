@@ -23,7 +23,7 @@ const EVERYTHING = 0o777
 const WRITE = 0o022
 const STICKY = 0o1000
 
-export type PrivacyOptions = { readonly paths: CompanyPaths; readonly lake: LakeSettings }
+type PrivacyOptions = { readonly paths: CompanyPaths; readonly lake: LakeSettings }
 
 /** Finds what other users of the machine can open, list or replace beyond what the settings allow (invariant I11). */
 export async function checkPrivacy({ paths, lake }: PrivacyOptions): Promise<Finding[]> {

@@ -10,7 +10,7 @@ const CHECK = 'shared log'
 
 type CheckpointFile = { readonly bytes: number; readonly sha256: string }
 
-export type SharedLogOptions = {
+type SharedLogOptions = {
   readonly paths: CompanyPaths
   readonly remoteLog: S3Settings | null
   readonly quick: boolean

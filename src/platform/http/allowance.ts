@@ -6,7 +6,7 @@ const MAX_REMEMBERED = 10_000
 type Bucket = { left: number; atMs: number }
 
 /** A rate limit per address: a burst of `atOnce`, then one more per `refillMs`. */
-export type Allowance = {
+type Allowance = {
   /** Seconds until this address may spend again; 0 if it may now. */
   waitSeconds(address: string): number
   spend(address: string): void

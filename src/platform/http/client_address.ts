@@ -9,7 +9,7 @@ export type Client = {
   readonly isSecure: boolean
 }
 
-export type ClientAddresses = {
+type ClientAddresses = {
   of(incoming: IncomingMessage): Client
   isTrusted(address: string): boolean
 }

@@ -29,7 +29,7 @@ const CROWD = 32
 /** How often to check for slow readers. */
 const LOOK_EVERY_MS = 1000
 
-export type ConnectionLimits = {
+type ConnectionLimits = {
   readonly maxConnections: number
   /** Per address, unless it is exempt. */
   readonly maxPerAddress: number

@@ -2,7 +2,7 @@ import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { type TlsTrouble, tlsTrouble } from '#src/platform/tls.ts'
 
 /** What prevented a complete answer. */
-export type NetworkTrouble =
+type NetworkTrouble =
   /** TLS failed: nothing was sent, and a retry does not help. */
   | 'untrusted'
   /** There was no connection, so nothing was sent. */

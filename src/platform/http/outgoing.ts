@@ -19,7 +19,7 @@ export type Exchange = Client & {
   onEnd: ((exchange: Exchange, ended: Ended) => void) | null
 }
 
-export type Ended = {
+type Ended = {
   /** Null if the connection was lost before there was an answer. */
   readonly status: number | null
   /** Whether the whole answer was sent. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 /** Why a request is rejected before routing. */
-export type BadRequest = { readonly status: 400; readonly detail: string }
+type BadRequest = { readonly status: 400; readonly detail: string }
 
 /** A name or address, and optionally a port, per RFC 9110; no list, user or path. */
 const HOST = /^(?:[a-z0-9._~!$&'()*+;=%-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i

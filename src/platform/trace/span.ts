@@ -10,7 +10,7 @@ export type Span = {
 }
 
 /** A span and those within it. */
-export type Trace = { readonly root: Span; readonly children: readonly Span[] }
+type Trace = { readonly root: Span; readonly children: readonly Span[] }
 
 /** What the thread that sends a trace gets; it reports why the trace was not sent, or null. */
 export type Shipment = { readonly trace: Trace; readonly service: string }

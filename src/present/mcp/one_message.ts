@@ -1,7 +1,5 @@
 /** The message of a request, or a status and a sentence that refuse it. */
-export type OneMessage =
-  | { readonly request: Request }
-  | { readonly status: 400 | 406 | 413; readonly why: string }
+type OneMessage = { readonly request: Request } | { readonly status: 400 | 406 | 413; readonly why: string }
 
 /** The library requires both of every client, although each answer here is JSON. */
 const ACCEPT = 'application/json, text/event-stream'

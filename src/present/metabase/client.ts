@@ -12,7 +12,7 @@ import { type Call, explain, MetabaseError, refusal } from './metabase_error.ts'
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /** How requests authenticate: with an API key, or with a user's session. */
-export type Identity = { readonly apiKey: string } | { readonly session: string }
+type Identity = { readonly apiKey: string } | { readonly session: string }
 
 type Query = Readonly<Record<string, string | number | boolean>>
 
@@ -33,7 +33,7 @@ export type Metabase = {
   close(): Promise<void>
 }
 
-export type MetabaseOptions = {
+type MetabaseOptions = {
   /** Origin, and path if it is served below one; no slash at the end. */
   readonly url: string
   readonly apiKey?: string | null

@@ -14,7 +14,7 @@ import { covers } from './covers.ts'
 import { titled } from './database.ts'
 import { isMarked, marked, ours } from './mark.ts'
 
-export type Built = {
+type Built = {
   readonly cards: { readonly made: number; readonly changed: number }
   readonly dashboards: { readonly made: number; readonly changed: number }
   readonly shown: readonly { readonly name: string; readonly url: string }[]

@@ -12,7 +12,7 @@ import { type MetabaseState, readMetabaseState, writeMetabaseState } from './sta
 /** For all calls together: the run that waits for them still holds the company's lock. */
 const WITHIN_MS = 30_000
 
-export type FollowRequest = {
+type FollowRequest = {
   readonly target: MetabaseTarget
   readonly owner: Owner
   /** The file that remembers the state. */

@@ -13,14 +13,14 @@ export type Patience = {
   readonly signal: AbortSignal
 }
 
-export type Where = {
+type Where = {
   /** Metabase then reads its schema without being asked. */
   readonly justMade: boolean
   /** The schema that has the tables. */
   readonly schema: string
 }
 
-export type Described = {
+type Described = {
   readonly tables: number
   readonly fields: number
   /** Tables and columns that Metabase has not read yet; a later run describes them. */

@@ -7,7 +7,7 @@ import { companyOfMark } from './mark.ts'
 import { MetabaseError } from './metabase_error.ts'
 import { type Resources, resourceDetails } from './resources.ts'
 
-export type Pointed = {
+type Pointed = {
   /** The file it pointed at before; null for none. */
   readonly from: string | null
   readonly moved: boolean

@@ -11,7 +11,7 @@ const KEY = 'trino'
 /** Trino needs a name. If it also needs a password, both are set in Metabase and stay. */
 const USER = 'metabase'
 
-export type Connected = {
+type Connected = {
   readonly id: number
   readonly name: string
   readonly change: 'made' | 'repaired' | null

@@ -10,7 +10,7 @@ use([BarChart, GridComponent, SVGRenderer])
 type Option = ComposeOption<BarSeriesOption | GridComponentOption>
 
 /** One of the page's colours: CSS defines its value for light mode, dark mode and print. */
-export type Colour = 'accent' | 'quiet' | 'red' | 'yellow' | 'green' | 'blue' | 'unknown'
+type Colour = 'accent' | 'quiet' | 'red' | 'yellow' | 'green' | 'blue' | 'unknown'
 
 export type Bar = {
   readonly label: string
@@ -20,15 +20,15 @@ export type Bar = {
   readonly colour: Colour
 }
 
-export type Stack = {
+type Stack = {
   readonly label: string
   /** One value for each of the chart's layers. */
   readonly values: readonly number[]
 }
 
-export type Layer = { readonly name: string; readonly colour: Colour }
+type Layer = { readonly name: string; readonly colour: Colour }
 
-export type Column = {
+type Column = {
   readonly label: string
   /** For the narrow drawing, which has room for only some of them. */
   readonly shortLabel: string

@@ -11,7 +11,7 @@ import {
   wholeMoney,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { verdictName } from '#src/present/text/words.ts'
+import { nameVerdict } from '#src/present/text/names.ts'
 import { columnChart } from './charts.ts'
 import { type Decision, type Figures, LIMITS } from './figures.ts'
 import { badge, MAX_OBJECT, nothing, noticeLink, numbers } from './section_parts.ts'
@@ -54,7 +54,7 @@ export function decisionReasons(decision: Decision): readonly { colour: 'red' | 
   return [
     ...(confirmar
       ? ([
-          { colour: 'yellow', text: `confirmar ou desistir: parecer ${verdictName(verdict_recommendation)}` },
+          { colour: 'yellow', text: `confirmar ou desistir: parecer ${nameVerdict(verdict_recommendation)}` },
         ] as const)
       : []),
     ...(habilitar

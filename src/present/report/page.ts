@@ -13,7 +13,7 @@ import {
   wholeMoney,
 } from '#src/present/text/format.ts'
 import { type Html, html, trusted } from '#src/present/text/html.ts'
-import { driftKindName, recordKindName, runStatusName } from '#src/present/text/words.ts'
+import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { type Figures, type Freshness, LIMITS } from './figures.ts'
 import { sessionCounts } from './section_parts.ts'
 import { sections } from './sections.ts'
@@ -161,7 +161,7 @@ ${
   table({
     caption: 'Em quarentena, por motivo',
     columns: [
-      { head: 'Registro', cell: row => recordKindName(row.kind) },
+      { head: 'Registro', cell: row => nameRecordKind(row.kind) },
       {
         head: 'Motivo',
         kind: 'wide',
@@ -180,7 +180,7 @@ ${
     caption: 'Desvios do contrato documentado da API, os mais recentes',
     columns: [
       { head: 'Campo', kind: 'wide', cell: row => html`<code>${line(row.path, MAX_REASON) ?? NONE}</code>` },
-      { head: 'Desvio', cell: row => driftKindName(row.kind) },
+      { head: 'Desvio', cell: row => nameDriftKind(row.kind) },
       { head: 'Vezes', kind: 'number', cell: row => number(row.vezes) },
       { head: 'Último em', kind: 'date', cell: row => at(row.ultimo_em) },
     ],
@@ -191,7 +191,7 @@ ${more(drift.total - drift.rows.length, 'desvio', 'desvios')}`
 }
 
 function lastRun({ ultima_execucao_em, ultima_execucao_status, timezone }: Freshness): string {
-  const status = runStatusName(ultima_execucao_status)
+  const status = nameRunStatus(ultima_execucao_status)
   if (ultima_execucao_em === null) return 'não houve'
   return [localTimeText(ultima_execucao_em, timezone), status].filter(Boolean).join(', ')
 }

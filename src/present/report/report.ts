@@ -14,7 +14,7 @@ type At = { readonly now: Date }
  * instant give the same text.
  * @param db a snapshot's catalog.
  */
-export async function renderReport(db: Database, { now }: At): Promise<string> {
+async function renderReport(db: Database, { now }: At): Promise<string> {
   return page(await readFigures(db, now))
 }
 

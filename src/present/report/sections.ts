@@ -10,7 +10,7 @@ import {
   wholeMoney,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { categoryName, riskName } from '#src/present/text/words.ts'
+import { nameCategory, nameRisk } from '#src/present/text/names.ts'
 import { alerts } from './alerts.ts'
 import { type Bar, barChart, stackedChart } from './charts.ts'
 import {
@@ -124,7 +124,7 @@ function demands({ demands, blockers, key }: Figures): Html {
   const colours = demands.some(({ sem_avaliacao }) => sem_avaliacao > 0) ? COLOURS : COLOURS.slice(0, 3)
   const charted = demands.slice(0, MAX_STACKS)
   const stacks = charted.map(demand => ({
-    label: categoryName(demand.categoria),
+    label: categoryOf(demand.categoria),
     values: colours.map(({ of }) => demand[of]),
   }))
   const summary = stacks
@@ -140,7 +140,7 @@ ${numbers(
   table({
     caption: 'Requisitos dos editais em andamento por categoria e cor',
     columns: [
-      { head: 'Categoria', cell: (demand: Demand) => categoryName(demand.categoria) },
+      { head: 'Categoria', cell: (demand: Demand) => categoryOf(demand.categoria) },
       ...colours.map(({ head, of }) => ({
         head,
         kind: 'number' as const,
@@ -157,7 +157,7 @@ ${
     caption: 'O que mais bloqueia: requisitos vermelhos, pelo valor dos editais cuja sessão não passou',
     columns: [
       { head: 'Requisito', kind: 'wide', cell: row => line(row.titulo, MAX_OBJECT) },
-      { head: 'Categoria', cell: row => categoryName(row.categoria) },
+      { head: 'Categoria', cell: row => categoryOf(row.categoria) },
       { head: 'Editais', kind: 'number', cell: row => number(row.editais) },
       { head: 'Só este falta', kind: 'number', cell: row => number(row.so_este) },
       { head: 'Valor bloqueado', kind: 'number', cell: row => wholeMoney(row.valor) },
@@ -251,7 +251,7 @@ ${more(total - rows.length, 'órgão', 'órgãos')}
 ${table({
   caption: 'Editais em andamento por risco de pagamento',
   columns: [
-    { head: 'Risco', cell: ({ risco }: Exposure) => capital(riskName(risco) ?? 'não avaliado') },
+    { head: 'Risco', cell: ({ risco }: Exposure) => capital(nameRisk(risco) ?? 'não avaliado') },
     { head: 'Editais', kind: 'number', cell: ({ editais }) => number(editais) },
     { head: 'Confirmados', kind: 'number', cell: ({ confirmados }) => number(confirmados) },
     { head: 'Valor em andamento', kind: 'number', cell: ({ valor }) => wholeMoney(valor) },
@@ -267,13 +267,17 @@ function buyerName({ orgao, uf }: Buyer): string {
 
 /** The risk that counts, and both sources if they differ. */
 function paymentRisk({ risco_pagamento, risco_orgao, risco_precificacao }: Buyer): Html | string | null {
-  const risk = riskName(risco_pagamento)
+  const risk = nameRisk(risco_pagamento)
   if (risco_orgao === null || risco_precificacao === null || risco_orgao === risco_precificacao) return risk
-  return html`${risk} <small>relatório do órgão: ${riskName(risco_orgao)}; precificação: ${riskName(risco_precificacao)}</small>`
+  return html`${risk} <small>relatório do órgão: ${nameRisk(risco_orgao)}; precificação: ${nameRisk(risco_precificacao)}</small>`
 }
 
 /** The value with a bar below it, as long as its share of the largest. */
 function share({ valor }: Buyer, most: number): Html {
   const width = most > 0 ? Math.round((100 * valor) / most) : 0
   return html`${wholeMoney(valor)}<span class="bar" aria-hidden="true"><span style="width:${width}%"></span></span>`
+}
+
+function categoryOf(category: string | null): string {
+  return nameCategory(category) ?? 'Sem categoria'
 }

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 20_000
 /** Maximum characters that a message repeats of a server's answer. */
 const MAX_ANSWER = 200
 
-export type Composed = Mail & { readonly report: string }
+type Composed = Mail & { readonly report: string }
 
 /**
  * The mail about the latest snapshot, and the report that belongs to it.

@@ -12,7 +12,7 @@ import {
   weekday,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { verdictName } from '#src/present/text/words.ts'
+import { nameVerdict } from '#src/present/text/names.ts'
 import { columnChart } from './charts.ts'
 import { type Figures, LIMITS, type Session } from './figures.ts'
 import { badge, MAX_CODE, MAX_NAME, MAX_OBJECT, nothing, noticeLink, TO_CONFIRM } from './section_parts.ts'
@@ -78,7 +78,7 @@ function sessionNotice(session: Session): Html {
 }
 
 function sessionStand({ fase, participation_confirmed, verdict_recommendation }: Session): Html {
-  const verdict = verdictName(verdict_recommendation)
+  const verdict = nameVerdict(verdict_recommendation)
   return html`${line(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge badge-accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
 }
 

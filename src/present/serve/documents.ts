@@ -26,7 +26,7 @@ export const DOCUMENT_TABLES = [
   'alerts',
   'whole_documents',
 ] as const
-export type DocumentTable = (typeof DOCUMENT_TABLES)[number]
+type DocumentTable = (typeof DOCUMENT_TABLES)[number]
 
 /** One notice with its analysis, as the API sends them. */
 export type DocumentRow = SearchRow & {

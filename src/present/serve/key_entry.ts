@@ -24,7 +24,7 @@ export type Rights = Pick<KeyEntry, 'scopes' | 'maxRps'>
 export type Holder = Pick<KeyEntry, 'company' | 'prefix'> & Rights
 
 /** A `replaced` key is still accepted until it expires. */
-export type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
+type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
 
 /** As the file has it. */
 export type KeyRow = {

@@ -20,7 +20,7 @@ import { Revocations } from './revocations.ts'
 import { DEFAULT_SCOPES } from './scopes.ts'
 
 /** A key that replaces another. */
-export type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
+type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
 
 /** The beginning of every key (docs/contract.md#authentication). */
 const KEY_PREFIX = 'edk_'

@@ -1,6 +1,6 @@
 import type { Refusal } from '#src/api/server/source.ts'
 
-export type Most = {
+type Most = {
   readonly ofKey: number
   /** Less than all, so that no company takes the places of the others. */
   readonly ofCompany: number

@@ -4,7 +4,7 @@ import { reasonOf } from './key_file.ts'
 import { KeyStore, keyFilePath, noValidKey } from './keys.ts'
 import { isPrefix, Revocations } from './revocations.ts'
 
-export type Revocation = {
+type Revocation = {
   /** Null if the key file could not be read, so that it is unknown whether the key exists. */
   readonly entry: KeyEntry | null
   /** Why the key file does not have the revocation yet; null if it has it. */

@@ -16,7 +16,7 @@ const NO_ANALYSIS: Readonly<Record<string, string>> = {
   excluded: 'Analyses of notices in this phase are not fetched here (ANALYSIS_STATUSES).',
 }
 
-export type SnapshotAbout = FeedSnapshot & { readonly asOf: string }
+type SnapshotAbout = FeedSnapshot & { readonly asOf: string }
 
 /** Where a notice is. */
 type Place = { readonly prepared: PreparedMonth; readonly at: number }

@@ -5,7 +5,7 @@ import type { Batch, DocumentRow } from './documents.ts'
 import { servedAnalysis, servedNotice } from './feed/served_fields.ts'
 
 /** Documents of which the tables have a text cut, as JSON text. */
-export type WholeDocuments = { readonly notice?: string; readonly analysis?: string }
+type WholeDocuments = { readonly notice?: string; readonly analysis?: string }
 
 /**
  * Reads the documents of a batch of notices that are cut in the tables.

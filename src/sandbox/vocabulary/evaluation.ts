@@ -1,4 +1,4 @@
-export type Demand = {
+type Demand = {
   readonly category: string
   readonly title: string
   readonly required: string
@@ -185,7 +185,7 @@ export const NOTES = {
   ],
 } as const
 
-export type AlertTemplate = {
+type AlertTemplate = {
   readonly type: 'risk' | 'opportunity' | 'info'
   readonly severities: readonly ('critical' | 'high' | 'medium' | 'low')[]
   readonly title: string

@@ -19,7 +19,7 @@ export async function accessOf(lake: string): Promise<LakeAccess> {
 }
 
 /** Mode of a published file: read-only, to prevent accidental changes. */
-export function fileMode({ mode }: Pick<LakeAccess, 'mode'>): number {
+function fileMode({ mode }: Pick<LakeAccess, 'mode'>): number {
   return mode & READ
 }
 

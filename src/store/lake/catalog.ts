@@ -170,12 +170,15 @@ let marts: Promise<ReadonlyMap<string, string>> | null = null
 
 /** The SQL of each mart; the files are read once. */
 function readMarts(): Promise<ReadonlyMap<string, string>> {
-  marts ??= Promise.all(
-    MARTS.map(
-      async ({ name }) => [name, await readFile(join(MARTS_DIRECTORY, `${name}.sql`), 'utf8')] as const,
-    ),
-  ).then(entries => new Map(entries))
+  marts ??= Promise.all(MARTS.map(async mart => [mart.name, await martSql(mart)] as const)).then(
+    entries => new Map(entries),
+  )
   return marts
+}
+
+/** Returns the SQL of a mart: one SELECT. */
+export async function martSql({ name, sql }: Mart): Promise<string> {
+  return sql ?? (await readFile(join(MARTS_DIRECTORY, `${name}.sql`), 'utf8'))
 }
 
 /** A reader sets it to the place of a snapshot that was moved, copied or mounted elsewhere. */

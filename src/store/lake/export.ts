@@ -25,7 +25,7 @@ const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
 
 /** Which parts of a table must be written, and which the previous snapshot already holds. */
-export type TablePlan = {
+type TablePlan = {
   readonly table: Table
   /** Months to write; null for a table in a single file. */
   readonly stale: readonly string[] | null

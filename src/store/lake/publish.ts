@@ -50,7 +50,7 @@ export type PublishedFigures = {
 }
 
 /** Whether the marts are files of the snapshot, too, or at least a snapshot is written each day for those who make them. */
-export type MartsWanted = 'files' | 'daily' | 'none'
+type MartsWanted = 'files' | 'daily' | 'none'
 
 type Request = {
   readonly db: Database

@@ -7,7 +7,7 @@ import { measureFrames, readFrames } from './frames.ts'
 import { isKnownType, type ReadLine, readLine } from './line.ts'
 
 /** What the readable lines of one segment hold. */
-export type Contents = {
+type Contents = {
   /** Usable lines by type. */
   readonly kinds: ReadonlyMap<string, number>
   /** The runs that wrote them, each with the time of its first line here. */

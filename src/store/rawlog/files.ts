@@ -33,7 +33,7 @@ export async function sealedSegments(directory: string): Promise<number[]> {
 }
 
 /** The first segments of a log, which need not be on this disk, because it was restored from a checkpoint. */
-export type LogBase = RawLogSize
+type LogBase = RawLogSize
 
 const NO_BASE: LogBase = { segments: 0, bytes: 0 }
 
@@ -74,7 +74,7 @@ export async function segmentNumbers(directory: string): Promise<number[]> {
 }
 
 /** Null for a file that is not a segment, such as a renamed copy. */
-export function numberOf(name: string): number | null {
+function numberOf(name: string): number | null {
   const digits = SEGMENT_NAME.exec(name)?.[1]
   if (digits === undefined) return null
   const number = Number(digits)

@@ -14,7 +14,7 @@ import { SegmentWriter } from './writer.ts'
  * without a change, and bytes of records that are no longer in quarantine.
  */
 
-export type FoldOptions = {
+type FoldOptions = {
   readonly from: { readonly directory: string; readonly segments: readonly number[] }
   /** An empty directory. */
   readonly to: string

@@ -5,7 +5,7 @@ import { publishedColumns, TABLES } from '#schema/tables.ts'
 /** Tables and marts as other engines see them. */
 
 /** The types of tables and marts; HUGEINT and UBIGINT are refused, because Parquet cannot store them as such. */
-export const REMOTE_TYPES = [
+const REMOTE_TYPES = [
   'VARCHAR',
   'BIGINT',
   'INTEGER',

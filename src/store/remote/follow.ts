@@ -15,9 +15,9 @@ import { openS3 } from './s3.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
 
 /** A company's local files that a publish reads and writes. */
-export type RemotePaths = Pick<CompanyPaths, 'lake' | 'remote' | 'remoteMarts'>
+type RemotePaths = Pick<CompanyPaths, 'lake' | 'remote' | 'remoteMarts'>
 
-export type FollowRequest = {
+type FollowRequest = {
   readonly settings: RemoteLakeSettings
   readonly paths: RemotePaths
   readonly now: () => Date

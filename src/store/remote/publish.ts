@@ -28,7 +28,7 @@ export type RemotePublished = {
   readonly bytesUploaded: number
 }
 
-export type RemoteRequest = {
+type RemoteRequest = {
   readonly formats: Formats
   /** The directory of the local lake. */
   readonly lake: string

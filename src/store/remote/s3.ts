@@ -34,7 +34,7 @@ const REMOVED_AT_ONCE = 1000
 /** The name of an uploaded file's hash in the object's own metadata. */
 const HASH = 'sha256'
 
-export type S3Options = PatienceOptions & {
+type S3Options = PatienceOptions & {
   /** Called with each answer: how far the store's clock is ahead of ours, in ms, to the second. */
   readonly onDate?: (aheadMs: number) => void
 }

@@ -2,7 +2,7 @@ import type { Expired, Expiry, Formats, TableKeeper } from './format.ts'
 import { type Latest, readLatest, replaceLatest, tableKey, tableNames, type Versioned } from './latest.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
 
-export type Vacuumed = {
+type Vacuumed = {
   /** Counts of the table that had the most. */
   readonly snapshotsRemoved: number
   readonly snapshotsKept: number
@@ -10,7 +10,7 @@ export type Vacuumed = {
   readonly bytesRemoved: number
 }
 
-export type VacuumRequest = Expiry & { readonly company: string; readonly formats: Formats }
+type VacuumRequest = Expiry & { readonly company: string; readonly formats: Formats }
 
 /** Objects that nothing names are removed only when they are older: a publish may be about to name them. */
 const GRACE_MS = 24 * 3_600_000

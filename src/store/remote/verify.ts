@@ -16,7 +16,7 @@ export type Verified = {
   readonly problems: readonly string[]
 }
 
-export type VerifyRequest = {
+type VerifyRequest = {
   readonly formats: Formats
   readonly latest: Latest
   /** The local snapshot of the same name, with its marts; null if it is gone: then rows are not compared. */

@@ -62,7 +62,7 @@ const CHECKPOINT: JsonKind<Checkpoint> = {
 }
 
 export type Checkpoint = z.output<typeof checkpointShape>
-export type CheckpointName = { readonly key: string; readonly segment: number; readonly made: Date }
+type CheckpointName = { readonly key: string; readonly segment: number; readonly made: Date }
 
 /** A checkpoint is made when so much of the log follows the last one, or when it is so old. */
 const DUE = { segments: 50, bytes: 16 * 1024 * 1024, ageMs: 24 * 3_600_000 }

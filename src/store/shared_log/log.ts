@@ -26,7 +26,7 @@ import {
 /** For how long a process that is to end waits for a store that hangs, to seal what it has fetched. */
 const GRACE_MS = 2000
 
-export type Taking = {
+type Taking = {
   /** What this process does, for others who wait. */
   readonly what: string
   readonly waitMs: number

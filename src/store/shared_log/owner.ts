@@ -64,7 +64,7 @@ export type Ownership = {
   release(): Promise<void>
 }
 
-export type TakeOptions = {
+type TakeOptions = {
   readonly company: string
   readonly holder: Holder
   readonly now: () => Date

@@ -29,7 +29,7 @@ const MAX_REFUSED = 3
 /** A warehouse becomes a tenth of its size, an empty one much less. */
 const MAX_UNPACKED = { times: 64, bytes: 64 * 1024 ** 2 }
 
-export type Restoring = {
+type Restoring = {
   readonly store: ObjectStore
   readonly paths: CompanyPaths
   readonly signal: AbortSignal

@@ -37,7 +37,7 @@ const RESTORE_IT = 'Restore it from a version or a backup of the bucket'
 /** Called before each segment. */
 export type OnSegment = (done: number, total: number) => void
 
-export type StoredSegment = { readonly number: number; readonly bytes: number }
+type StoredSegment = { readonly number: number; readonly bytes: number }
 
 const NAME = /\/(\d{9})\.ndjson\.zst$/
 /** Compressed. A segment has at most 64 MB of lines (`src/pipeline/load.ts`), and its last line may be of maximum length. */
@@ -51,7 +51,7 @@ export function directoryKey(company: string): string {
 }
 
 /** With nine digits, so that they are listed in order. */
-export function segmentKey(company: string, number: number): string {
+function segmentKey(company: string, number: number): string {
   return `${directoryKey(company)}/${String(number).padStart(9, '0')}.ndjson.zst`
 }
 
@@ -244,7 +244,7 @@ export async function standingOf(place: SharedPlace, segment?: number): Promise<
 }
 
 /** Whether the store has a segment with this number. */
-export async function hasSegment({ store, paths }: SharedPlace, number: number): Promise<boolean> {
+async function hasSegment({ store, paths }: SharedPlace, number: number): Promise<boolean> {
   return (await store.head(segmentKey(paths.company, number))) !== null
 }
 

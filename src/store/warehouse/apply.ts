@@ -6,7 +6,7 @@ import { setAsidePoison } from './poison.ts'
 import { LOG_NAMED, type Projection, projectLines, SEGMENT_APPLIED, UP_TO } from './projection.ts'
 import { countStagedLines, stageLines } from './staging.ts'
 
-export type StagedSegment = {
+type StagedSegment = {
   readonly number: number
   readonly path: string
   /** Known if this process wrote the segment. */
@@ -55,7 +55,7 @@ export function isDataError(error: unknown): boolean {
 }
 
 /** Turns the staged lines of one segment into rows, in the caller's transaction. */
-export async function project(
+async function project(
   db: Database,
   segment: { number: number; lines: number },
   projection: Projection,

@@ -32,7 +32,7 @@ export type Cut = {
 }
 
 /** What the tables read of a document, and what is cut in it. */
-export type Carried = { readonly document: object; readonly cuts: readonly Cut[] }
+type Carried = { readonly document: object; readonly cuts: readonly Cut[] }
 
 /** The fields with columns in tables that this document fills. */
 const FIELDS: Readonly<Record<DocumentKind, Fields>> = {

@@ -42,7 +42,7 @@ type Parameters = Record<string, DuckDBValue>
 /** Values by the names of their parameters; DuckDB casts them to the type that the SQL needs. */
 export type Texts = Readonly<Record<string, string>>
 export type Row = Record<string, unknown>
-export type Answer = { readonly columns: string[]; readonly rows: Row[] }
+type Answer = { readonly columns: string[]; readonly rows: Row[] }
 /** How values are written: as plain text with null for NULL, or as JSON. */
 export type Form = 'text' | 'json'
 export type Column = { readonly name: string; readonly isNumeric: boolean }

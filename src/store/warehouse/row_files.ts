@@ -31,7 +31,7 @@ const MAX_WAITING_ROWS = 150_000
 type Stored = { readonly files: readonly RowFile[]; readonly segment: number; readonly lost: number }
 
 /** Where a warehouse has its files of rows, and the company that is written into them. */
-export type RowPlace = { readonly directory: string; readonly company: string }
+type RowPlace = { readonly directory: string; readonly company: string }
 
 /**
  * The rows of requirements, items and alerts: nine tenths of all data. They are written once, as the Parquet files that

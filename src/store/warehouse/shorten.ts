@@ -13,7 +13,7 @@ import { type Cut, carriedDocument, type DocumentKind, isShort } from './cut.ts'
 const PART_CHARACTERS = 8 * 1024
 
 /** As relations; null if there are none. */
-export type Shortened = {
+type Shortened = {
   readonly lines: string | null
   /** Parts of the documents that are cut: `seq`, `ordinal` from 1, `content`. */
   readonly parts: string | null

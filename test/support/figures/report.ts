@@ -1,5 +1,5 @@
 import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/present/text/format.ts'
-import { driftKindName, recordKindName, runStatusName } from '#src/present/text/words.ts'
+import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { discardedAgainst, missedLately } from './decisions.ts'
 import {
@@ -219,7 +219,7 @@ function quality({ live, history }: Picture, { error }: RunItself): string[] {
       `Análises fora do escopo | ${number(inState('excluded'))}`,
       `Registros em quarentena | ${number(setAside.length)}`,
       `Desvios do contrato | ${number(drift.length)}`,
-      `Última execução | ${momentOf(lastRun.at)}, ${runStatusName(lastRun.failed ? 'failed' : 'ok')}`,
+      `Última execução | ${momentOf(lastRun.at)}, ${nameRunStatus(lastRun.failed ? 'failed' : 'ok')}`,
       `Última leitura completa | ${momentOf(lastGoodAt)}`,
       `Mensagem da última execução: ${error}`,
     ),
@@ -235,7 +235,7 @@ function quarantine({ setAside }: Picture['history']): string[] {
     down(([, those]) => those.length),
     ([kind]) => kind,
   ).map(([kind, those]) => [
-    recordKindName(kind),
+    nameRecordKind(kind),
     // All of them have only this fault.
     'a required field is missing',
     number(those.length),
@@ -261,7 +261,7 @@ function drifts({ drift }: Picture['history']): string[] {
       'Campo | Desvio | Vezes | Último em',
       rows
         .slice(0, PROBLEMS)
-        .map(({ path, kind, count, lastAt }) => [path, driftKindName(kind), number(count), momentOf(lastAt)]),
+        .map(({ path, kind, count, lastAt }) => [path, nameDriftKind(kind), number(count), momentOf(lastAt)]),
     ),
     ...more(rows.length - PROBLEMS, 'desvio', 'desvios'),
   ]

@@ -13,7 +13,7 @@ import {
   weekday,
   wholeMoney,
 } from '#src/present/text/format.ts'
-import { categoryName, riskName, verdictName } from '#src/present/text/words.ts'
+import { nameCategory, nameRisk, nameVerdict } from '#src/present/text/names.ts'
 import { down, sorted, sum } from './arithmetic.ts'
 import { inUtc } from './calendar.ts'
 import { blockersOf, capitalOf, exposureOf } from './decisions.ts'
@@ -86,7 +86,7 @@ function sessionRow(notice: Session, picture: Picture): (string | null)[] {
     `${dayOf(sessionDay)} ${joined([weekday(local), timeOfDay(local)], ', ')} · ${inDays(daysTo(sessionDay, picture))}`,
     `${nameOf(notice)} ${joined([line(notice.modalidade, CHARACTERS.code), line(notice.objeto, CHARACTERS.object)], ' · ')}`,
     money(notice.value),
-    joined([phase.name, confirmed && 'confirmada', verdictName(recommendation)]),
+    joined([phase.name, confirmed && 'confirmada', nameVerdict(recommendation)]),
     problemsOf(notice),
     contestOf(contest, picture),
   ]
@@ -142,7 +142,7 @@ export function demands(picture: Picture): string[] {
     .slice(0, LENGTH.stacks)
     .map(
       ({ category, colours }) =>
-        `${categoryName(category)} ${colours.map((count, index) => `${number(count)} ${heads[index]?.toLowerCase()}`).join(', ')}`,
+        `${categoryOf(category)} ${colours.map((count, index) => `${number(count)} ${heads[index]?.toLowerCase()}`).join(', ')}`,
     )
   return [
     ...sentences(
@@ -152,7 +152,7 @@ export function demands(picture: Picture): string[] {
     ...table(
       'Requisitos dos editais em andamento por categoria e cor',
       `Categoria | ${heads.join(' | ')}`,
-      all.map(({ category, colours }) => [categoryName(category), ...colours.map(number)]),
+      all.map(({ category, colours }) => [categoryOf(category), ...colours.map(number)]),
     ),
     ...blockers(picture),
   ]
@@ -169,7 +169,7 @@ function blockers(picture: Picture): string[] {
       .slice(0, LENGTH.blockers)
       .map(({ title, category, notices, alone }) => [
         line(title, CHARACTERS.object),
-        categoryName(category),
+        categoryOf(category),
         ...[number(notices.length), number(alone.length), wholeMoney(worthOf(notices))],
       ]),
   )
@@ -183,9 +183,9 @@ export function severitiesOf({ open }: Picture): Severity[] {
     sorted(
       alertsOf(open).filter(isRisk),
       ({ severityOrder }) => severityOrder,
-      ({ severityName }) => severityName,
+      ({ severityName }) => nameSeverity,
     ),
-    ({ severityName }) => severityName,
+    ({ severityName }) => nameSeverity,
   )
   return [...severities].map(([name, those]) => {
     const risks = those.filter(({ type }) => type === 'risk').length
@@ -292,8 +292,8 @@ export function buyers(picture: Picture): string[] {
 }
 
 function riskText(risk: Buyer['risk']): string | null {
-  if (!risk?.report || !risk.pricing || risk.report === risk.pricing) return riskName(risk?.value ?? null)
-  return `${riskName(risk.value)} relatório do órgão: ${riskName(risk.report)}; precificação: ${riskName(risk.pricing)}`
+  if (!risk?.report || !risk.pricing || risk.report === risk.pricing) return nameRisk(risk?.value ?? null)
+  return `${nameRisk(risk.value)} relatório do órgão: ${nameRisk(risk.report)}; precificação: ${nameRisk(risk.pricing)}`
 }
 
 /** Lengths of the bars below the buyers' values, in percent of the first. */
@@ -326,4 +326,8 @@ export function severityBars(picture: Picture): Bars {
     ['red', 'unknown'],
     severitiesOf(picture).map(({ kinds }) => kinds),
   )
+}
+
+function categoryOf(category: string | null): string {
+  return nameCategory(category) ?? 'Sem categoria'
 }

@@ -9,7 +9,7 @@ import {
   shortMoney,
   wholeMoney,
 } from '#src/present/text/format.ts'
-import { verdictName } from '#src/present/text/words.ts'
+import { nameVerdict } from '#src/present/text/names.ts'
 import { down, known, sorted } from './arithmetic.ts'
 import { inUtc, localDay, mondayOf } from './calendar.ts'
 import { isRecommended } from './decisions.ts'
@@ -46,7 +46,7 @@ function decisionOf(notice: Notice, picture: Picture): Decision | null {
   const [until] = sorted(days, day => day.toString())
   if (!until) return null
   const reasons = [
-    confirm && `confirmar ou desistir: parecer ${verdictName(recommendation)}`,
+    confirm && `confirmar ou desistir: parecer ${nameVerdict(recommendation)}`,
     qualify && counted(red, 'requisito vermelho', 'requisitos vermelhos'),
     due.length > 0 && `impugnar: ${counted(due.length, 'alerta grave', 'alertas graves')}`,
   ]

@@ -5,7 +5,7 @@ import type { Answer, Order, Rows, Value } from '../read/order.ts'
 /** Reads the company's latest snapshot. @throws FatalError with a sentence for the client. */
 export type Read = (order: Omit<Order, 'lake'>) => Promise<Answer>
 
-export type Fields = { readonly [name: string]: Value }
+type Fields = { readonly [name: string]: Value }
 
 /** What a tool found. */
 export type Found = {

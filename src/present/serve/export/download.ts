@@ -11,7 +11,7 @@ const ahead = new Budget(64 * 1024 * 1024)
 /** Spans of one download: the threads work on them while others are being sent. The first needs no budget. */
 const SPANS_AHEAD = UNPACKERS + 1
 
-export type Download = {
+type Download = {
   readonly months: readonly PreparedMonth[]
   readonly what: What
   /** The first byte, and the one after the last. */

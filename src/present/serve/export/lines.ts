@@ -28,7 +28,7 @@ export type Span = {
 }
 
 /** Bytes of a notice's line, with its newline; 0 if it has none. */
-export function lineBytes(month: PreparedMonth, place: number, what: What): number {
+function lineBytes(month: PreparedMonth, place: number, what: What): number {
   const notice = month.noticeBytes(place)
   if (what === 'notices') return notice + NEWLINE_BYTES
   const analysis = month.index.analyses[place]?.size ?? null

@@ -19,7 +19,7 @@ const places = new Places({ ofKey: 4, ofCompany: 12, inAll: 32 }, (taken, by) =>
 /** Levels at which compressing is not much slower than sending. */
 const [ZSTD, GZIP] = [{ params: { [constants.ZSTD_c_compressionLevel]: 3 } }, { level: 4 }]
 
-export type ExportOrder = {
+type ExportOrder = {
   readonly snapshot: ServedSnapshot
   readonly what: What
   /** The first byte, and the one after the last. */

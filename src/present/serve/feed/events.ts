@@ -19,7 +19,7 @@ export const KINDS = {
 export type Kind = keyof typeof KINDS
 
 /** A field with another value than before; null if it has none. Without the two if one of them is `omitted`. */
-export type Change = {
+type Change = {
   readonly field: string
   readonly before?: unknown
   readonly after?: unknown

@@ -2,7 +2,7 @@ import type { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
 
 /** Lines with these documents are events only if the warehouse loaded them. */
-export type DocumentKind = 'notice' | 'analysis'
+type DocumentKind = 'notice' | 'analysis'
 
 /** Parquet files of the tables that have a row for each document that the warehouse loaded: `edital_versions`, `analysis_versions`. */
 export type VersionFiles = Readonly<Record<DocumentKind, readonly string[]>>

@@ -1,5 +1,5 @@
 /** The bytes from one number up to and without another. */
-export type ByteRange = { readonly from: number; readonly to: number }
+type ByteRange = { readonly from: number; readonly to: number }
 
 const RANGE = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/i
 

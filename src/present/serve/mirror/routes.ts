@@ -10,9 +10,9 @@ import type { Quota } from '../quotas.ts'
 import { describeMirror } from './openapi.ts'
 import { type InTurn, MIRROR_PATH, type MirrorRoute, type MirrorSource } from './route.ts'
 
-export const MIRROR_DESCRIPTION_PATH = `${MIRROR_PATH}/openapi.json`
+const MIRROR_DESCRIPTION_PATH = `${MIRROR_PATH}/openapi.json`
 
-export type MirrorEnv = {
+type MirrorEnv = {
   Bindings: Partial<HttpBindings>
   Variables: { source: MirrorSource }
 }

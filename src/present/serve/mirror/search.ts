@@ -44,7 +44,7 @@ export const SEARCH_ROUTE = mirrorRoute({
   },
 })
 
-export type SearchPage = {
+type SearchPage = {
   /** Each in parts, as JSON. */
   readonly documents: readonly (readonly Buffer[])[]
   /** Of all pages. */

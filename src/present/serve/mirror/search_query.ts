@@ -11,7 +11,7 @@ const MAX_TEXT = 500
 const MAX_CURSOR = 400
 
 /** The fields that an answer can have. */
-export const FIELDS: readonly string[] = [...Object.keys(NOTICE), 'verdict']
+const FIELDS: readonly string[] = [...Object.keys(NOTICE), 'verdict']
 
 const ORDERS = SORTS.flatMap(key => (key === 'relevance' ? [key] : [key, `-${key}`]))
 

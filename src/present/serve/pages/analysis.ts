@@ -2,18 +2,17 @@ import { ANALYSIS } from '#schema/analysis.ts'
 import type { Fields } from '#schema/record.ts'
 import { counted, line, NONE, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
+import {
+  nameAction,
+  nameAlertType,
+  nameCategory,
+  nameLight,
+  nameSeverity,
+  SECTIONS,
+} from '#src/present/text/names.ts'
 import { factsOf, inWords } from './free_form.ts'
 import { items } from './items.ts'
-import { chip, factList } from './layout.ts'
-import {
-  actionName,
-  alertTypeName,
-  categoryName,
-  lightName,
-  SECTIONS,
-  severityName,
-  toneOf,
-} from './names.ts'
+import { chip, factList, toneOf } from './layout.ts'
 import {
   type Document,
   listOf,
@@ -103,7 +102,7 @@ function entries(all: readonly unknown[], entry: (part: Document) => Html): Html
 
 function requirement(part: Document, timeZone: string): Html {
   return html`<h3>${text(part, 'title', MAX_TITLE) ?? NONE}</h3>
-<p class="line">${chip(lightName(part.status), toneOf(part.status))}<span class="muted">${categoryName(part.category)}</span></p>
+<p class="line">${chip(nameLight(part.status), toneOf(part.status))}<span class="muted">${nameCategory(part.category)}</span></p>
 ${paragraph('Exigência', paragraphs(part, 'required', MAX_TEXT))}
 ${paragraph('Situação da empresa', paragraphs(part, 'current', MAX_TEXT))}
 ${paragraph('Notas da avaliação', paragraphs(part, 'ai_notes', MAX_TEXT))}
@@ -111,10 +110,10 @@ ${paragraph('Detalhes', inWords(part.metadata, timeZone))}`
 }
 
 function alert(part: Document): Html {
-  const severity = severityName(part.severity)
-  const action = part.action_type === 'none' ? null : actionName(part.action_type)
+  const severity = nameSeverity(part.severity)
+  const action = part.action_type === 'none' ? null : nameAction(part.action_type)
   return html`<h3>${text(part, 'title', MAX_TITLE) ?? NONE}</h3>
-<p class="line">${chip(alertTypeName(part.type), 'plain')}${chip(severity && `Severidade ${severity}`, toneOf(part.severity))}${action !== null && html`<span>Ação: ${action}</span>`}</p>
+<p class="line">${chip(nameAlertType(part.type), 'plain')}${chip(severity && `Severidade ${severity}`, toneOf(part.severity))}${action !== null && html`<span>Ação: ${action}</span>`}</p>
 ${paragraph(null, paragraphs(part, 'description', MAX_TEXT))}
 ${paragraph('Tese jurídica', paragraphs(part, 'legal_thesis', MAX_TEXT))}`
 }

@@ -1,6 +1,7 @@
+import { titlesOf } from '#schema/labels.ts'
 import type { Fields } from '#schema/record.ts'
 import { line, moment, NONE } from '#src/present/text/format.ts'
-import { riskName, spelledOut, titlesOf } from './names.ts'
+import { nameRisk, spellOut } from '#src/present/text/names.ts'
 import { amount, type Document, estimate, MAX_TEXT, quantity, yesOrNo } from './show.ts'
 
 /** Deeper values, and further ones of a list, are left to the API. */
@@ -18,8 +19,8 @@ export function factsOf(part: Document, fields: Fields, timeZone: string): [stri
     .slice(0, MAX_ENTRIES)
     .map(([name, value]) => {
       const { unit } = (fields[name] ?? {}) as { readonly unit?: string }
-      const title = titles.get(name) ?? spelledOut(name)
-      if (RISKS.includes(name)) return [title, riskName(value) || null]
+      const title = titles.get(name) ?? spellOut(name)
+      if (RISKS.includes(name)) return [title, nameRisk(value) || null]
       if (typeof value !== 'number') return [title, inWords(value, timeZone)]
       if (name === 'valor_estimado') return [title, estimate(value)]
       return [title, unit === 'BRL' ? amount(value) : quantity(value)]
@@ -40,7 +41,7 @@ export function inWords(value: unknown, timeZone: string, depth = 0): string | n
     if (words === null) return []
     if (isList) return [words]
     const isNested = typeof one === 'object' && !Array.isArray(one)
-    return [isNested ? `${spelledOut(name)} (${words})` : `${spelledOut(name)}: ${words}`]
+    return [isNested ? `${spellOut(name)} (${words})` : `${spellOut(name)}: ${words}`]
   })
   return known.join(isList ? '; ' : ', ') || null
 }

@@ -1,8 +1,8 @@
 import { NOTICE } from '#schema/notice.ts'
 import { moment, NONE } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
+import { nameEvent, nameField, nameLevel, namePhase, nameVerdict } from '#src/present/text/names.ts'
 import { inWords } from './free_form.ts'
-import { eventName, fieldName, levelName, phaseName, verdictName } from './names.ts'
 import { type Document, estimate, session } from './show.ts'
 
 /** One thing that happened to the notice; the newest comes first. */
@@ -28,7 +28,7 @@ export function history(past: readonly Past[] | null, timeZone: string): Html {
   if (past.length === 0) return html`<p class="muted">Nada registrado ainda.</p>`
   const events = past.map(
     one =>
-      html`<li class="card"><p class="line"><b>${eventName(one.kind)}</b><span class="muted">${moment(one.at, timeZone)}</span></p>${whatChanged(one, timeZone)}</li>\n`,
+      html`<li class="card"><p class="line"><b>${nameEvent(one.kind)}</b><span class="muted">${moment(one.at, timeZone)}</span></p>${whatChanged(one, timeZone)}</li>\n`,
   )
   return html`<ol class="entries">${events}</ol>${
     past.length === MAX_HISTORY &&
@@ -38,12 +38,12 @@ export function history(past: readonly Past[] | null, timeZone: string): Html {
 
 function whatChanged({ fields = [], changes = [], from, to }: Past, timeZone: string): Html | null {
   if (from !== undefined || to !== undefined)
-    return html`<p>${from && `De ${verdictName(from)} para `}${verdictName(to) ?? 'sem parecer'}</p>`
+    return html`<p>${from && `De ${nameVerdict(from)} para `}${nameVerdict(to) ?? 'sem parecer'}</p>`
   // It changes whenever anything does.
   const named = fields.length > 1 ? fields.filter(field => field !== 'updated_at') : fields
   if (named.length === 0) return null
   const values = new Map(changes.map(change => [change.field, change]))
-  return html`<ul class="changes">${named.map(field => html`<li>${fieldName(field)}${difference(values.get(field), timeZone)}</li>`)}</ul>`
+  return html`<ul class="changes">${named.map(field => html`<li>${nameField(field)}${difference(values.get(field), timeZone)}</li>`)}</ul>`
 }
 
 function difference(change: Change | undefined, timeZone: string): string | null {
@@ -58,8 +58,8 @@ function isCompound(value: unknown): boolean {
 }
 
 const NAMES: Readonly<Record<string, (value: unknown) => string | null>> = {
-  status: phaseName,
-  analysis_level: levelName,
+  status: namePhase,
+  analysis_level: nameLevel,
   valor_estimado: estimate,
 } satisfies Document
 

@@ -1,7 +1,7 @@
 import { NONE } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
+import { nameItemKind } from '#src/present/text/names.ts'
 import { chip } from './layout.ts'
-import { kindName } from './names.ts'
 import {
   type Document,
   MAX_ROWS,
@@ -42,7 +42,7 @@ function figures(part: Document): Html {
 function about(part: Document): Html {
   const { ai_selected: isSelected, ai_confidence: confidence } = part
   const known = [
-    kindName(part.material_ou_servico),
+    nameItemKind(part.material_ou_servico),
     text(part, 'criterio_julgamento_nome', 80),
     typeof confidence === 'number' ? `confiança da seleção: ${quantity(confidence)}` : null,
   ].filter(one => one !== null)

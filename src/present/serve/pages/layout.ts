@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Html, html, trusted } from '#src/present/text/html.ts'
-import type { Tone } from './names.ts'
 
 const STYLE = [join('..', '..', 'text', 'theme.css'), 'pages.css']
   .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))
@@ -61,6 +60,29 @@ ${asOf && html`<footer><p>Dados publicados em ${asOf}. <a href="/docs">Documenta
 export function factList(all: readonly (readonly [string, Html | string | null])[]): Html {
   const known = all.filter(([, value]) => value !== null)
   return html`<dl class="facts card">${known.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+}
+
+/** The colour of a chip. */
+type Tone = 'red' | 'yellow' | 'green' | 'accent' | 'plain'
+
+const TONES: Readonly<Record<string, Tone>> = {
+  participar: 'green',
+  cautela: 'yellow',
+  nao_recomendado: 'red',
+  green: 'green',
+  yellow: 'yellow',
+  red: 'red',
+  critical: 'red',
+  high: 'red',
+  medium: 'yellow',
+  ready: 'green',
+  discarded: 'plain',
+  expired: 'plain',
+}
+
+/** Returns the colour of a code. */
+export function toneOf(code: unknown): Tone {
+  return typeof code === 'string' && Object.hasOwn(TONES, code) ? (TONES[code] as Tone) : 'accent'
 }
 
 export function chip(name: string | null, tone: Tone): Html | null {

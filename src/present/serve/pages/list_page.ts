@@ -1,15 +1,16 @@
+import { type Labels, labelsOf, PHASE_LABELS } from '#schema/labels.ts'
+import { OPEN_STATUSES } from '#schema/notice.ts'
 import { textKey } from '#schema/text_key.ts'
 import { counted, line } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { type Labels, OPEN_PHASES, PHASES } from '#src/present/text/labels.ts'
-import { chip, document } from './layout.ts'
-import { phaseName, toneOf, VERDICTS, verdictName } from './names.ts'
+import { namePhase, nameVerdict } from '#src/present/text/names.ts'
+import { chip, document, toneOf } from './layout.ts'
 import { estimate, session, text } from './show.ts'
 import { addressOf, queryOf, type Wanted } from './wanted.ts'
 
 export type Notice = Readonly<Record<string, unknown>>
 
-export type ListPage = {
+type ListPage = {
   readonly company: string
   readonly asOf: string
   readonly timeZone: string
@@ -39,7 +40,9 @@ const ORDERS: Labels = new Map([
   ['relevance', 'Relevância'],
 ])
 
-const CHOSEN_PHASES: Labels = new Map([[OPEN_PHASES, 'Em andamento'], ...PHASES])
+const OPEN_PHASES = OPEN_STATUSES.join(',')
+const CHOSEN_PHASES: Labels = new Map([[OPEN_PHASES, 'Em andamento'], ...PHASE_LABELS])
+const VERDICTS = labelsOf('analyses.verdict_recommendation')
 
 const MAX_OBJECT = 220
 const MAX_BUYER = 120
@@ -129,7 +132,7 @@ function card(notice: Notice, timeZone: string, search: string): Html {
   return html`<li class="card">
 <h2><a href="/editais/${encodeURIComponent(String(notice.id))}${search}">${title}</a></h2>
 <p class="muted">${text(notice, 'orgao', MAX_BUYER)}</p>
-<p class="line">${chip(phaseName(notice.status), toneOf(notice.status))}${chip(verdictName(verdict?.recommendation), toneOf(verdict?.recommendation))}
+<p class="line">${chip(namePhase(notice.status), toneOf(notice.status))}${chip(nameVerdict(verdict?.recommendation), toneOf(verdict?.recommendation))}
 <span>${text(notice, 'uf', 20)}</span><span>${text(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span><span>Sessão: ${session(notice.data_sessao, timeZone)}</span>${notice.participation_confirmed === true && html`<span>Participação confirmada</span>`}</p>
 </li>
 `

@@ -1,10 +1,10 @@
 import { line, moment, NONE, webAddress } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
+import { nameLevel, namePhase, nameVerdict } from '#src/present/text/names.ts'
 import { type Section, sectionsOf } from './analysis.ts'
 import { history, type Past } from './history.ts'
-import { chip, document, factList } from './layout.ts'
+import { chip, document, factList, toneOf } from './layout.ts'
 import type { Notice } from './list_page.ts'
-import { levelName, phaseName, toneOf, verdictName } from './names.ts'
 import {
   type Document,
   estimate,
@@ -20,7 +20,7 @@ import {
 /** A longer object follows in full: it would fill a phone as a heading. */
 const MAX_HEADING = 200
 
-export type NoticePage = {
+type NoticePage = {
   readonly company: string
   readonly asOf: string
   readonly timeZone: string
@@ -56,10 +56,10 @@ ${sections.map(({ id, title, body }) => html`<h2 id="${id}">${title}</h2>\n${bod
 function facts({ notice, analysis, timeZone }: NoticePage): Html {
   const { recommendation } = partOf(analysis?.verdict)
   return factList([
-    ['Fase', chip(phaseName(notice.status), toneOf(notice.status)) ?? NONE],
+    ['Fase', chip(namePhase(notice.status), toneOf(notice.status)) ?? NONE],
     ['Motivo do descarte', paragraphs(notice, 'discard_reason', MAX_TEXT)],
-    ['Parecer', chip(verdictName(recommendation), toneOf(recommendation)) ?? NONE],
-    ['Nível da análise', analysis && levelName(analysis.analysis_level)],
+    ['Parecer', chip(nameVerdict(recommendation), toneOf(recommendation)) ?? NONE],
+    ['Nível da análise', analysis && nameLevel(analysis.analysis_level)],
     ['Sessão', session(notice.data_sessao, timeZone)],
     ['Valor estimado', estimate(notice.valor_estimado)],
     ['UF', text(notice, 'uf', 20) ?? NONE],

@@ -3,7 +3,7 @@ import { indexTexts, type MonthText } from './month_text.ts'
 import { wordsOf } from './words.ts'
 
 /** One of a few values for each notice. */
-export type Choices = {
+type Choices = {
   readonly values: readonly string[]
   /** For each value, the parts by which it is chosen (`CHOSEN_BY`). */
   readonly parts: readonly ReadonlySet<string>[]
@@ -32,7 +32,7 @@ export const CHOSEN_BY: Readonly<Record<(typeof CHOICES)[number], (text: string)
   verdict: byItself,
 }
 
-export const NUMBERS = ['session', 'value', 'updated'] as const
+const NUMBERS = ['session', 'value', 'updated'] as const
 
 /** What a month's notices are searched by, newest notice first. */
 export type MonthSearch = {

@@ -5,7 +5,7 @@ const TIMEOUT_MS = 15_000
 /** The answer is not used: more is not read. */
 const MAX_ANSWER_BYTES = 16 * 1024
 
-export type Message = {
+type Message = {
   readonly id: string
   /** JSON. */
   readonly body: string

@@ -32,7 +32,7 @@ export type Delivery = {
 }
 
 /** A message that was given up. */
-export type DeadLetter = { readonly id: string; readonly at: string; readonly because: string }
+type DeadLetter = { readonly id: string; readonly at: string; readonly because: string }
 
 /** What has not reached a receiver. */
 export type Backlog = {

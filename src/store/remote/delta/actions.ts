@@ -5,7 +5,7 @@ import { type Bound, type ColumnStatistics, textBound } from '../statistics.ts'
 
 /** Actions of a Delta table's log, as pure functions. Names are those of its protocol. */
 
-export type Add = {
+type Add = {
   readonly path: string
   readonly partitionValues: Readonly<Record<string, never>>
   readonly size: number
@@ -14,7 +14,7 @@ export type Add = {
   /** JSON. */
   readonly stats: string
 }
-export type Remove = {
+type Remove = {
   readonly path: string
   readonly deletionTimestamp: number
   readonly dataChange: true
@@ -28,7 +28,7 @@ export type Note = {
   /** All files that the table has with this commit: a publish need not read the whole log. */
   readonly files: readonly string[]
 }
-export type CommitInfo = { readonly inCommitTimestamp: number; readonly userMetadata?: string }
+type CommitInfo = { readonly inCommitTimestamp: number; readonly userMetadata?: string }
 export type Action = {
   readonly commitInfo?: CommitInfo
   readonly protocol?: object

@@ -201,7 +201,7 @@ export function sortOrderOf(metadata: TableMetadata): SortOrder {
   return orders.find(order => order['order-id'] === id) ?? UNSORTED
 }
 
-export const UNSORTED: SortOrder = { 'order-id': 0, fields: [] }
+const UNSORTED: SortOrder = { 'order-id': 0, fields: [] }
 
 export function currentSchema(metadata: TableMetadata): IcebergSchema | null {
   return metadata.schemas.find(schema => schema['schema-id'] === metadata['current-schema-id']) ?? null

@@ -25,7 +25,7 @@ export type RestCatalog = {
   close(): void
 }
 
-export type NewTable = {
+type NewTable = {
   readonly location: string
   readonly schema: IcebergSchema | null
   readonly order: SortOrder

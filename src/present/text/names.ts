@@ -1,0 +1,82 @@
+import { ANALYSIS } from '#schema/analysis.ts'
+import { type Labels, labelsOf, PHASE_LABELS, titlesOf } from '#schema/labels.ts'
+import { textKey } from '#schema/text_key.ts'
+import { line } from './format.ts'
+
+/** Names for readers instead of codes, which come from strangers: a code that is not known is shown in one line. */
+
+/** The parts of an analysis. */
+export const SECTIONS = {
+  verdict: 'Parecer',
+  requirements: 'Requisitos',
+  alerts: 'Riscos e alertas',
+  overview: 'Visão geral',
+  pricing: 'Preço e garantias',
+  operational: 'Entrega e execução',
+  orgao_report: 'Pagamento pelo órgão',
+  items: 'Itens',
+} as const
+
+const EVENTS: Labels = new Map([
+  ['notice_arrived', 'Edital recebido'],
+  ['notice_changed', 'Edital alterado'],
+  ['notice_deleted', 'Edital removido da origem'],
+  ['notice_returned', 'Edital de volta'],
+  ['analysis_arrived', 'Primeira análise'],
+  ['analysis_changed', 'Análise alterada'],
+  ['analysis_outdated', 'Análise desatualizada'],
+  ['analysis_current', 'Análise confirmada'],
+  ['verdict_changed', 'Parecer alterado'],
+])
+
+const DRIFT_KINDS: Labels = new Map([
+  ['unknown_field', 'campo novo'],
+  ['unknown_enum', 'valor novo'],
+  ['unknown_form', 'formato desconhecido'],
+  ['too_long', 'texto longo demais, cortado'],
+  ['wrong_type', 'tipo trocado'],
+])
+
+const RECORD_KINDS: Labels = new Map([
+  ['notice', 'edital'],
+  ['analysis', 'análise'],
+])
+
+const FIELDS: Labels = new Map([
+  ...labelsOf('mudancas.campo'),
+  ...titlesOf(ANALYSIS),
+  ...Object.entries(SECTIONS),
+  ['updated_at', 'Atualizado em'],
+])
+
+const MAX_CHARACTERS = 60
+
+export const nameAction = namer(labelsOf('alerts.action_type'))
+export const nameAlertType = namer(labelsOf('alerts.type'))
+export const nameCategory = namer(labelsOf('requirements.category'))
+export const nameDriftKind = namer(DRIFT_KINDS)
+export const nameEvent = namer(EVENTS)
+export const nameField = namer(FIELDS)
+export const nameItemKind = namer(labelsOf('items.material_ou_servico'))
+export const nameLevel = namer(labelsOf('analyses.analysis_level'))
+export const nameLight = namer(labelsOf('requirements.status'))
+export const namePhase = namer(PHASE_LABELS)
+export const nameRecordKind = namer(RECORD_KINDS)
+export const nameRisk = namer(labelsOf('analyses.pricing_risco_pagamento'))
+export const nameRunStatus = namer(labelsOf('sync_runs.status'))
+export const nameSeverity = namer(labelsOf('alerts.severity'))
+export const nameVerdict = namer(labelsOf('analyses.verdict_recommendation'))
+
+/** Names a code, however it is spelled; null for what is no text. */
+function namer(labels: Labels): (code: unknown) => string | null {
+  return code => {
+    if (typeof code !== 'string') return null
+    return labels.get(code) ?? labels.get(textKey(code)) ?? line(code, MAX_CHARACTERS)
+  }
+}
+
+/** Spells out a name that the contract does not have: `prazo_entrega_dias` becomes `Prazo entrega dias`. */
+export function spellOut(name: string): string {
+  const words = line(name.slice(0, 2 * MAX_CHARACTERS).replaceAll('_', ' '), MAX_CHARACTERS) ?? '?'
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
