@@ -202,21 +202,6 @@ export const FIGURES: readonly Figure<Measured>[] = [
     digits: 1,
     of: m => mean(segmentsOf(m, 'last')),
   },
-  { key: 'fold_seconds', label: 'log fold, s', digits: 1, of: m => m.folded.seconds },
-  { key: 'fold_before', label: '  segments before it', digits: 0, of: m => m.folded.before.segments },
-  { key: 'fold_after', label: '  segments after it', digits: 0, of: m => m.folded.after.segments },
-  {
-    key: 'fold_before_megabytes',
-    label: '  raw log before it, MB',
-    digits: 1,
-    of: m => megabytes(m.folded.before.bytes),
-  },
-  {
-    key: 'fold_after_megabytes',
-    label: '  raw log after it, MB',
-    digits: 1,
-    of: m => megabytes(m.folded.after.bytes),
-  },
   {
     key: 'year_segments',
     label: 'a year of such days: segments',

@@ -7,7 +7,7 @@ import { type Disk, measureDisk } from './disk.ts'
 import { complaints, FAIR, isConserved, type NetworkFaults, networkFaultsAt } from './network_faults.ts'
 import type { ServerCalls, ServerOptions } from './server.ts'
 import { runsAmiss, wrongNotices } from './truth.ts'
-import type { FoldedLog, Ran, Rebuilt, WorkerCalls } from './worker.ts'
+import type { Ran, Rebuilt, WorkerCalls } from './worker.ts'
 
 export const DAY_HOURS = 24
 const HOUR_MS = 3_600_000
@@ -55,7 +55,6 @@ export type Measured = {
   /** Runs without exactly one row in `sync_runs`, and rows without a run. */
   readonly runsAmiss: number
   readonly rebuilt: Rebuilt
-  readonly folded: FoldedLog
 }
 
 export type MeasureOptions = {
@@ -72,7 +71,7 @@ const instant = (hour: number) => new Date(START + hour * HOUR_MS).toISOString()
 
 /**
  * A first sync, a run for each simulated hour, and a full one. Then everything is compared with the world, and
- * the warehouse is rebuilt from its log, and the log folded.
+ * the warehouse is rebuilt from its log.
  * @throws Error if a run did not finish.
  */
 export async function measureMonth(options: MeasureOptions): Promise<Measured> {
@@ -101,13 +100,10 @@ export async function measureMonth(options: MeasureOptions): Promise<Measured> {
     const amiss = await runsAmiss(dataDir, COMPANY, [first, ...month.hours, full])
     onStep('rebuilding')
     const rebuilt = await worker.call('rebuild', { at: instant(hours + 2) })
-    onStep('folding the log')
-    const folded = await worker.call('fold', { at: instant(hours + 3) })
     return {
       ...month,
       full,
       rebuilt,
-      folded,
       notices: facts.length,
       wrongNotices: wrong.length,
       runsAmiss: amiss.length,

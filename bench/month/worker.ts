@@ -3,13 +3,14 @@ import { getEventListeners, setMaxListeners } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { TABLES } from '#schema/tables.ts'
-import { type Folded, fold } from '#src/operate/fold.ts'
+import { fingerprintOfRows } from '#src/operate/doctor/warehouse.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
 import { openOptions, type Progress, type RunContext } from '#src/pipeline/run.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import type { RunReport } from '#src/store/run_report.ts'
-import { hashTables } from '#src/store/warehouse/same_tables.ts'
-import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
+import { identifier } from '#src/store/warehouse/quoted.ts'
+import { rowsOf } from '#src/store/warehouse/row_list.ts'
+import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/store/warehouse/warehouse.ts'
 import { sync } from '#src/sync.ts'
 import { startWatch } from '../stopwatch.ts'
 import { answerCalls } from './calls.ts'
@@ -35,8 +36,6 @@ export type Ran = {
   /** Listeners that runs left on the signal that they share. */
   readonly listeners: number
 }
-
-export type FoldedLog = Pick<Folded, 'before' | 'after'> & { readonly seconds: number }
 
 export type Rebuilt = {
   readonly segments: number
@@ -97,14 +96,14 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
     const opened = startWatch()
     const warehouse = await openWarehouse(openOptions(context))
     const openSeconds = opened().wallSeconds
-    const before = await hashTables(warehouse.db, warehouse.rows.directory)
+    const before = await fingerprints(warehouse)
     warehouse.db.close()
     const moments: { ms: number; done: number }[] = []
     const onApply = ({ done }: { done: number }) => void moments.push({ ms: performance.now(), done })
     const spent = startWatch()
     const again = await rebuildWarehouse({ ...openOptions(context), onApply })
     const rebuildSeconds = spent().wallSeconds
-    const after = await hashTables(again.db, again.rows.directory)
+    const after = await fingerprints(again)
     again.db.close()
     const { size: warehouseBytes } = await stat(context.paths.warehouse)
     return {
@@ -122,17 +121,18 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
   })
 }
 
-/** Folds the log, as `npm run log -- fold` does. */
-async function foldNow({ at }: { at: string }): Promise<FoldedLog> {
-  const context = contextAt(at)
-  return await holdingCompany(context, silent, { what: 'bench', waitSeconds: 0 }, async () => {
-    const spent = startWatch()
-    const { before, after } = (await fold(context)).folded
-    return { before, after, seconds: spent().wallSeconds }
-  })
+/** For each table, a fingerprint of its rows. */
+async function fingerprints({ db, rows: { directory, files } }: Warehouse): Promise<Record<string, string>> {
+  const pairs: [string, string][] = []
+  for (const table of TABLES) {
+    const rows = table.each ? `(${rowsOf(table, directory, files)})` : identifier(table.name)
+    const { mark } = await db.row<{ mark: string }>(`SELECT ${fingerprintOfRows(rows)}::VARCHAR AS mark`)
+    pairs.push([table.name, mark])
+  }
+  return Object.fromEntries(pairs)
 }
 
-const calls = { run, rebuild, fold: foldNow }
+const calls = { run, rebuild }
 export type WorkerCalls = typeof calls
 
 answerCalls(calls)

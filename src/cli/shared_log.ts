@@ -8,18 +8,16 @@ import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { sealedSegments, segmentNumbers } from '#src/store/rawlog/files.ts'
 import type { SharedLog, SharedLogState } from '#src/store/shared_log/log.ts'
-import { foldCommand } from './fold.ts'
 import { assertHasData } from './has_data.ts'
 import { type CompanyOptions, companyCommand } from './options.ts'
 import { withDisplay } from './progress.ts'
 
-/** The raw log, on this disk or in an object store. */
+/** The raw log in an object store. */
 export function logCommand(environment: Environment): Command {
   return new Command('log')
     .description(
-      'Fold the raw log on this disk; or show the one in the object store (LOG_URL), move a log there, or copy all of it to this disk.',
+      'Show the raw log in the object store (LOG_URL), move a log there, or copy all of it to this disk.',
     )
-    .addCommand(foldCommand(environment))
     .addCommand(part(environment, 'status', 'Show what the object store has, and who writes there.', status))
     .addCommand(
       part(

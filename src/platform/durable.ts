@@ -22,9 +22,6 @@ export const DURABLE_STEPS = [
 /** Steps of `rebuild --salvage` only; it seals the replacement of a damaged segment like any other segment. */
 export const SALVAGE_STEPS = ['damaged.link', 'damaged.directory'] as const
 
-/** Steps of `log fold` only. */
-export const FOLD_STEPS = ['fold.aside', 'fold.rename', 'fold.directory', 'fold.undo'] as const
-
 /** Steps of a look of the daemon, which is no run. */
 const LOOK_STEPS = ['look.rename'] as const
 
@@ -33,12 +30,7 @@ const RESTORE_STEPS = [
   ...(['restored.rename', 'restored.directory', 'base.rename', 'base.remove', 'base.directory'] as const),
 ] as const
 
-type Steps =
-  | typeof DURABLE_STEPS
-  | typeof SALVAGE_STEPS
-  | typeof FOLD_STEPS
-  | typeof LOOK_STEPS
-  | typeof RESTORE_STEPS
+type Steps = typeof DURABLE_STEPS | typeof SALVAGE_STEPS | typeof LOOK_STEPS | typeof RESTORE_STEPS
 export type DurableStep = Steps[number]
 
 /** What a step does to the disk. */

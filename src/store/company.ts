@@ -13,7 +13,7 @@ import {
   restrictFile,
   setMode,
 } from '#src/platform/access.ts'
-import { move, remove, syncDirectory } from '#src/platform/durable.ts'
+import { remove, syncDirectory } from '#src/platform/durable.ts'
 import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
 import { closeDataDirectory } from './data_directory.ts'
 
@@ -31,7 +31,7 @@ export type CompanyPaths = {
   /** Parquet files with the rows of child tables, in a directory for each warehouse. */
   readonly rows: string
   readonly raw: string
-  /** The raw log as it was before it was folded (`src/operate/fold.ts`). */
+  /** The log from before an earlier version folded it into fewer segments. */
   readonly rawBefore: string
   readonly lake: string
   /** Files that are not needed after a run. */
@@ -132,14 +132,16 @@ export async function makeDataDirectory(dataDir: string): Promise<void> {
 /**
  * Creates the directories, and closes to others what they need not open (invariant I11).
  * @returns a sentence for each path that this user cannot close.
- * @throws FatalError (usage) if DATA_DIR cannot be written or the lake's group cannot be set.
+ * @throws FatalError (usage) if DATA_DIR cannot be written or the lake's group cannot be set; FatalError if only the log
+ *   from before a fold is there.
  */
 export async function makeDirectories(
   paths: CompanyPaths,
   settings: LakeSettings = AS_IT_IS,
 ): Promise<string[]> {
+  refuseHalfFolded(paths)
   const isNew = !existsSync(paths.warehouse)
-  const { root, rows, raw, rawBefore, lake, temporary } = paths
+  const { root, rows, raw, lake, temporary } = paths
   const modes = [
     [root, PASSED_DIRECTORY],
     [raw, PRIVATE_DIRECTORY],
@@ -149,13 +151,22 @@ export async function makeDirectories(
     [temporary, PRIVATE_DIRECTORY],
   ] as const
   try {
-    // A process that folded the log died before the new one was in its place.
-    if (!existsSync(raw) && existsSync(rawBefore)) await move('fold.undo', rawBefore, raw)
     for (const [path, mode] of modes) await makeDirectory(path, mode, isNew)
     return closeCompany(paths, settings)
   } catch (error) {
     throw unwritable(root, error)
   }
+}
+
+/**
+ * Throws FatalError if only the log from before a fold is there. An empty log in its place would begin another one, and
+ * it may be older than the one that is missing, so a person must put it back.
+ */
+function refuseHalfFolded({ raw, rawBefore }: CompanyPaths): void {
+  if (existsSync(raw) || !existsSync(rawBefore)) return
+  throw new FatalError(
+    `${raw} is missing, but ${rawBefore} is there: an earlier version was probably killed while it folded the log. Nothing was changed. Rename ${rawBefore} to ${raw}, then run this again.`,
+  )
 }
 
 /** Top down, so that closing a directory at once protects everything below it. */

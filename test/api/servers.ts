@@ -77,6 +77,11 @@ export class Servers {
     return await this.run(args, this.#mirrored(sandbox))
   }
 
+  /** The raw log of the mirror. */
+  get rawLog(): string {
+    return join(this.#directory, 'data', MIRRORED, 'raw')
+  }
+
   #mirrored({ url, key }: Served) {
     return {
       API_BASE_URL: url,

@@ -1,13 +1,13 @@
 import { cp, mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { factsOf, type WarehouseFacts } from '#src/store/shared_log/checkpoints.ts'
 import { copyForeign } from '#src/store/shared_log/foreign_warehouse.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { hashTables } from '#src/store/warehouse/same_tables.ts'
 import { notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { startSynced } from '#test/support/synced.ts'
+import { tablesOf } from '#test/support/tables.ts'
 
 type Own = { readonly path: string; readonly rows: string; readonly facts: WarehouseFacts }
 
@@ -47,15 +47,8 @@ test('an unchanged warehouse is copied, row by row', async () => {
   const own = await ownWarehouse()
   const { refused, fresh } = await copied(own, 'SELECT 1')
   expect(refused).toBeNull()
-  const hashes = async (path: string) => {
-    const db = await Database.open(path, { readOnly: true })
-    try {
-      return await hashTables(db, own.rows)
-    } finally {
-      db.close()
-    }
-  }
-  expect(await hashes(fresh)).toEqual(await hashes(own.path))
+  const rows = dirname(own.rows)
+  expect(await tablesOf({ path: fresh, rows })).toEqual(await tablesOf({ path: own.path, rows }))
 })
 
 const NOT_OURS = 'which no warehouse of this version has'

@@ -4,9 +4,10 @@ import { expect, test } from 'vitest'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { analysisLine, appendSegment, noticeLine } from '#test/support/append.ts'
-import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
+import { startWithHistory } from '#test/support/history.ts'
+import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, type Environment, runCommand } from '#test/support/project.ts'
-import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 import { dataTables, type Tables, warehouseTables } from '#test/support/tables.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
@@ -15,34 +16,6 @@ const NOWHERE: Environment = { API_BASE_URL: 'http://127.0.0.1:9', API_KEY: 'edk
 /** All that a rebuild must reproduce; the log does not have the warehouse's own name. */
 async function everything(environment: Environment): Promise<Tables> {
   return await warehouseTables(environment, ['warehouse_id'])
-}
-
-/** Three runs whose log has every kind of line, most of them for several notices. */
-async function startWithHistory(): Promise<SyncedCompany> {
-  const company = await startCompany([
-    ...notices(1, 20),
-    noticeEntry(21, { dias: 3, valor_estimado: '12.5' }, { analysis_level: 'deepest', novo: [1] }),
-  ])
-  const { world, faults } = company
-  const [broken, unreadable, gone, returning, changed, silent, listedWrong] = [1, 2, 3, 4, 5, 6, 7].map(
-    idOf,
-  ) as [...[string, string, string, string, string, string, string]]
-  faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: [broken, unreadable] }]
-  world.update(listedWrong, { edital: { participation_confirmed: undefined } })
-  await company.syncHere()
-
-  world.remove(gone)
-  world.remove(returning)
-  world.update(changed, { edital: { objeto: 'Mudou', created_at: '2026-08-15T12:00:00Z' }, updatedAt: NOON })
-  world.update(listedWrong, { edital: { participation_confirmed: true } })
-  world.update(unreadable, { updatedAt: NOON })
-  await company.syncHere()
-
-  world.restore(returning)
-  world.update(silent, { analysis: { alerts: [] } })
-  faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: [unreadable] }]
-  await company.syncHere({ full: true })
-  return company
 }
 
 test('a rebuild gives the same tables, row for row, without a request, and so does an automatic one', async () => {

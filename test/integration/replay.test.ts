@@ -105,13 +105,6 @@ describe('replay', () => {
     expect(await queryLatest(environment, 'SELECT path, kind FROM schema_drift')).toEqual([
       { path: 'analysis.orgao', kind: 'wrong_type' },
     ])
-
-    // In a folded log they still are what was fetched then, and what is in quarantine can still be replayed.
-    const states = 'SELECT edital_id, analysis_state FROM editais ORDER BY ALL'
-    const before = await queryLatest(environment, states)
-    expect((await runShared(['log', 'fold'], environment)).stdout).toMatch(/^Folded /)
-    expect(await queryLatest(environment, states)).toEqual(before)
-    expect(await replayOnce(company, 3)).toMatchObject({ listed: 1, quarantined: 1 })
   })
 })
 

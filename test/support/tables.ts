@@ -15,7 +15,12 @@ export async function warehouseTables(
   environment: Environment,
   without: readonly string[] = [],
 ): Promise<Tables> {
-  return await withWarehouse(environment, async db => {
+  return await tablesOf(placeOf(environment), without)
+}
+
+/** The same of another file. */
+export async function tablesOf(place: Place, without: readonly string[] = []): Promise<Tables> {
+  return await withWarehouse(place, async db => {
     const tables = await db.rows<{ name: string }>(
       `SELECT table_name AS name FROM duckdb_tables() WHERE table_name <> 'row_files'
        UNION ALL SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal ORDER BY ALL`,
@@ -43,14 +48,21 @@ export function dataTables(tables: Tables): Tables {
 
 /** Rows of the warehouse file, for data that is not published at once. */
 export async function queryWarehouse<T extends Row>(environment: Environment, sql: string): Promise<T[]> {
-  return await withWarehouse(environment, db => db.rows<T>(sql))
+  return await withWarehouse(placeOf(environment), db => db.rows<T>(sql))
 }
 
-async function withWarehouse<T>(environment: Environment, use: (db: Database) => Promise<T>): Promise<T> {
-  const path = join(companyDirectory(environment), 'warehouse.duckdb')
+/** A warehouse's file, and the directory with the rows of all warehouses. */
+type Place = { readonly path: string; readonly rows: string }
+
+function placeOf(environment: Environment): Place {
+  const root = companyDirectory(environment)
+  return { path: join(root, 'warehouse.duckdb'), rows: join(root, 'rows') }
+}
+
+async function withWarehouse<T>({ path, rows }: Place, use: (db: Database) => Promise<T>): Promise<T> {
   const db = await Database.open(path, { readOnly: true, threads: 1 })
   try {
-    await showRows(db, join(companyDirectory(environment), 'rows'))
+    await showRows(db, rows)
     return await use(db)
   } finally {
     db.close()

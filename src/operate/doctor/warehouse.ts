@@ -9,7 +9,6 @@ import { Database, isMemoryError } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import { listRowFiles, rowDirectory, rowsOf } from '#src/store/warehouse/row_list.ts'
 import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
-import { fingerprintOfRows } from '#src/store/warehouse/same_tables.ts'
 import {
   buildWarehouse,
   hasCurrentSchema,
@@ -280,6 +279,14 @@ async function relations(
       `(${rowsOf(table, directories.rebuilt, rebuilt)})`,
     ])
   return pairs
+}
+
+/**
+ * SQL for a value that two relations share if they have the same rows, in any order.
+ * @param rows a relation.
+ */
+export function fingerprintOfRows(rows: string): string {
+  return `(SELECT {'rows': count(*), 'mixed': bit_xor(hash(t)), 'summed': sum(hash(t)::HUGEINT)} FROM ${rows} t)`
 }
 
 /** How a table differs from the one rebuilt from the log; null if it does not. Rows have no order. */

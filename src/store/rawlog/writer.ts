@@ -124,7 +124,6 @@ export class RawLogWriter {
 export class SegmentWriter {
   readonly #directory: string
   readonly #number: number
-  readonly #maxBlockBytes: number
   #openedAtMs: number
   #file: FileHandle | null = null
   #lines = 0
@@ -137,10 +136,9 @@ export class SegmentWriter {
   #written: Promise<void> = Promise.resolve()
   #underWay = 0
 
-  constructor(directory: string, number: number, openedAtMs: number, maxBlockBytes = BLOCK_BYTES) {
+  constructor(directory: string, number: number, openedAtMs: number) {
     this.#directory = directory
     this.#number = number
-    this.#maxBlockBytes = maxBlockBytes
     this.#openedAtMs = openedAtMs
   }
 
@@ -166,7 +164,7 @@ export class SegmentWriter {
     this.#blockBytes += length
     this.#bytes += length
     this.#longestLineBytes = Math.max(this.#longestLineBytes, length)
-    if (this.#blockBytes >= this.#maxBlockBytes) this.#flush()
+    if (this.#blockBytes >= BLOCK_BYTES) this.#flush()
     if (this.#underWay > MAX_BLOCKS_UNDER_WAY) await this.#written
   }
 

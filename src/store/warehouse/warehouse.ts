@@ -87,44 +87,28 @@ export async function rebuildWarehouse(options: WarehouseOptions): Promise<Wareh
   await removeNext(paths)
   await options.bringWholeLog?.()
   await makePrivateDirectory(paths.temporary)
-  await takePlace(paths, await buildWarehouse(paths.nextWarehouse, options))
-  const db = await openFile(paths)
-  return { db, projection: projectionOf(options), rows: await openRows(db, paths) }
-}
-
-/** A warehouse that was built beside the company's. */
-export type BuiltWarehouse = {
-  /** Its file, on the disk of the company's. */
-  readonly path: string
-  /** Its name. */
-  readonly id: string
-  /** The directory of its rows. */
-  readonly rows: string
-}
-
-/** Replaces the company's warehouse. The caller holds the company's lock. */
-export async function takePlace(
-  paths: CompanyPaths,
-  { path, id, rows: built }: BuiltWarehouse,
-): Promise<void> {
-  restrictFile(path)
+  const { id, rows: built } = await buildWarehouse(paths.nextWarehouse, options)
+  restrictFile(paths.nextWarehouse)
   await makePrivateDirectory(paths.rows)
   await move('rows.rename', built, rowDirectory(paths.rows, id))
   await syncDirectory('rows.directory', paths.rows)
-  await move('rebuilt.rename', path, paths.warehouse)
+  await move('rebuilt.rename', paths.nextWarehouse, paths.warehouse)
   await syncDirectory('rebuilt.directory', paths.root)
   await removeNext(paths)
+  const db = await openFile(paths)
+  return { db, projection: projectionOf(options), rows: await openRows(db, paths) }
 }
 
 /**
  * Builds a warehouse in a new file, and the files of its rows beside it.
  * @param upTo the last segment to apply.
+ * @returns its name, and the directory of its rows.
  */
 export async function buildWarehouse(
   path: string,
   options: WarehouseOptions,
   upTo = Number.POSITIVE_INFINITY,
-): Promise<BuiltWarehouse> {
+): Promise<{ id: string; rows: string }> {
   const id = options.newId()
   const directory = rowDirectory(rowsBeside(path), id)
   const db = await Database.openProjection(path, {
@@ -137,7 +121,7 @@ export async function buildWarehouse(
     const warehouse = { db, rows, projection: projectionOf(options) }
     await applyMissing(warehouse, options, 'rebuild', upTo)
     await settleWarehouse(warehouse)
-    return { path, id, rows: directory }
+    return { id, rows: directory }
   } finally {
     db.close()
   }

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
-import { chown, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { chown, mkdtemp, readdir, rm, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { segmentPath } from '#src/store/rawlog/files.ts'
 import { keyIn, type Served, type Servers } from '#test/api/servers.ts'
 import { obtainPython } from '#test/support/python_environment.ts'
 import { installPackages } from '#test/support/system_packages.ts'
@@ -27,6 +28,8 @@ const ROUNDS = 8
 const LIVES_MS = 1500
 const IN_STEP_WITHIN_MS = 60_000
 const POLL_MS = 300
+/** What is left of a damaged segment. */
+const DAMAGED_BYTES = 20
 const READY_WITHIN_MS = 20_000
 
 export async function* testFeed(servers: Servers): AsyncGenerator<Result> {
@@ -57,17 +60,23 @@ export async function* testFeed(servers: Servers): AsyncGenerator<Result> {
       await running.kill()
       await servers.runBehindMirror(['sync', '--allow-mass-delete'], sandbox)
       // Then the cursor is gone, and the consumer begins anew.
-      if (round === ROUNDS / 2) await servers.runBehindMirror(['log', 'fold'], sandbox)
+      if (round === ROUNDS / 2) await salvage(servers, sandbox)
     }
     const last = consumer()
     yield {
-      title: `docs/examples/feed_to_postgres.py, killed ${ROUNDS} times, keeps a Postgres in step, also with a quota, and when the log is folded`,
+      title: `docs/examples/feed_to_postgres.py, killed ${ROUNDS} times, keeps a Postgres in step, also with a quota, and when the log is salvaged`,
       wrong: await differences({ bin, dsn, mirror }, last.output),
     }
   } finally {
     await programs.stop()
     await rm(data, { recursive: true, force: true })
   }
+}
+
+/** A segment is damaged on the disk, and what can be read of it stays. */
+async function salvage(servers: Servers, sandbox: Served): Promise<void> {
+  await truncate(segmentPath(servers.rawLog, 2), DAMAGED_BYTES)
+  await servers.runBehindMirror(['rebuild', '--salvage'], sandbox)
 }
 
 /** The directory of its programs. */

@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs'
-import { cp, rename, rm } from 'node:fs/promises'
+import { cp, rename, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { segmentPath } from '#src/store/rawlog/files.ts'
 import { analysisLine, appendSegment, noticeLine } from '#test/support/append.ts'
 import { CHANGES, type FeedAnswer, follow, placed, shortly } from '#test/support/feed.ts'
 import { idOf, notices } from '#test/support/notices.ts'
@@ -100,7 +101,7 @@ test('changes come once each, in order, over publishes, restarts, rebuilds and w
   await again()
 })
 
-test('cursors that are wrong, of another company, or of a log that was rewritten give no events', async () => {
+test('cursors that are wrong, of another company, or of a log that was salvaged give no events', async () => {
   const company = await startSynced(notices(1, 3))
   const { environment, world } = company
   const other = await startCompany(notices(1, 3))
@@ -129,23 +130,24 @@ test('cursors that are wrong, of another company, or of a log that was rewritten
   expect(await refusal(api, CHANGES, { key: noFeed })).toMatchObject({ status: 403 })
   expect(await api.ask(CHANGES, { key: null })).toMatchObject({ status: 401 })
 
-  expect((await runShared(['log', 'fold'], environment)).stdout).toContain('Folded')
+  await truncate(segmentPath(join(companyDirectory(environment), 'raw'), 2), 20)
+  expect((await runShared(['rebuild', '--salvage'], environment)).code).toBe(0)
   await company.syncHere()
-  const folded = await serveApi(environment)
-  const gone = await refusal(folded, `${CHANGES}?since=${next}`)
+  const salvaged = await serveApi(environment)
+  const gone = await refusal(salvaged, `${CHANGES}?since=${next}`)
   expect(gone).toMatchObject({
     status: 410,
     error: 'cursor_gone',
     restart: { since: 'latest', url: `${CHANGES}?since=latest` },
   })
-  const fresh = await follow(folded, 'latest')
+  const fresh = await follow(salvaged, 'latest')
   expect(fresh.events).toEqual([])
-  const anew = await follow(folded, null)
+  const anew = await follow(salvaged, null)
   expect(anew.next).toBe(fresh.next)
   expect(anew.events.length).toBeLessThanOrEqual(events.length)
   world.update(FIRST, { edital: { objeto: 'Depois' }, updatedAt: at(9) })
   await company.syncHere()
-  const later: FeedAnswer = await folded.json(`${CHANGES}?since=${fresh.next}&wait=20`)
+  const later: FeedAnswer = await salvaged.json(`${CHANGES}?since=${fresh.next}&wait=20`)
   expect(shortly(later.events)[0]).toBe(`notice_changed ${FIRST} objeto,updated_at`)
 })
 

@@ -1,7 +1,5 @@
 import { rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makePrivateDirectory } from '#src/platform/access.ts'
-import { move } from '#src/platform/durable.ts'
 import { type DocumentRow, documentsOf } from '#src/present/serve/documents.ts'
 import type { FeedSnapshot } from '#src/present/serve/feed/feed.ts'
 import { feedSnapshot, monthsOf } from '#src/present/serve/snapshot_files.ts'
@@ -10,7 +8,6 @@ import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/store/c
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { publish } from '#src/store/lake/publish.ts'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
-import { foldLog } from '#src/store/rawlog/fold.ts'
 import { salvageLog } from '#src/store/rawlog/salvage.ts'
 import { readRemotely } from '#src/store/remote/state.ts'
 import { Database } from '#src/store/warehouse/database.ts'
@@ -85,19 +82,6 @@ export class Mirror {
       for (const { id, notice, analysis } of rows) documents.set(id, { notice, analysis })
     }
     return { snapshot: feedSnapshot(manifest, directory), documents }
-  }
-
-  /** Replaces the log by a smaller one with the same tables. */
-  async fold(): Promise<void> {
-    const { raw, temporary } = this.paths
-    const to = join(temporary, 'raw')
-    await freshTemporary(this.paths)
-    await makePrivateDirectory(to)
-    const from = { directory: raw, segments: await sealedSegments(raw) }
-    await foldLog({ from, to, isNeeded: () => true, onSegment: () => {} })
-    await rm(raw, { recursive: true })
-    await move('fold.rename', to, raw)
-    await this.publish({ rebuild: true })
   }
 
   /** A segment is damaged on the disk, and what can be read of it stays. */

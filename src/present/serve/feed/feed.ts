@@ -28,7 +28,7 @@ export type FeedSnapshot = {
   readonly timeZone: string
 }
 
-/** The log that a cursor belongs to is gone: it was folded, salvaged, begun anew, or is another company's. */
+/** The log that a cursor belongs to is gone: it was salvaged, begun anew, or is another company's. */
 export class CursorGone extends Error {
   override readonly name = 'CursorGone'
 }

@@ -78,7 +78,7 @@ function openWhenNeeded(path: string): { open: () => Promise<Database>; close: (
   }
 }
 
-/** Clears the index if a segment that it has is no longer in the log: it was folded, salvaged or begun anew. */
+/** Clears the index if a segment that it has is no longer in the log: it was salvaged or begun anew. */
 async function forgetOtherLog(index: FeedIndex, segments: Segments): Promise<void> {
   const indexed = index.segments
   // The store may be another one by now: one segment shows it, because none there is ever replaced.

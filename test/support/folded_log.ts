@@ -1,0 +1,71 @@
+import { mkdir } from 'node:fs/promises'
+import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
+import { readLines } from '#src/store/rawlog/read.ts'
+import { SegmentWriter } from '#src/store/rawlog/writer.ts'
+
+type Line = Readonly<Record<string, unknown>> & { readonly type: string; readonly edital_id: string | null }
+
+/**
+ * Writes a log anew, as `log -- fold` of an earlier version did: lines about no notice come first, and each further segment
+ * has the lines of one old segment about each notice. What later lines made irrelevant is left out.
+ * @returns how many lines lost their lists or their bytes, and how many are gone.
+ */
+export async function foldLog(from: string, to: string) {
+  const lost = { lists: 0, bytes: 0, lines: 0 }
+  const waves: Line[][] = [[]]
+  for (const [subject, lines] of await linesBySubject(from)) {
+    const segments = [...new Set(lines.map(({ segment }) => segment))]
+    for (const [index, { segment, line }] of lines.entries()) {
+      const later = lines.slice(index + 1).map(other => other.line)
+      const kept = subject === null ? line : shortened(line, later, lost)
+      const wave = subject === null ? 0 : segments.indexOf(segment) + 1
+      waves[wave] = [...(waves[wave] ?? []), ...(kept === null ? [] : [kept])]
+    }
+  }
+  await mkdir(to, { recursive: true })
+  for (const [index, lines] of waves.filter(({ length }) => length > 0).entries()) {
+    const writer = new SegmentWriter(to, index + 1, 0)
+    for (const { seq: _seq, number: _number, ...rest } of lines)
+      await writer.append(
+        seq => [
+          Buffer.from(`${JSON.stringify({ seq, ...(seq === 1 ? { number: index + 1 } : {}), ...rest })}\n`),
+        ],
+        { document: false, atMs: 0 },
+      )
+    await writer.finish()
+  }
+  return lost
+}
+
+/** The lines about each notice, or each record without an id, in the order of the log. */
+async function linesBySubject(raw: string) {
+  const lines: { segment: number; line: Line }[] = []
+  for (const segment of await sealedSegments(raw))
+    for await (const text of readLines(segmentPath(raw, segment)))
+      lines.push({ segment, line: JSON.parse(text) })
+  return Map.groupBy(lines, ({ line }) => line.edital_id ?? line.hash ?? null)
+}
+
+/** Null for a line that is left out. */
+function shortened(
+  line: Line,
+  later: readonly Line[],
+  lost: { lists: number; bytes: number; lines: number },
+): Line | null {
+  const types = new Set(later.map(({ type }) => type))
+  const isFetchedLater = types.has('analysis') || types.has('analysis_same')
+  if (line.type === 'analysis_same' && isFetchedLater && !types.has('rejected')) {
+    lost.lines += 1
+    return null
+  }
+  if (line.type === 'analysis' && types.has('analysis')) {
+    lost.lists += 1
+    return { ...line, analysis: { ...(line.analysis as object), requirements: [], items: [], alerts: [] } }
+  }
+  if (line.type === 'rejected' && types.has(String(line.kind))) {
+    lost.bytes += 1
+    const { raw: _raw, ...rest } = line
+    return rest as Line
+  }
+  return line
+}
