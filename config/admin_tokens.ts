@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { decodeText } from '#src/platform/text_file.ts'
-import { type Environment, readSecret, shownPath } from './settings.ts'
+import { type Environment, readSecret, shownSecretPath } from './settings.ts'
 
 /** Who may use the worker's HTTP for operators. */
 export type AdminToken = {
@@ -74,7 +74,7 @@ export function signatureOf(file: string): string | null {
 }
 
 function readTokensFile(path: string, own: readonly AdminToken[]): AdminToken[] {
-  const origin = `ADMIN_TOKENS_FILE (${shownPath(path)})`
+  const origin = `ADMIN_TOKENS_FILE (${shownSecretPath(path)})`
   const found: AdminToken[] = []
   for (const [index, line] of readText(path, origin).split('\n').entries()) {
     const text = line.trim()

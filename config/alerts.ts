@@ -2,7 +2,13 @@ import { z } from 'zod'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
 import { serverAddress } from './server_address.ts'
-import { duration, type Environment, parseSettings, readSecret, wholeNumber } from './settings.ts'
+import {
+  durationSetting,
+  type Environment,
+  parseSettings,
+  readSecret,
+  wholeNumberSetting,
+} from './settings.ts'
 
 /** The most urgent first; the words are those of the Prometheus rules. */
 const SEVERITIES = ['critical', 'warning'] as const
@@ -35,7 +41,7 @@ const MIN_REPEAT_MS = 60_000
 const repeat = z
   .string()
   .transform(text => (text === '0' ? '0s' : text))
-  .pipe(duration)
+  .pipe(durationSetting)
   .refine(ms => ms === 0 || ms >= MIN_REPEAT_MS, 'must be 0 for never, or at least 1m')
 
 const severities = z.string().transform((text, context) => {
@@ -46,7 +52,7 @@ const severities = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-export const webAddress = z
+export const webAddressSetting = z
   .string()
   .refine(
     text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
@@ -56,7 +62,7 @@ export const webAddress = z
 const apiAddress = serverAddress('must be an http or https address without a key')
 
 export const alertShape = {
-  ALERT_AFTER_PERIODS: wholeNumber(1, 1000).default(3),
+  ALERT_AFTER_PERIODS: wholeNumberSetting(1, 1000).default(3),
   ALERT_REPEAT: repeat.prefault('12h'),
   ALERT_WEBHOOK_SEVERITIES: severities.default([...SEVERITIES]),
   ALERT_SLACK_SEVERITIES: severities.default([...SEVERITIES]),
@@ -111,7 +117,7 @@ export function alertSettings(
 
 function addressOf(environment: Environment, name: 'ALERT_WEBHOOK_URL' | 'ALERT_SLACK_URL'): string | null {
   const { value } = readSecret(environment, name)
-  parseSettings(z.object({ [name]: webAddress.optional() }), { [name]: value ?? undefined })
+  parseSettings(z.object({ [name]: webAddressSetting.optional() }), { [name]: value ?? undefined })
   return value
 }
 

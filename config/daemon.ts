@@ -6,17 +6,17 @@ import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { decodeText } from '#src/platform/text_file.ts'
 import { type AdminTokenSettings, readAdminTokenSettings } from './admin_tokens.ts'
-import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddress } from './alerts.ts'
+import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddressSetting } from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
 import { checkMailSettings } from './mail.ts'
 import {
-  duration,
+  durationSetting,
   type Environment,
   parseSettings,
   readSecret,
   type SCHEDULE_SETTINGS,
   timeZone,
-  wholeNumber,
+  wholeNumberSetting,
 } from './settings.ts'
 
 const cron = z.string().superRefine((text, context) => {
@@ -26,7 +26,7 @@ const cron = z.string().superRefine((text, context) => {
 
 /** A week: timers support at most 24 days, and a hang must be noticed sooner than that. */
 const MAX_LIMIT_MS = 7 * 24 * 3_600_000
-const limit = duration.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must be more than 0 and at most 7d')
+const limit = durationSetting.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must be more than 0 and at most 7d')
 
 /**
  * How long Redis may take to answer a command before its connection is replaced. A worker sends a command every
@@ -73,7 +73,7 @@ const schema = z.object({
     )
     .refine(hasDatabase, 'may have only a database number after the port, as in redis://127.0.0.1:6379/1')
     .default('redis://127.0.0.1:6379'),
-  REDIS_TIMEOUT_MS: wholeNumber(500, 60_000).default(REDIS_TIMEOUT_MS),
+  REDIS_TIMEOUT_MS: wholeNumberSetting(500, 60_000).default(REDIS_TIMEOUT_MS),
   REDIS_CLUSTER: addresses(REDIS_PORT).optional(),
   REDIS_SENTINELS: addresses(SENTINEL_PORT).optional(),
   REDIS_SENTINEL_NAME: z
@@ -85,9 +85,9 @@ const schema = z.object({
     .regex(/^[\w-]{1,64}$/, 'must be a name of 1 to 64 letters, digits, - and _')
     .default('editais-sync'),
   WORKER_HOST: z.string().regex(HOST_NAME, 'must be a name such as sync-a').default(hostname()),
-  WORKER_CONCURRENCY: wholeNumber(1, 64).default(2),
+  WORKER_CONCURRENCY: wholeNumberSetting(1, 64).default(2),
   WORKER_FAIR_SHARE: limit.prefault('10m'),
-  JOB_LOCK_MS: wholeNumber(1000, 600_000).default(45_000),
+  JOB_LOCK_MS: wholeNumberSetting(1000, 600_000).default(45_000),
   ...serveShape,
   ...alertShape,
 })
@@ -96,9 +96,9 @@ const scheduleSchema = z.object({
   SYNC_CRON: cron.default('*/5 * * * *'),
   SYNC_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   MAINTENANCE_CRON: cron.default('30 3 * * *'),
-  HEARTBEAT_URL: webAddress.optional(),
+  HEARTBEAT_URL: webAddressSetting.optional(),
   RUN_TIMEOUT: limit.prefault('2h'),
-  RUN_AT_LEAST_EVERY: duration.prefault('1h'),
+  RUN_AT_LEAST_EVERY: durationSetting.prefault('1h'),
   REPORT_CRON: cron.optional(),
   HOSTS: hostNames.optional(),
 } satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { HTTP_DEFAULTS, type HttpSettings } from '#src/platform/http/settings.ts'
 import { onOff } from './on_off.ts'
-import { duration, type Environment, parseSettings, wholeNumber } from './settings.ts'
+import { durationSetting, type Environment, parseSettings, wholeNumberSetting } from './settings.ts'
 
 const origins = z.string().transform((text, context) => {
   const list = text.split(',').map(part => part.trim())
@@ -33,16 +33,18 @@ function isNetwork(text: string): boolean {
 /** Where and how the worker serves HTTP. */
 export const serveShape = {
   HTTP_HOST: z.string().default(HTTP_DEFAULTS.host),
-  HTTP_PORT: wholeNumber(0, 65_535).default(8080),
+  HTTP_PORT: wholeNumberSetting(0, 65_535).default(8080),
   HTTP_TRUSTED_PROXIES: proxies.default([...HTTP_DEFAULTS.trustedProxies]),
-  HTTP_MAX_CONNECTIONS: wholeNumber(1, 100_000).default(HTTP_DEFAULTS.maxConnections),
-  HTTP_MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 100_000).default(HTTP_DEFAULTS.maxConnectionsPerAddress),
-  HTTP_REQUEST_TIMEOUT_MS: wholeNumber(100, 600_000).default(HTTP_DEFAULTS.requestTimeoutMs),
-  HTTP_ANSWER_TIMEOUT_MS: wholeNumber(100, 600_000).default(HTTP_DEFAULTS.answerTimeoutMs),
-  SERVE_MAX_RPS: wholeNumber(0, 100_000).default(0),
+  HTTP_MAX_CONNECTIONS: wholeNumberSetting(1, 100_000).default(HTTP_DEFAULTS.maxConnections),
+  HTTP_MAX_CONNECTIONS_PER_ADDRESS: wholeNumberSetting(1, 100_000).default(
+    HTTP_DEFAULTS.maxConnectionsPerAddress,
+  ),
+  HTTP_REQUEST_TIMEOUT_MS: wholeNumberSetting(100, 600_000).default(HTTP_DEFAULTS.requestTimeoutMs),
+  HTTP_ANSWER_TIMEOUT_MS: wholeNumberSetting(100, 600_000).default(HTTP_DEFAULTS.answerTimeoutMs),
+  SERVE_MAX_RPS: wholeNumberSetting(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
-  SERVE_MAX_BEHIND: duration.prefault('15m'),
-  SERVE_BUILDERS: wholeNumber(1, 64).default(availableParallelism()),
+  SERVE_MAX_BEHIND: durationSetting.prefault('15m'),
+  SERVE_BUILDERS: wholeNumberSetting(1, 64).default(availableParallelism()),
   WEBHOOKS_ALLOW_PRIVATE: onOff.default('off'),
 }
 

@@ -20,7 +20,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 const DURATION_UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** `90s`, `15m`, `24h`, `30d` as milliseconds. */
-export const duration = z
+export const durationSetting = z
   .string()
   .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, 'must be a duration such as 90s, 15m, 24h or 30d')
   .transform(text => {
@@ -39,7 +39,7 @@ export function formatDuration(ms: number): string {
   return `${ms / unitMs}${unit}`
 }
 
-export const wholeNumber = (min: number, max: number) =>
+export const wholeNumberSetting = (min: number, max: number) =>
   z
     .string()
     .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
@@ -60,8 +60,8 @@ const spillDirectory = z
 /** `24h` for every notice still in the funnel, or `24h,30d` to set the closed ones' as well; `off` for never. */
 const maxAge = z.string().transform((text, context) => {
   if (text === 'off') return { openMs: null, closedMs: null }
-  const [open, closed = '30d', ...rest] = text.split(',').map(part => duration.safeParse(part.trim()))
-  const closedAge = typeof closed === 'string' ? duration.safeParse(closed) : closed
+  const [open, closed = '30d', ...rest] = text.split(',').map(part => durationSetting.safeParse(part.trim()))
+  const closedAge = typeof closed === 'string' ? durationSetting.safeParse(closed) : closed
   if (open && typeof open !== 'string' && open.success && closedAge.success && rest.length === 0) {
     return { openMs: open.data, closedMs: closedAge.data }
   }
@@ -123,29 +123,29 @@ const dataDirectory = z.string().transform((text, context) => {
 const schema = z.object({
   API_BASE_URL: baseUrl.optional(),
   API_AUTH_HEADER: z.enum(['authorization', 'x-api-key']).default('authorization'),
-  API_CONCURRENCY: wholeNumber(1, 256).default(8),
-  API_MAX_RPS: wholeNumber(0, 100_000).default(0),
-  API_TIMEOUT_MS: wholeNumber(1, 600_000).default(30_000),
-  API_RETRIES: wholeNumber(0, 20).default(5),
-  API_RETRY_MS: wholeNumber(1, 60_000).default(500),
+  API_CONCURRENCY: wholeNumberSetting(1, 256).default(8),
+  API_MAX_RPS: wholeNumberSetting(0, 100_000).default(0),
+  API_TIMEOUT_MS: wholeNumberSetting(1, 600_000).default(30_000),
+  API_RETRIES: wholeNumberSetting(0, 20).default(5),
+  API_RETRY_MS: wholeNumberSetting(1, 60_000).default(500),
   COMPANY: slug.default('default'),
   DATA_DIR: dataDirectory.prefault('data'),
   ANALYSIS_MAX_AGE: maxAge.prefault('24h,30d'),
   ANALYSIS_STATUSES: statusList.default([]),
   SOURCE_TIMEZONE: timeZone.default(DEFAULT_TIME_ZONE),
-  SNAPSHOT_KEEP: duration.prefault('24h'),
+  SNAPSHOT_KEEP: durationSetting.prefault('24h'),
   ...lakeShape,
   ...mailShape,
   ...remoteLakeShape,
   LOG_URL: s3Place.optional(),
-  LAKE_KEEP: duration.prefault('7d'),
-  LAKE_PUBLISH_INTERVAL: duration.prefault('0s'),
+  LAKE_KEEP: durationSetting.prefault('7d'),
+  LAKE_PUBLISH_INTERVAL: durationSetting.prefault('0s'),
   LAKE_MARTS: onOff.default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
-  METABASE_DATABASE_ID: wholeNumber(1, 2_147_483_647).optional(),
-  METABASE_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
-  METABASE_DUCKDB_MEMORY_MB: wholeNumber(64, 1_000_000).optional(),
+  METABASE_DATABASE_ID: wholeNumberSetting(1, 2_147_483_647).optional(),
+  METABASE_TIMEOUT_MS: wholeNumberSetting(100, 60_000).default(15_000),
+  METABASE_DUCKDB_MEMORY_MB: wholeNumberSetting(64, 1_000_000).optional(),
   METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
   ...trinoShape,
   METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
@@ -405,14 +405,14 @@ export function readSecret(
   name: string,
 ): { value: string | null; origin: string; path: string | null } {
   const path = environment[`${name}_FILE`]?.trim() || null
-  const origin = path ? `${name}_FILE (${shownPath(path)})` : name
+  const origin = path ? `${name}_FILE (${shownSecretPath(path)})` : name
   const value = (path ? readSecretFile(path, origin) : environment[name])?.trim() || null
   refuseReplaced(origin, value)
   return { value, origin, path }
 }
 
 /** The value may be the secret itself instead of the path of its file (invariant I7). */
-export function shownPath(path: string): string {
+export function shownSecretPath(path: string): string {
   const directory = dirname(path)
   // For a secret such as /3f9c= the directory is the root, which does not make it a path.
   const isPath = existsSync(path) || (!['.', '/'].includes(directory) && existsSync(directory))

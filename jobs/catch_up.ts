@@ -2,7 +2,7 @@ import { EXIT, messageOf } from '#src/platform/errors.ts'
 import { lockHolder } from '#src/platform/lock.ts'
 import type { Behind } from '#src/present/serve/behind.ts'
 import type { Company } from './company_registry.ts'
-import { laterElsewhere, standingOf } from './known_state.ts'
+import { laterElsewhere, readStanding } from './known_state.ts'
 import { every } from './loop.ts'
 import { inProcess } from './process.ts'
 import type { Shared } from './processors.ts'
@@ -104,7 +104,7 @@ async function noteLater(company: Company, known: Followed, { queues, now }: Opt
 async function whyByStore(company: Company, known: Followed): Promise<string | null> {
   if (performance.now() < known.askStoreAtMs) return null
   known.askStoreAtMs = performance.now() + ASK_STORE_MS
-  const standing = await standingOf(company, known.segment ?? undefined)
+  const standing = await readStanding(company, known.segment ?? undefined)
   if (standing === 'later') return 'it is being brought here'
   return standing === 'other' ? 'the object store has another log than this disk' : null
 }

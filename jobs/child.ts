@@ -30,7 +30,7 @@ import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import { sync } from '#src/sync.ts'
 
 /** The one message to a child: what to do for the company of its environment. */
-export type Order =
+export type RunOrder =
   | { readonly kind: 'sync'; readonly job: string; readonly full: boolean; readonly restart: boolean }
   | { readonly kind: 'publish'; readonly job: string }
   | { readonly kind: 'maintain'; readonly job: string }
@@ -67,7 +67,7 @@ export type Ended =
     }
 
 /** What a child reports, in this order; exactly one `ended`, unless it is killed. */
-export type Message =
+export type RunMessage =
   | { readonly type: 'ready' }
   /** The request is durable: a request for `--full` no longer needs to be kept elsewhere. */
   | { readonly type: 'begun' }
@@ -80,7 +80,7 @@ const NEWS_INTERVAL_MS = 1000
  * Runs a job in this process, which is its own: its memory goes back to the system when it ends, and whatever kills it
  * kills nothing else. It stops early, and keeps what it has, on SIGTERM and when the worker that started it is gone.
  */
-async function carryOut(order: Order): Promise<Ended> {
+async function carryOut(order: RunOrder): Promise<Ended> {
   const environment = givenEnvironment()
   const settings = readSettings(environment)
   const silent: Listener = { progress: () => {}, note: () => {} }
@@ -109,7 +109,7 @@ async function carryOut(order: Order): Promise<Ended> {
 let sendTrace: (ended: Ended) => Promise<void> = async () => {}
 
 function traceOf(
-  { kind }: Order,
+  { kind }: RunOrder,
   environment: Environment,
   about: Readonly<Record<string, string>>,
   log: Logger,
@@ -157,7 +157,7 @@ async function renderReport({ paths, now }: RunContext): Promise<Ended> {
 
 /** The week's report. A second attempt at the same job gives the same mail, so receivers show it once. */
 async function mailReport(
-  { job }: Order & { kind: 'mail' },
+  { job }: RunOrder & { kind: 'mail' },
   context: RunContext,
   { environment, listener, held, log }: Means & { held: Held },
 ): Promise<Ended> {
@@ -175,7 +175,7 @@ async function mailReport(
 }
 
 async function syncNow(
-  { full, restart }: Order & { kind: 'sync' },
+  { full, restart }: RunOrder & { kind: 'sync' },
   context: RunContext,
   { environment, listener, log }: Means,
 ): Promise<Ended> {
@@ -238,7 +238,7 @@ function collectNews() {
 }
 
 /** Resolves when the message is sent: disconnecting before that cuts off a message larger than the pipe. */
-function send(message: Message): Promise<void> {
+function send(message: RunMessage): Promise<void> {
   return new Promise(resolve => {
     // The worker may be gone.
     if (process.connected && process.send) process.send(message, undefined, undefined, () => resolve())
@@ -256,7 +256,7 @@ function failed(error: unknown): Ended {
   return { kind: 'failed', message, exitCode, cause: error instanceof FatalError ? error.why : null }
 }
 
-process.once('message', async (order: Order) => {
+process.once('message', async (order: RunOrder) => {
   const ended = await carryOut(order).catch(failed)
   process.exitCode = ended.kind === 'failed' ? ended.exitCode : EXIT.ok
   await send({ type: 'ended', ended })

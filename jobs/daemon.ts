@@ -29,7 +29,7 @@ import { createHttp } from './http/server.ts'
 import { logLibraryLines } from './library_lines.ts'
 import { every } from './loop.ts'
 import type { Shared } from './processors.ts'
-import { reportOf, statusOf } from './questions.ts'
+import { answerReport, statusOf } from './questions.ts'
 import { openQueues } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 import { requestSync } from './request_sync.ts'
@@ -192,7 +192,7 @@ async function listen(
     adminTokens,
     requestSync: (company, { full }) => requestSync({ queues, requests }, company, { full, restart: false }),
     status: slug => statusOf(slug, shared, stopping),
-    report: slug => reportOf(slug, shared, stopping),
+    report: slug => answerReport(slug, shared, stopping),
     api: served && entrance && createServeRoutes({ served, settings: settings.serve, entrance, log }),
     pages: served && entrance && { served, entrance },
   })

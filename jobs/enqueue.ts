@@ -7,11 +7,11 @@ import type { Ended } from './child.ts'
 import { isAbandoned } from './job_locks.ts'
 import type { JobNews } from './processors.ts'
 import { openQueues, type Queues } from './queue.ts'
-import { addressOf } from './redis.ts'
+import { redisAddress } from './redis.ts'
 import { probe } from './redis_probe.ts'
 import { isRefusal, silent } from './redis_problem.ts'
 import { requestSync } from './request_sync.ts'
-import { type Answer, doesCover, openRequests, type RequestNumber } from './requests.ts'
+import { doesCover, openRequests, type RequestNumber, type RequestOutcome } from './requests.ts'
 
 const REDIS_WITHIN_MS = 5000
 /** The state of the run is checked this often. */
@@ -67,7 +67,8 @@ async function answering({ redis, prefix, problem, note }: Queues, settings: Red
     },
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
-  const { sentence } = problem() ?? silent(addressOf(settings), { ms: REDIS_WITHIN_MS, wasEverReady: false })
+  const { sentence } =
+    problem() ?? silent(redisAddress(settings), { ms: REDIS_WITHIN_MS, wasEverReady: false })
   throw new FatalError(`${sentence} No run was requested.`)
 }
 
@@ -168,7 +169,7 @@ function passRefusal(error: unknown): void {
   if (!isRefusal(error)) throw error
 }
 
-function conclude(answer: Answer): Followed {
+function conclude(answer: RequestOutcome): Followed {
   if ('skipped' in answer) throw new FatalError(`The daemon skipped the run: ${answer.skipped}`)
   const { ended } = answer
   if (ended.kind === 'synced') return ended

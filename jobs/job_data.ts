@@ -15,7 +15,7 @@ const shape = z.object({
 type AnyJob = Pick<Job<unknown>, 'id' | 'name' | 'data' | 'queueName'>
 
 /** The company of a job; null if the job has data of another shape, which this program did not write. */
-export function companyOf(job: Pick<AnyJob, 'data'>): string | null {
+export function jobCompany(job: Pick<AnyJob, 'data'>): string | null {
   const parsed = shape.safeParse(job.data)
   return parsed.success ? parsed.data.company : null
 }
@@ -24,10 +24,10 @@ export function companyOf(job: Pick<AnyJob, 'data'>): string | null {
  * Why no worker can do the job: Redis may hold what another program or version wrote there, and what is left of a tick that
  * two workers scheduled for one time because their clocks differ. Null if it can be done.
  */
-export function refusalOf(job: AnyJob): string | null {
+export function whyJobRefused(job: AnyJob): string | null {
   const { id = 'without an id', name, data, queueName } = job
   const isKnown = NAMES.some(known => known === name)
-  if (isKnown && companyOf(job) !== null) return null
+  if (isKnown && jobCompany(job) !== null) return null
   const what = isKnown
     ? `names no company in its data (${shown(data)})`
     : `is called ${shown(name)}, which is not one of ${NAMES.join(', ')}`

@@ -92,7 +92,7 @@ async function isOlderThan(known: Known, own: Known, company: Of): Promise<boole
   const order = orderOf(known, own)
   // As usual: this host ran the company last, to the end, so its log is the store's. A look leaves the same run.
   if (own.failure === null && (order === 'before' || order === 'same')) return false
-  const standing = await standingOf(company, own.state.raw_log.segments)
+  const standing = await readStanding(company, own.state.raw_log.segments)
   // The store cannot be asked.
   if (standing === null) return order === 'after'
   return standing === 'other' || (standing === 'later' && order === 'after')
@@ -102,7 +102,7 @@ async function isOlderThan(known: Known, own: Known, company: Of): Promise<boole
  * What the store has beside the log on this disk; null if it cannot be asked now, or hosts share no log.
  * @param segment one that this disk has, after which the store may have more; by default its last one.
  */
-export async function standingOf({ paths, settings }: Of, segment?: number): Promise<Standing | null> {
+export async function readStanding({ paths, settings }: Of, segment?: number): Promise<Standing | null> {
   if (settings.remoteLog === null) return null
   const { SharedLog } = await import('#src/store/shared_log/log.ts')
   const log = new SharedLog(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { COMPANY_SETTINGS, KEY_SETTINGS, MAIL_SECRET } from '#config/settings.ts'
 import type { Progress } from '#src/pipeline/run.ts'
 import { EXIT, systemCode } from '#src/platform/errors.ts'
-import type { AnswerSeen, Ended, Message, Order } from './child.ts'
+import type { AnswerSeen, Ended, RunMessage, RunOrder } from './child.ts'
 import type { Company } from './company_registry.ts'
 import type { Slot } from './slots.ts'
 
@@ -22,7 +22,7 @@ const OWN_VARIABLES =
 
 type ProcessOptions = {
   readonly company: Company
-  readonly order: Order
+  readonly order: RunOrder
   /** Aborted to end it early. */
   readonly signal: AbortSignal
   /** The slot of a run: gets the process id, and is released when the process has ended. */
@@ -75,7 +75,7 @@ async function endOf(child: ChildProcess, options: ProcessOptions): Promise<Ende
     if (isReady) child.kill('SIGTERM')
     killWithin(isReady ? STOP_WITHIN_MS : END_WITHIN_MS)
   }
-  child.on('message', (message: Message) => {
+  child.on('message', (message: RunMessage) => {
     if (message.type === 'ready') {
       isReady = true
       clearTimeout(killer)
@@ -118,7 +118,7 @@ function exited(child: ChildProcess): Promise<Exit> {
 const FAILED = { kind: 'failed', exitCode: EXIT.failed, cause: null } as const
 
 /** What a process was for, and what its death means. */
-const PURPOSES: Readonly<Record<Order['kind'], readonly [purpose: string, loss: string]>> = {
+const PURPOSES: Readonly<Record<RunOrder['kind'], readonly [purpose: string, loss: string]>> = {
   sync: ['run', 'What it stored is kept; the next run continues from there.'],
   publish: ['publish to the object store', 'The local lake is right; the next publish does the rest.'],
   maintain: ['maintenance', 'No data is lost; the next maintenance does the rest.'],

@@ -6,7 +6,7 @@ import { formatDuration } from '#config/settings.ts'
 import { isGoodRun } from '#schema/sync_runs.ts'
 import type { Progress } from '#src/pipeline/run.ts'
 import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
-import { type Holder, lockHolder } from '#src/platform/lock.ts'
+import { type LockHolder, lockHolder } from '#src/platform/lock.ts'
 import { readState } from '#src/store/state.ts'
 import { afterRun, judgeStore } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
@@ -16,7 +16,7 @@ import { type Company, type CompanyRegistry, runsOn } from './company_registry.t
 import { checkDirectory } from './directory.ts'
 import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
-import { refusalOf } from './job_data.ts'
+import { whyJobRefused } from './job_data.ts'
 import type { JobLocks } from './job_locks.ts'
 import { shareState } from './known_state.ts'
 import { inProcess } from './process.ts'
@@ -92,7 +92,7 @@ export async function processRun(job: RunJob, context: Context): Promise<JobResu
 }
 
 async function answered(job: RunJob, context: Context): Promise<JobResult> {
-  const refusal = refusalOf(job)
+  const refusal = whyJobRefused(job)
   if (refusal !== null) throw new FatalError(refusal)
   if (job.name !== 'sync') return await attempt(job, context, NOTHING_TAKEN)
   const { requests } = context.shared
@@ -175,7 +175,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
   return { ended }
 }
 
-type Look = { readonly refusal: string | null; readonly holder: Holder | null }
+type Look = { readonly refusal: string | null; readonly holder: LockHolder | null }
 
 /** Whether the run may begin: this is the company's directory, and no other process holds it. */
 async function lookBefore(job: RunJob, company: Company, context: Context): Promise<Look> {
@@ -381,7 +381,7 @@ function wrongDirectory(company: string) {
   return { name: 'wrong_directory', company } as const
 }
 
-function describe({ what, pid, host }: Holder): string {
+function describe({ what, pid, host }: LockHolder): string {
   return pid === 0 ? what : `${what} (process ${pid} on ${host})`
 }
 

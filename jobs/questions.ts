@@ -1,5 +1,5 @@
 import { FatalError } from '#src/platform/errors.ts'
-import type { Ended, Order } from './child.ts'
+import type { Ended, RunOrder } from './child.ts'
 import type { CompanyRegistry } from './company_registry.ts'
 import { inProcess } from './process.ts'
 
@@ -16,7 +16,7 @@ export async function statusOf(slug: string, asked: Asked, signal: AbortSignal):
 }
 
 /** The report of the latest snapshot, as HTML. */
-export async function reportOf(slug: string, asked: Asked, signal: AbortSignal): Promise<string> {
+export async function answerReport(slug: string, asked: Asked, signal: AbortSignal): Promise<string> {
   const ended = await askProcess(slug, { kind: 'report' }, asked, signal)
   if (ended.kind === 'report') return ended.html
   throw new FatalError(ended.kind === 'failed' ? ended.message : `The report of ${slug} cannot be created.`)
@@ -25,7 +25,7 @@ export async function reportOf(slug: string, asked: Asked, signal: AbortSignal):
 /** Runs the order in its own process: reading a snapshot loads DuckDB, which keeps its memory. */
 async function askProcess(
   slug: string,
-  order: Order,
+  order: RunOrder,
   { registry }: Asked,
   signal: AbortSignal,
 ): Promise<Ended> {

@@ -32,7 +32,7 @@ export type RedisConnection = {
  */
 export function connectRedis(settings: RedisSettings, log: Logger): RedisConnection {
   const { prefix, cluster: nodes } = settings
-  const address = addressOf(settings)
+  const address = redisAddress(settings)
   const open = <T extends RedisClient>(redis: T, listen: (redis: T, status: RedisStatus) => void) => {
     const status = new RedisStatus({ redis, address, prefix, log })
     listen(redis, status)
@@ -90,7 +90,7 @@ function throughSentinels(
 }
 
 /** For messages: the first sentinel or node of the cluster, because its answer decides where Redis is. */
-export function addressOf({ url, sentinels, cluster }: RedisSettings): RedisAddress {
+export function redisAddress({ url, sentinels, cluster }: RedisSettings): RedisAddress {
   const [first] = cluster ?? sentinels?.hosts ?? []
   if (!first) return { url, setting: 'REDIS_URL' }
   const { protocol, pathname } = new URL(url)

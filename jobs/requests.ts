@@ -18,7 +18,7 @@ export type RequestNumber = {
 }
 
 /** A request as it was stored. */
-export type Asked = {
+export type StoredRequest = {
   readonly request: RequestNumber
   /** Identifies it among the requests for `--full`; null if it is not one of them. */
   readonly fullId: string | null
@@ -32,7 +32,7 @@ export type Taken = {
 }
 
 /** How the last run of a company ended; a run that was put back does not count. */
-export type Answer = JobResult & { readonly covers: RequestNumber }
+export type RequestOutcome = JobResult & { readonly covers: RequestNumber }
 
 /**
  * Requests for runs, and the answers to them. The requests of a company are numbered, and a run covers those that were
@@ -43,17 +43,17 @@ export type Answer = JobResult & { readonly covers: RequestNumber }
  * are in the raw log, later runs continue them on their own, so they cover them too.
  */
 export type Requests = {
-  ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<Asked>
+  ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<StoredRequest>
   /** Removes this request for `--full`, and no other one: no run could be requested for it. */
-  withdraw(company: string, asked: Asked): Promise<void>
+  withdraw(company: string, asked: StoredRequest): Promise<void>
   /** What a run that begins now covers. */
   take(company: string): Promise<Taken>
   /** Removes these requests once a run has stored them in the raw log. Later ones stay. */
   begun(company: string, full: FullRequests): Promise<void>
   /** Stores the answer. Drops one to requests of an earlier epoch: no requester waits for it. */
-  answer(company: string, answer: Answer): Promise<void>
+  answer(company: string, answer: RequestOutcome): Promise<void>
   /** The answer to this request, null until there is one, `forgotten` if Redis lost its data. */
-  look(company: string, request: RequestNumber): Promise<Answer | 'forgotten' | null>
+  look(company: string, request: RequestNumber): Promise<RequestOutcome | 'forgotten' | null>
 }
 
 /** As long as the board keeps jobs; no requester waits longer. */
@@ -125,7 +125,7 @@ export function openRequests(redis: RedisClient, prefix: string, now: () => Date
       const [epoch, last, text] = await redis.hmget(requestsKey(company), 'epoch', 'number', 'answer')
       // The same epoch with fewer numbers: Redis lost its last second of writes.
       if (epoch !== request.epoch || Number(last) < request.number) return 'forgotten'
-      const answer = text ? (JSON.parse(text) as Answer) : null
+      const answer = text ? (JSON.parse(text) as RequestOutcome) : null
       return answer && doesCover(answer.covers, request) ? answer : null
     },
   }

@@ -5,7 +5,7 @@ import { type Company, runsOn } from './company_registry.ts'
 import { leaveTrace } from './failures.ts'
 import { createGate, type Gate } from './gate.ts'
 import { jitterMs } from './jitter.ts'
-import { companyOf, refusalOf } from './job_data.ts'
+import { jobCompany, whyJobRefused } from './job_data.ts'
 import { createJobLocks } from './job_locks.ts'
 import { isLastRunElsewhere } from './known_state.ts'
 import { lookFirst } from './looks.ts'
@@ -129,7 +129,7 @@ export function startWorkers(shared: Shared): Workers {
 function logFailures(worker: Worker<JobData>, shared: Shared): void {
   const { queues, log } = shared
   worker.on('failed', (job, error) => {
-    const about = { company: (job && companyOf(job)) ?? undefined, job: job?.id }
+    const about = { company: (job && jobCompany(job)) ?? undefined, job: job?.id }
     if (isLostJob(error) || isOfRedis(error)) queues.note(error)
     else if (worker.name === 'runs' && job && /stalled more than/.test(error.message)) {
       log.error(about, DIED_TOO_OFTEN)
@@ -143,7 +143,7 @@ function logFailures(worker: Worker<JobData>, shared: Shared): void {
  * from here.
  */
 async function endForAll(job: Job<JobData>, shared: Shared): Promise<void> {
-  if (refusalOf(job) !== null) return
+  if (whyJobRefused(job) !== null) return
   const { data } = job
   const { requests, registry } = shared
   const company = registry.companies.get(data.company)
@@ -170,7 +170,7 @@ type Ticking = { readonly shared: Shared; readonly token: string; readonly signa
 
 async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Promise<void> {
   const { registry, queues, log } = shared
-  const refusal = refusalOf(job)
+  const refusal = whyJobRefused(job)
   if (refusal !== null) throw new FatalError(refusal)
   const { name, data } = job
   await registry.refresh()

@@ -93,8 +93,8 @@ export function of(mart: Mart, ...names: readonly string[]): MartColumn[] {
   })
 }
 
-export const company = same('editais', 'company')
-export const notice = same('editais', 'company', 'edital_id')
+export const ofCompany = same('editais', 'company')
+export const ofNotice = same('editais', 'company', 'edital_id')
 export const fase = text('fase', 'Phase in Portuguese; a phase that is new in the API is unchanged', [
   'Fase',
   'Fase do edital: Triagem, Análise, Precificação, Pronto, Descartado ou Vencido; fase nova na API fica como vem',

@@ -1,9 +1,9 @@
 import type { Api } from './api/client/client.ts'
 import { readRecords, readWork } from './pipeline/detect.ts'
-import { attempted, type Fetched, fetchAnalyses } from './pipeline/fetch.ts'
+import { countAttempted, type Fetched, fetchAnalyses } from './pipeline/fetch.ts'
 import type { ListedRecord } from './pipeline/listed.ts'
 import type { Loader } from './pipeline/load.ts'
-import { type Outcomes, reportOf } from './pipeline/report.ts'
+import { composeReport, type Outcomes } from './pipeline/report.ts'
 import { decideRefetch, modeOf, type Refetch, type SyncRequest } from './pipeline/request.ts'
 import { finishRun, type Run, type RunContext, type RunResult, withRun } from './pipeline/run.ts'
 import { type Survey, survey } from './pipeline/survey.ts'
@@ -33,7 +33,7 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
     if (refetch.anew || sharedLog?.isTakeover) await loader.settle()
     const reached = await mirror(request, refetch, context, run)
     const { poisoned } = loader
-    const reported = reportOf(begun, { ...reached, poisoned, requests: api.stats })
+    const reported = composeReport(begun, { ...reached, poisoned, requests: api.stats })
     const { scanned, pages = null } = reached.surveyed ?? {}
     return await finishRun(run, context, { ...reported, drift: scanned?.drift ?? [], pages })
   })
@@ -86,7 +86,7 @@ async function fetchPlanned(plan: Survey['plan'], context: SyncContext, loader: 
     onProgress: done => context.onProgress({ stage: 'fetch', done, total: plan.toFetch }),
   })
   // The report counts what could not be loaded.
-  if (attempted(fetched) > 0) await loader.settle()
+  if (countAttempted(fetched) > 0) await loader.settle()
   return fetched
 }
 

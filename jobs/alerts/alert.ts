@@ -148,7 +148,7 @@ function unlessForgotten(alert: Alert): Alert | null {
 }
 
 /** A receiver, and when it wants to hear of an alert. */
-export type Listener = {
+export type AlertListener = {
   readonly to: ReceiverName
   readonly severities: readonly Severity[]
   /** A raised alert is repeated after this; 0 for never. */
@@ -156,7 +156,7 @@ export type Listener = {
 }
 
 /** Whether the receiver must be sent the current state: for the first time, because it changed, or as a repetition. */
-export function isOwed(alert: Alert, { to, severities, repeatMs }: Listener, now: Date): boolean {
+export function isOwed(alert: Alert, { to, severities, repeatMs }: AlertListener, now: Date): boolean {
   const { state, at } = receiptOf(alert, to)
   if (Date.parse(alert.not_before) > now.getTime()) return false
   // Also of a severity that it no longer gets: it must not believe forever that the problem lasts.
@@ -167,7 +167,7 @@ export function isOwed(alert: Alert, { to, severities, repeatMs }: Listener, now
 }
 
 /** The alert before it is sent: from here on, what the receiver knows is uncertain, even if the sender dies. */
-export function attempted(before: Alert, to: ReceiverName, token: string): Alert {
+export function noteAttempt(before: Alert, to: ReceiverName, token: string): Alert {
   const known = receiptOf(before, to)
   return withReceipt(before, to, { ...known, state: 'unknown', attempt: { token, before: known.state } })
 }
@@ -216,10 +216,10 @@ export function readAlert(text: string): Alert {
   return { ...rest, receipts: { webhook: { state, at: rest.at, count: 1, attempt: null } } }
 }
 
-export type Message = ReturnType<typeof messageOf>
+export type AlertMessage = ReturnType<typeof composeAlert>
 
 /** What a receiver gets, as JSON: the webhook as it is, the others in their own forms. */
-export function messageOf(alert: Alert, to: ReceiverName) {
+export function composeAlert(alert: Alert, to: ReceiverName) {
   const { id, at, company, name, state, message, since, details } = alert
   const about = company === null ? '' : `${company}: `
   // How often it was sent before, so that a receiver that skips known ids takes a repetition.

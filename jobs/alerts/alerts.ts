@@ -4,12 +4,12 @@ import type { AlertSettings } from '#config/alerts.ts'
 import type { RedisClient } from '../redis_client.ts'
 import {
   type Alert,
-  attempted,
+  type AlertListener,
   cleared,
   type Details,
   isOwed,
-  type Listener,
   type News,
+  noteAttempt,
   raised,
   SEVERITY_OF,
   settled,
@@ -17,7 +17,7 @@ import {
 import { type Outbox, openOutbox } from './outbox.ts'
 import { type Receiver, receiverOf } from './receivers.ts'
 import { openSpareOutbox } from './spare_outbox.ts'
-import { type Answer, post } from './webhook.ts'
+import { post, type ReceiverAnswer } from './webhook.ts'
 
 /** After a failure a message waits this long, then twice as long each time, up to the maximum. */
 const FIRST_DELAY_MS = 30_000
@@ -139,12 +139,12 @@ function createDelivery(options: Delivery): (all: readonly Alert[]) => Promise<v
   }
 }
 
-function listenerOf({ receiver: { to, severities }, repeatMs }: Delivery): Listener {
+function listenerOf({ receiver: { to, severities }, repeatMs }: Delivery): AlertListener {
   return { to, severities, repeatMs }
 }
 
 /** @returns null if it no longer needs to be sent, or another worker sends it. */
-async function send(alert: Alert, options: Delivery): Promise<Answer | null> {
+async function send(alert: Alert, options: Delivery): Promise<ReceiverAnswer | null> {
   const { receiver, outbox, now, timeoutMs } = options
   const { to } = receiver
   const token = randomUUID()
@@ -152,7 +152,7 @@ async function send(alert: Alert, options: Delivery): Promise<Answer | null> {
   try {
     const { after: sent } = await outbox.change(alert, known =>
       known?.id === alert.id && isOwed(known, listenerOf(options), now())
-        ? attempted(known, to, token)
+        ? noteAttempt(known, to, token)
         : known,
     )
     if (sent?.receipts[to]?.attempt?.token !== token) return null

@@ -11,7 +11,7 @@ import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { nextAfter } from '../cron.ts'
 import type { Space } from '../http/health.ts'
 import { jitterMs } from '../jitter.ts'
-import { companyOf } from '../job_data.ts'
+import { jobCompany } from '../job_data.ts'
 import { knownState } from '../known_state.ts'
 import type { Queues } from '../queue.ts'
 import { isOfRedis, isRefusal } from '../redis_problem.ts'
@@ -384,7 +384,7 @@ async function isUnderWay(slug: string, inspection: Inspection): Promise<boolean
   const { isActive, queues } = inspection
   if (isActive(slug)) return true
   const active = await inRedis(inspection, () => queues.runs.getActive())
-  return (active ?? []).some(job => job?.name === 'sync' && companyOf(job) === slug)
+  return (active ?? []).some(job => job?.name === 'sync' && jobCompany(job) === slug)
 }
 
 function describeAge(

@@ -36,7 +36,7 @@ export type Outbox = {
 
 export function openOutbox(redis: RedisClient, prefix: string): Outbox {
   const hash = `${prefix}:alerts`
-  const claimOf = (place: Place) => `${hash}:sending:${placeOf(place)}`
+  const claimOf = (place: Place) => `${hash}:sending:${outboxKey(place)}`
   return {
     async all() {
       return Object.values(await redis.hgetall(hash)).map(text => readAlert(text))
@@ -68,6 +68,6 @@ export function fieldOf(key: Key): string {
   return `${key.name}:${subjectOf(key)}`
 }
 
-export function placeOf({ alert, to }: Place): string {
+export function outboxKey({ alert, to }: Place): string {
   return `${to}:${fieldOf(alert)}`
 }

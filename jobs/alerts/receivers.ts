@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { AlertRoute, ReceiverName, Severity } from '#config/alerts.ts'
-import { type Alert, type Message, messageOf } from './alert.ts'
+import { type Alert, type AlertMessage, composeAlert } from './alert.ts'
 
 /** Limits of the receivers for their texts, in characters. */
 const MAX_PAGERDUTY_SUMMARY = 1024
@@ -32,12 +32,12 @@ export function receiverOf(route: AlertRoute, prefix: string): Receiver {
   if ('webhookUrl' in route) {
     const { webhookUrl: url } = route
     const { host } = new URL(url)
-    const bodyOf = to === 'slack' ? slackBody : (message: Message) => message
+    const bodyOf = to === 'slack' ? slackBody : (message: AlertMessage) => message
     return {
       ...{ to, severities },
       title: to === 'slack' ? `The Slack webhook at ${host}` : `The alert webhook at ${host}`,
       settings: to === 'slack' ? 'ALERT_SLACK_URL' : 'ALERT_WEBHOOK_URL',
-      deliveryOf: alert => ({ url, headers: {}, body: bodyOf(messageOf(alert, to)) }),
+      deliveryOf: alert => ({ url, headers: {}, body: bodyOf(composeAlert(alert, to)) }),
     }
   }
   const { baseUrl, apiKey } = route
@@ -50,7 +50,7 @@ export function receiverOf(route: AlertRoute, prefix: string): Receiver {
         ? 'ALERT_PAGERDUTY_KEY and ALERT_PAGERDUTY_URL'
         : 'ALERT_OPSGENIE_KEY and ALERT_OPSGENIE_URL',
     deliveryOf(alert) {
-      const about = { message: messageOf(alert, to), key: keyOf(alert, prefix), baseUrl, apiKey }
+      const about = { message: composeAlert(alert, to), key: keyOf(alert, prefix), baseUrl, apiKey }
       return to === 'pagerduty' ? toPagerDuty(about) : toOpsgenie(about)
     },
   }
@@ -69,7 +69,7 @@ function keyOf({ name, subject }: Alert, prefix: string): string {
 }
 
 /** https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
-function slackBody({ state, severity, text }: Message): object {
+function slackBody({ state, severity, text }: AlertMessage): object {
   const sign = state === 'recovered' ? ':white_check_mark:' : SIGNS[severity]
   return { text: `${sign} ${escapeForSlack(text)}` }
 }
@@ -85,7 +85,7 @@ function escapeForSlack(text: string): string {
 }
 
 type About = {
-  readonly message: Message
+  readonly message: AlertMessage
   readonly key: string
   readonly baseUrl: string
   readonly apiKey: string

@@ -2,7 +2,7 @@ import type { RedisClient } from '../redis_client.ts'
 import { isOfRedis } from '../redis_problem.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alert } from './alert.ts'
-import { fieldOf, type Key, type Outbox, placeOf } from './outbox.ts'
+import { fieldOf, type Key, type Outbox, outboxKey } from './outbox.ts'
 
 /** Alerts are raised after a run or by an inspection; neither should wait for long. */
 const REDIS_WITHIN_MS = 5000
@@ -126,7 +126,7 @@ function onceAtATime({
   const sending = new Set<string>()
   return {
     async claim(place, token) {
-      const name = placeOf(place)
+      const name = outboxKey(place)
       if (sending.has(name)) return false
       sending.add(name)
       let claimed = false
@@ -138,7 +138,7 @@ function onceAtATime({
       }
     },
     release(place, token) {
-      sending.delete(placeOf(place))
+      sending.delete(outboxKey(place))
       return release(place, token)
     },
   }

@@ -8,7 +8,7 @@ export const WEBHOOK_TIMEOUT_MS = 10_000
 /** The answer is not used: more is not read. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
-export type Answer = {
+export type ReceiverAnswer = {
   readonly outcome: Outcome
   /** What happened, for the log; no part of the address, and only the status of the answer. */
   readonly said: string
@@ -19,7 +19,7 @@ export async function post(
   url: string,
   body: object,
   { headers = {}, timeoutMs = WEBHOOK_TIMEOUT_MS }: PostOptions = {},
-): Promise<Answer> {
+): Promise<ReceiverAnswer> {
   const all = { ...headers, 'content-type': 'application/json' }
   return await ask(url, { method: 'POST', headers: all, body: JSON.stringify(body) }, timeoutMs)
 }
@@ -30,11 +30,15 @@ type PostOptions = {
 }
 
 /** Sends a GET request, as a browser would. Never throws, follows no redirect, and ends within the timeout. */
-export async function visit(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Promise<Answer> {
+export async function visit(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Promise<ReceiverAnswer> {
   return await ask(url, { method: 'GET', headers: {} }, timeoutMs)
 }
 
-async function ask(url: string, request: Omit<HttpRequest, 'path'>, timeoutMs: number): Promise<Answer> {
+async function ask(
+  url: string,
+  request: Omit<HttpRequest, 'path'>,
+  timeoutMs: number,
+): Promise<ReceiverAnswer> {
   const limit = `${timeoutMs / 1000} s`
   try {
     return await send(url, request, { timeoutMs, limit })
@@ -47,7 +51,7 @@ async function send(
   url: string,
   request: Omit<HttpRequest, 'path'>,
   { timeoutMs, limit }: { timeoutMs: number; limit: string },
-): Promise<Answer> {
+): Promise<ReceiverAnswer> {
   // Loaded for the first alert: most workers never send one.
   const { isRedirect, openHttpClient } = await import('#src/platform/http/client.ts')
   const client = openHttpClient({
@@ -70,14 +74,14 @@ async function send(
   }
 }
 
-function judge(status: number, isRedirect: boolean): Answer {
+function judge(status: number, isRedirect: boolean): ReceiverAnswer {
   if (status >= 200 && status < 300) return { outcome: 'delivered', said: `accepted it (${status})` }
   // Its target is not shown: the host of a receiver may be a secret.
   const hint = isRedirect ? ', a redirect, which is not followed' : ''
   return { outcome: 'refused', said: `rejected the request (${status}${hint})` }
 }
 
-function unanswered(error: unknown, limit: string): Answer {
+function unanswered(error: unknown, limit: string): ReceiverAnswer {
   if (!(error instanceof NetworkError)) {
     // The error's message might contain the address, and with it a token.
     return { outcome: 'unanswered', said: `did not answer (${systemCode(error) ?? 'unknown error'})` }

@@ -1,7 +1,7 @@
 import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { messageOf } from '#src/platform/errors.ts'
-import { companyOf } from '../job_data.ts'
+import { jobCompany } from '../job_data.ts'
 import type { Queues } from '../queue.ts'
 import { mendPage } from './board_page.ts'
 
@@ -33,7 +33,7 @@ export async function createBoard(
   for (const queue of queues) {
     queue.setFormatter(
       'name',
-      (job: { name: string; data?: unknown }) => `${job.name} ${companyOf({ data: job.data }) ?? ''}`,
+      (job: { name: string; data?: unknown }) => `${job.name} ${jobCompany({ data: job.data }) ?? ''}`,
     )
     queue.addJob = refuseJob
   }

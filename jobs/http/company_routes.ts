@@ -33,7 +33,7 @@ type Options = CompanyRequests & {
 export function routeCompanies(app: Hono, { registry, queues, requestSync, log, ...options }: Options): void {
   const status = sharing(MAX_STATUSES, options.status)
   app.post('/companies/:company/sync', async c => {
-    const { slug } = companyOf(c, registry)
+    const { slug } = findCompany(c, registry)
     const full = await readFull(c)
     const { redis, prefix } = queues
     // First: if Redis goes away after a command is sent, the command may or may not run.
@@ -43,7 +43,7 @@ export function routeCompanies(app: Hono, { registry, queues, requestSync, log, 
     return c.json({ company: slug, full, job }, 202)
   })
   app.get('/companies/:company/status', async c => {
-    const { slug, paths } = companyOf(c, registry)
+    const { slug, paths } = findCompany(c, registry)
     const published = await realpath(latestLink(paths.lake)).catch(() => null)
     if (published === null) {
       const failure = await readFailure(paths)
@@ -59,7 +59,7 @@ export function routeCompanies(app: Hono, { registry, queues, requestSync, log, 
 }
 
 /** @throws HTTPException: 404 for one that is not configured, 409 for one whose entry is broken. */
-export function companyOf(
+export function findCompany(
   c: Context,
   { companies, broken }: Pick<CompanyRegistry, 'companies' | 'broken'>,
 ): Company {

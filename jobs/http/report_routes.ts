@@ -4,7 +4,7 @@ import { html } from 'hono/html'
 import { HTTPException } from 'hono/http-exception'
 import { latestLink } from '#src/store/lake/manifest.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
-import { companyOf, sharing } from './company_routes.ts'
+import { findCompany, sharing } from './company_routes.ts'
 
 /** Each one is a process that loads DuckDB. */
 const MAX_REPORTS = 2
@@ -50,7 +50,7 @@ export function routeReports(app: Hono, { registry, access, contents, home, repo
     const [first] = companies
     return first && companies.length === 1 ? await answer(c, first, show) : c.html(list(companies))
   })
-  app.get('/companies/:company/report', async c => await answer(c, companyOf(c, registry), show))
+  app.get('/companies/:company/report', async c => await answer(c, findCompany(c, registry), show))
 }
 
 type Show = (company: Company, snapshot: string) => Promise<string>

@@ -1,5 +1,5 @@
 import type { Feeds } from '#src/present/serve/webhooks/feed.ts'
-import { isWanted, messageOf, RESET } from '#src/present/serve/webhooks/messages.ts'
+import { composeEvent, isWanted, RESET } from '#src/present/serve/webhooks/messages.ts'
 import { type Backlog, type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
 import { validKeys } from '#src/present/serve/webhooks/valid_keys.ts'
 
@@ -127,7 +127,7 @@ async function takeNew(
     if (next === cursor) return
     const deliveries = events
       .filter(event => isWanted(subscription, event))
-      .map(event => messageOf(subscription, event))
+      .map(event => composeEvent(subscription, event))
     if (!store.take({ id: subscription.id, cursor }, { deliveries, next }, now())) return
     cursor = next
     if (events.length < PART) return
@@ -142,6 +142,6 @@ async function beginAnew(
 ): Promise<string | null> {
   const next = await feeds.latest(subscription.company)
   if (next === null) return null
-  const reset = messageOf(subscription, { kind: RESET, cursor: next, at: now().toISOString() })
+  const reset = composeEvent(subscription, { kind: RESET, cursor: next, at: now().toISOString() })
   return store.take(subscription, { deliveries: [reset], next }, now()) ? next : null
 }

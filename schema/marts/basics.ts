@@ -1,6 +1,5 @@
 import { labelsSql, phasesSql } from '../labels.ts'
 import {
-  company,
   count,
   date,
   derived,
@@ -10,7 +9,8 @@ import {
   flag,
   type Mart,
   moment,
-  notice,
+  ofCompany,
+  ofNotice,
   same,
   text,
 } from '../mart_columns.ts'
@@ -23,7 +23,7 @@ export const snapshotInfo: Mart = {
   description: 'The snapshot itself, one row per company',
   portuguese: ['Snapshot', 'O próprio snapshot, uma linha por empresa'],
   columns: [
-    ...company,
+    ...ofCompany,
     text('snapshot', 'Name of the snapshot', ['Snapshot', 'Nome do snapshot']),
     moment('published_at', 'When the snapshot was written', [
       'Publicado em (UTC)',
@@ -55,7 +55,7 @@ export const grafias: Mart = {
     'Editais com um texto que os marts mostram em outra grafia: a mais frequente das que só diferem em maiúsculas, acentos, espaços, caracteres invisíveis ou, na modalidade, pontuação',
   ],
   columns: [
-    ...notice,
+    ...ofNotice,
     text('orgao', 'Contracting body, in its most frequent spelling', [
       'Órgão',
       'Órgão comprador, na grafia mais frequente',

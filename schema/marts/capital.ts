@@ -1,4 +1,4 @@
-import { company, count, date, derived, type Mart, money, of, text } from '../mart_columns.ts'
+import { count, date, derived, type Mart, money, of, ofCompany, text } from '../mart_columns.ts'
 import { bySession } from './by_session.ts'
 import { riscosPagamento } from './risks.ts'
 
@@ -13,7 +13,7 @@ export const capitalPorSemana: Mart = {
     'Garantias e investimento que os editais em andamento exigem, por semana da sessão por vir',
   ],
   columns: [
-    ...company,
+    ...ofCompany,
     date('semana', 'Monday of the week of the session', ['Semana', 'Segunda-feira da semana da sessão']),
     count('editais', 'Notices in progress with a session in that week', [
       'Editais',
@@ -55,7 +55,7 @@ export const exposicaoPagamento: Mart = {
   description: 'Notices in progress and their value by payment risk',
   portuguese: ['Exposição ao risco de pagamento', 'Editais em andamento e seu valor, por risco de pagamento'],
   columns: [
-    ...company,
+    ...ofCompany,
     ...of(riscosPagamento, 'risco_pagamento'),
     text('risco_pagamento_rotulo', 'risco_pagamento as readers write it; não avaliado if there is none', [
       'Risco de pagamento (rótulo)',
@@ -103,7 +103,7 @@ export const faixasDePreco: Mart = {
     'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos',
   ],
   columns: [
-    ...company,
+    ...ofCompany,
     text(
       'descricao',
       'Description, in its most frequent spelling: case, spaces and invisible characters do not matter',

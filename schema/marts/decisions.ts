@@ -1,13 +1,13 @@
 import {
-  company,
   count,
   date,
   days,
   type Mart,
   moment,
   money,
-  notice,
   of,
+  ofCompany,
+  ofNotice,
   same,
   text,
 } from '../mart_columns.ts'
@@ -28,7 +28,7 @@ export const descartesRecomendados: Mart = {
     'Editais ativos descartados embora o parecer seja Participar ou Cautela, por motivo e parecer',
   ],
   columns: [
-    ...company,
+    ...ofCompany,
     text('motivo', 'Reason as given; não informado if there is none', [
       'Motivo do descarte',
       'Motivo como foi escrito; não informado quando vazio',
@@ -62,7 +62,7 @@ export const sessoesPerdidas: Mart = {
     'Editais ativos com parecer Participar ou Cautela cuja sessão passou sem participação confirmada; sem os descartados',
   ],
   columns: [
-    ...notice,
+    ...ofNotice,
     ...of(editaisAtivos, 'orgao_cnpj', 'orgao', 'uf', 'numero', 'modalidade', 'objeto', 'status', 'fase'),
     ...of(editaisAtivos, 'data_sessao_dia'),
     date('semana', 'Monday of the week of the session', ['Semana', 'Segunda-feira da semana da sessão']),
@@ -83,7 +83,7 @@ export const mudancasParecer: Mart = {
     'Cada mudança que nós vimos no parecer de uma análise; o primeiro parecer de um edital não é mudança',
   ],
   columns: [
-    ...notice,
+    ...ofNotice,
     ...same('editais', 'orgao', 'objeto'),
     text('de', 'Verdict before; NULL if there was none', [
       'Parecer anterior (código)',
@@ -126,7 +126,7 @@ export const requisitosBloqueantes: Mart = {
     'Requisitos em vermelho dos editais em andamento cuja sessão não passou, por categoria e título, e o valor que bloqueiam',
   ],
   columns: [
-    ...company,
+    ...ofCompany,
     ...of(pendenciasHabilitacao, 'categoria', 'categoria_rotulo'),
     text('requisito', 'Title, in one of its spellings; sem título if there is none', [
       'Requisito',

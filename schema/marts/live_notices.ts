@@ -8,8 +8,8 @@ import {
   local,
   type Mart,
   money,
-  notice,
   of,
+  ofNotice,
   same,
   text,
 } from '../mart_columns.ts'
@@ -26,7 +26,7 @@ export const editaisAtivos: Mart = {
     'Editais que a API ainda mostra, um por linha, com horas locais e valores confiáveis; inclui descartados e vencidos',
   ],
   columns: [
-    ...notice,
+    ...ofNotice,
     ...same('editais', 'pncp_id', 'orgao_cnpj'),
     ...of(grafias, 'orgao'),
     ...same('editais', 'objeto', 'numero'),

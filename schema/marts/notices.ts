@@ -1,4 +1,4 @@
-import { count, date, type Mart, money, notice, of, renamed, same, text } from '../mart_columns.ts'
+import { count, date, type Mart, money, of, ofNotice, renamed, same, text } from '../mart_columns.ts'
 import { prazosImpugnacao } from './deadlines.ts'
 import { editaisAtivos } from './live_notices.ts'
 import { riscosPagamento } from './risks.ts'
@@ -121,7 +121,7 @@ export const agendaSessoes: Mart = {
   description: 'Sessions that have not begun, of notices that are neither discarded nor expired',
   portuguese: ['Agenda de sessões', 'Sessões por vir de editais em andamento'],
   columns: [
-    ...notice,
+    ...ofNotice,
     ...of(editalResumo, 'data_sessao_local', 'data_sessao_dia'),
     text('dia_da_semana', 'Day of the week', [
       'Dia da semana',

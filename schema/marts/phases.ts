@@ -1,5 +1,4 @@
 import {
-  company,
   count,
   date,
   duration,
@@ -10,7 +9,8 @@ import {
   type Mart,
   moment,
   money,
-  notice,
+  ofCompany,
+  ofNotice,
   same,
   text,
 } from '../mart_columns.ts'
@@ -35,7 +35,7 @@ export const passagensPorFase: Mart = {
     'Cada permanência de um edital em uma fase, como nós a vimos: a API não informa quando o edital mudou de fase',
   ],
   columns: [
-    ...notice,
+    ...ofNotice,
     ...same('edital_versions', 'status'),
     fase,
     faseOrdem,
@@ -68,7 +68,7 @@ export const funil: Mart = {
     'Editais ativos por fase: quantos, quanto valem e há quanto tempo estão lá; mostra também fases vazias',
   ],
   columns: [
-    ...company,
+    ...ofCompany,
     ...same('editais', 'status'),
     fase,
     faseOrdem,
@@ -115,7 +115,7 @@ export const transicoesDeFase: Mart = {
   description: 'Every observed move of a notice from one phase to another',
   portuguese: ['Transições de fase', 'Cada mudança de fase que nós vimos'],
   columns: [
-    ...notice,
+    ...ofNotice,
     ...same('editais', 'orgao', 'objeto'),
     text('de_status', 'Phase that it left', ['Fase anterior (código)', 'Código da fase que o edital deixou']),
     text('para_status', 'Phase that it entered', [
@@ -145,7 +145,7 @@ export const tempoPorFase: Mart = {
   description: 'How long notices stay in each phase, as observed',
   portuguese: ['Tempo por fase', 'Quanto tempo os editais ficam em cada fase, como nós vimos'],
   columns: [
-    ...company,
+    ...ofCompany,
     ...same('edital_versions', 'status'),
     fase,
     faseOrdem,
@@ -194,7 +194,7 @@ export const mudancas: Mart = {
   description: 'Every observed change of a list field, field by field',
   portuguese: ['Mudanças', 'Cada mudança que nós vimos nos dados dos editais, campo a campo'],
   columns: [
-    ...notice,
+    ...ofNotice,
     ...same('editais', 'orgao', 'objeto'),
     text('campo', 'Field that changed', ['Campo', 'Nome da coluna que mudou, como em editais']),
     text('de', 'Value before, as text; times are local', [

@@ -1,5 +1,4 @@
 import {
-  company,
   count,
   date,
   derived,
@@ -8,6 +7,7 @@ import {
   moment,
   money,
   of,
+  ofCompany,
   same,
   text,
 } from '../mart_columns.ts'
@@ -48,7 +48,7 @@ export const valorPorUf: Mart = {
   description: 'Live notices by state of the buyer',
   portuguese: ['Valor por UF', 'Editais ativos por estado do órgão'],
   columns: [
-    ...company,
+    ...ofCompany,
     text('uf', 'State (UF); não informada if unknown', [
       'UF',
       'Estado (UF) do órgão comprador; não informada quando não se sabe',
@@ -62,7 +62,7 @@ export const valorPorModalidade: Mart = {
   description: 'Live notices by modality',
   portuguese: ['Valor por modalidade', 'Editais ativos por modalidade'],
   columns: [
-    ...company,
+    ...ofCompany,
     text('modalidade', 'Modality; não informada if unknown', [
       'Modalidade',
       'Modalidade da licitação; não informada quando não se sabe',
@@ -131,7 +131,7 @@ export const motivosDescarte: Mart = {
   description: 'Why live notices were discarded',
   portuguese: ['Motivos de descarte', 'Por que os editais ativos da fase descartado foram descartados'],
   columns: [
-    ...company,
+    ...ofCompany,
     text('motivo', 'Reason as given; não informado if there is none', [
       'Motivo do descarte',
       'Motivo como foi escrito; não informado quando vazio',

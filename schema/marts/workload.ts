@@ -1,4 +1,4 @@
-import { company, count, date, days, derived, type Mart, money, of } from '../mart_columns.ts'
+import { count, date, days, derived, type Mart, money, of, ofCompany } from '../mart_columns.ts'
 import { calendario } from './basics.ts'
 import { agendaSessoes } from './notices.ts'
 
@@ -13,7 +13,7 @@ export const cargaDeTrabalho: Mart = {
     'Os próximos 56 dias, a começar por hoje, um por linha: sessões e prazos dos editais em andamento, e o que falta para a habilitação',
   ],
   columns: [
-    ...company,
+    ...ofCompany,
     date('dia', 'Local day', ['Dia', 'Dia, no fuso local']),
     date('semana', 'Monday of the week', ['Semana', 'Segunda-feira da semana']),
     ...of(agendaSessoes, 'dia_da_semana'),

@@ -3,7 +3,7 @@ import { type Environment, readSettings } from '#config/settings.ts'
 import { cleanText } from '#schema/text_key.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
-import { printerFor, type SnapshotOptions, withSnapshot } from './snapshot_sql.ts'
+import { printerFor, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 
 /** A command for each saved question, whose options are its parameters. */
 export async function askCommand(environment: Environment): Promise<Command> {
@@ -50,6 +50,6 @@ function questionCommand(question: Question, environment: Environment): Command 
         ),
       )
       const sql = { text: sqlFor(question, new Set(Object.keys(values))), file: `${key}.sql`, values }
-      await withSnapshot(environment, options, async ({ ask }) => await print(await ask(sql)), 'ours')
+      await withOpenSnapshot(environment, options, async ({ ask }) => await print(await ask(sql)), 'ours')
     })
 }

@@ -119,10 +119,10 @@ async function showStore({ program, access }: DemoStore, settings: Settings): Pr
   const { remoteLake } = settings
   if (remoteLake === null) return
   const { withS3 } = await import('#src/store/remote/follow.ts')
-  const { readLatest } = await import('#src/store/remote/latest.ts')
+  const { readRemoteLatest } = await import('#src/store/remote/latest.ts')
   const { root, latest } = await withS3(remoteLake, undefined, async store => ({
     root: store.root,
-    latest: (await readLatest(store, COMPANY))?.latest ?? null,
+    latest: (await readRemoteLatest(store, COMPANY))?.latest ?? null,
   }))
   if (!latest?.snapshot) throw new FatalError(`${program} has no snapshot. See npm run lake -- publish.`)
   const table = `${root}/${COMPANY}/lake/editais`

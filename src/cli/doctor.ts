@@ -9,7 +9,7 @@ import { printableLines } from '#schema/text_key.ts'
 import { type Diagnosis, diagnose, diagnoseStores } from '#src/operate/doctor/doctor.ts'
 import type { Finding } from '#src/operate/doctor/finding.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { type Holder, readHolder, takeLock } from '#src/platform/lock.ts'
+import { type LockHolder, readHolder, takeLock } from '#src/platform/lock.ts'
 import { AGAIN, stopSignal } from '#src/platform/stop.ts'
 import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { parseSeconds } from './options.ts'
@@ -92,7 +92,7 @@ async function show(environment: Environment, { json }: Options, diagnosis: Diag
 async function holding<T>(
   paths: CompanyPaths,
   { waitMs, signal, show }: { waitMs: number; signal: AbortSignal; show: (text: string) => void },
-  work: (held: { isHeld: boolean; deadHolder: Holder | null }) => Promise<T>,
+  work: (held: { isHeld: boolean; deadHolder: LockHolder | null }) => Promise<T>,
 ): Promise<T> {
   if (!(await canLock(paths))) return await work({ isHeld: false, deadHolder: null })
   let before = await readHolder(paths.lock)

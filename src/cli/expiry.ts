@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration } from '#config/settings.ts'
+import { durationSetting } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 
 /** Maximum lifetime of a key: a longer one should have no expiry at all. */
@@ -32,7 +32,7 @@ export function parseExpiry(text: string, now: Date): Date {
  * @throws FatalError (usage) unless it is a duration.
  */
 export function parseOverlap(text: string): number {
-  const parsed = duration.safeParse(text)
+  const parsed = durationSetting.safeParse(text)
   if (parsed.success && parsed.data <= MAX_MS) return parsed.data
   throw new FatalError(
     `--overlap ${text || '""'}: must be a duration such as 24h or 7d; 0s refuses the old key at once.`,
@@ -41,7 +41,7 @@ export function parseOverlap(text: string): number {
 }
 
 function expiryOf(text: string, now: Date): Date | null {
-  const parsed = duration.safeParse(text)
+  const parsed = durationSetting.safeParse(text)
   if (parsed.success) return parsed.data <= MAX_MS ? new Date(now.getTime() + parsed.data) : null
   if (day.safeParse(text).success) return new Date(`${text}T23:59:59.999Z`)
   return instant.safeParse(text).success ? new Date(text) : null

@@ -14,7 +14,7 @@ import { EXIT, type ExitCode, FatalError } from '#src/platform/errors.ts'
 import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { publishLatest, withS3, withTables } from '#src/store/remote/follow.ts'
 import { type RemoteLag, remoteLag } from '#src/store/remote/lag.ts'
-import { type Latest, readLatest } from '#src/store/remote/latest.ts'
+import { type Latest, readRemoteLatest } from '#src/store/remote/latest.ts'
 import { readMarts } from '#src/store/remote/marts.ts'
 import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { rowsOfParquet } from '#src/store/remote/parquet_bytes.ts'
@@ -135,11 +135,13 @@ const vacuumNow: Part = async (settings, { paths, now, signal }) => {
 const showStatus: Part = async (settings, { paths, now, signal }) => {
   const root = s3Root(settings)
   const place = `Place     ${root}/${paths.company}/lake`
-  const found = await withS3(settings, signal, store => readLatest(store, paths.company)).catch(error => {
-    // Why the last publish failed is on this disk.
-    if (error instanceof RemoteError) return error
-    throw error
-  })
+  const found = await withS3(settings, signal, store => readRemoteLatest(store, paths.company)).catch(
+    error => {
+      // Why the last publish failed is on this disk.
+      if (error instanceof RemoteError) return error
+      throw error
+    },
+  )
   const latest = found instanceof RemoteError ? null : (found?.latest ?? null)
   const lag = await remoteLag(latest, paths, now())
   if (found instanceof RemoteError) {
@@ -204,7 +206,7 @@ const verifyNow: Part = async (settings, { paths, now, signal }) => {
 }
 
 async function requireRemote(store: ObjectStore, company: string): Promise<Latest> {
-  const found = await readLatest(store, company)
+  const found = await readRemoteLatest(store, company)
   if (found) return found.latest
   throw new FatalError(
     `${store.root} has no data for ${company} yet. Run \`npm run lake -- publish\`, or wait for the next run.`,

@@ -6,7 +6,7 @@ import { AGAIN, stopSignal } from '#src/platform/stop.ts'
 import type { Display } from './live.ts'
 
 /** What a command works with. */
-export type Session = {
+export type CommandSession = {
   readonly log: Logger
   readonly display: Display
   /** Aborted by Ctrl-C or SIGTERM. */
@@ -21,7 +21,7 @@ export type Session = {
 export async function withDisplay<T>(
   { company, logLevel }: Pick<Settings, 'company' | 'logLevel'>,
   stopping: string,
-  work: (session: Session) => Promise<T>,
+  work: (session: CommandSession) => Promise<T>,
 ): Promise<T> {
   const log = createLogger(logLevel, { company })
   const display = await createDisplay(log)

@@ -9,7 +9,7 @@ import { explain } from '#src/platform/errors.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Catalog, complete, isComplete } from './completion.ts'
 import { printTable } from './query_output.ts'
-import type { Asked } from './snapshot_sql.ts'
+import type { SnapshotQuery } from './snapshot_sql.ts'
 import { renderTable } from './table.ts'
 
 const PROMPT = 'editais> '
@@ -31,7 +31,7 @@ Ctrl-D, .quit  leaves
 `
 
 /** A prompt for SQL on the terminal, until the user leaves it. An error prints one line, and the prompt continues. */
-export async function prompt(asked: Asked): Promise<void> {
+export async function prompt(asked: SnapshotQuery): Promise<void> {
   const catalog = await readCatalog(asked.db)
   const history = historyFile()
   const statements = new Statements()
@@ -85,13 +85,13 @@ export async function prompt(asked: Asked): Promise<void> {
 
 /** Runs statements, one after another. */
 class Answers {
-  readonly #asked: Asked
+  readonly #asked: SnapshotQuery
   readonly #statements: Statements
   readonly #leave: () => void
   #giving: Promise<void> | null = null
   #isCancelled = false
 
-  constructor(asked: Asked, statements: Statements, leave: () => void) {
+  constructor(asked: SnapshotQuery, statements: Statements, leave: () => void) {
     this.#asked = asked
     this.#statements = statements
     this.#leave = leave
@@ -163,7 +163,7 @@ class Statements {
   }
 }
 
-async function answer(text: string, { db, ask }: Asked): Promise<void> {
+async function answer(text: string, { db, ask }: SnapshotQuery): Promise<void> {
   if (text.startsWith('.')) await command(text, db)
   else await printTable(await ask({ text, file: null }))
 }

@@ -5,7 +5,7 @@ import type { Environment } from '#config/settings.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { decodeText } from '#src/platform/text_file.ts'
 import type { ForeignSql } from '#src/store/lake/fence.ts'
-import { printerFor, type SnapshotOptions, withSnapshot } from './snapshot_sql.ts'
+import { printerFor, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 
 type Options = SnapshotOptions & { readonly file?: string }
 
@@ -27,10 +27,10 @@ export function queryCommand(environment: Environment): Command {
       const isPrompt = argument === undefined && options.file === undefined && isTerminal(options)
       if (isPrompt) {
         const { prompt } = await import('./prompt.ts')
-        return await withSnapshot(environment, options, prompt)
+        return await withOpenSnapshot(environment, options, prompt)
       }
       const sql = await sqlOf(argument, options)
-      await withSnapshot(environment, options, async ({ ask }) => await print(await ask(sql)))
+      await withOpenSnapshot(environment, options, async ({ ask }) => await print(await ask(sql)))
     })
 }
 

@@ -12,7 +12,7 @@ import { sandboxKey } from '#src/sandbox/keys.ts'
 import { type Change, startLiving } from '#src/sandbox/live.ts'
 import { readNoticesFile } from '#src/sandbox/notices_file.ts'
 import { type SandboxCompany, startSandbox } from '#src/sandbox/server.ts'
-import { ORDERS, type Order, World } from '#src/sandbox/world.ts'
+import { type ListOrder, ORDERS, World } from '#src/sandbox/world.ts'
 
 const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const
 /** An exiting process has no signal handlers any more: it must still have them when npm repeats the signal. */
@@ -26,7 +26,7 @@ type Options = {
   seed: string
   start?: Date
   notices?: string
-  order: Order
+  order: ListOrder
   live?: number | true
   latency?: number
   fault?: Fault[]
@@ -156,7 +156,7 @@ function parseInstant(text: string): Date {
   return instant
 }
 
-function parseOrder(text: string): Order {
+function parseOrder(text: string): ListOrder {
   const order = ORDERS.find(known => known === text)
   if (!order) throw new InvalidArgumentError(`Expected one of ${ORDERS.join(', ')}.`)
   return order

@@ -7,7 +7,7 @@ import { type Environment, readSettings } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { askFenced, askFreely, type ForeignSql, fence } from '#src/store/lake/fence.ts'
-import { filesOf, openSnapshot, openSnapshots, openWithOurMarts, sourceOf } from '#src/store/lake/read.ts'
+import { listFiles, openSnapshot, openSnapshots, openWithOurMarts, sourceOf } from '#src/store/lake/read.ts'
 import type { Database, Stream } from '#src/store/warehouse/database.ts'
 import { printCsv, printJson, printTable } from './query_output.ts'
 
@@ -24,7 +24,7 @@ export type SnapshotOptions = {
 /** Whose marts: those that the snapshot was published with, or those of this version of the program. */
 type Marts = 'published' | 'ours'
 
-export type Asked = {
+export type SnapshotQuery = {
   readonly db: Database
   readonly ask: (sql: ForeignSql) => Promise<Stream>
 }
@@ -37,10 +37,10 @@ export function printerFor({ csv, json, all, company }: SnapshotOptions): (answe
 }
 
 /** Opens the latest snapshot, or with `all` those of all companies, behind the fence unless `allowFiles` is set. */
-export async function withSnapshot(
+export async function withOpenSnapshot(
   environment: Environment,
   options: SnapshotOptions,
-  use: (asked: Asked) => Promise<void>,
+  use: (asked: SnapshotQuery) => Promise<void>,
   marts: Marts = 'published',
 ): Promise<void> {
   // A directory of its own: DuckDB spills there what does not fit into memory, and the SQL may use it.
@@ -51,7 +51,7 @@ export async function withSnapshot(
   try {
     const { db, sources } = await openFor(environment, options, { temporary, marts })
     try {
-      if (!options.allowFiles) await fence(db, sources.flatMap(filesOf))
+      if (!options.allowFiles) await fence(db, sources.flatMap(listFiles))
       await use({ db, ask: sql => (options.allowFiles ? askFreely(db, sql) : askFenced(db, sql)) })
     } finally {
       db.close()

@@ -26,7 +26,7 @@ import type { PublishedFigures } from '#src/store/lake/publish.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import type { SyncContext } from '#src/sync.ts'
 import { parseSeconds } from './options.ts'
-import { type Session, withDisplay } from './progress.ts'
+import { type CommandSession, withDisplay } from './progress.ts'
 import { publishAfter, warn } from './publish_after.ts'
 import { describePlan, describeRun } from './summary.ts'
 
@@ -113,7 +113,7 @@ type Work = {
   readonly request: SyncRequest
   readonly options: Options
   readonly settings: Settings
-  readonly session: Session
+  readonly session: CommandSession
   readonly api: Api
   /** Null if no trace is wanted. */
   readonly traces: TraceSettings | null

@@ -1,6 +1,6 @@
 import Table from 'cli-table3'
 import { printable } from '#schema/text_key.ts'
-import type { Column, Row, WrittenRow } from '#src/store/warehouse/database.ts'
+import type { ResultColumn, Row, WrittenRow } from '#src/store/warehouse/database.ts'
 
 const MAX_CELL_CHARACTERS = 60
 
@@ -20,7 +20,7 @@ export function renderTable(
 
 /** Renders what a query returned as a table for people: values as the database writes them, long ones cut. */
 export function renderCells(
-  columns: readonly Column[],
+  columns: readonly ResultColumn[],
   rows: readonly WrittenRow[],
   maxCharacters = MAX_CELL_CHARACTERS,
 ): string {

@@ -1,5 +1,5 @@
 import { FatalError } from '#src/platform/errors.ts'
-import { type Holder, readHolder } from '#src/platform/lock.ts'
+import { type LockHolder, readHolder } from '#src/platform/lock.ts'
 import { type MetabaseState, readMetabaseState } from '#src/present/metabase/state.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { describeFailure, type Failure, readFailure } from '#src/store/failure.ts'
@@ -14,7 +14,7 @@ import type { Row } from '#src/store/warehouse/database.ts'
 /** The state of a company; what `status --json` prints. */
 export type Status = {
   readonly company: string
-  readonly held_by: Holder | null
+  readonly held_by: LockHolder | null
   readonly last_run: RunReport | null
   /** Runs that could not begin, died or hung, since the last one that did not. Null if there were none. */
   readonly last_failure: Failure | null

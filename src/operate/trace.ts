@@ -2,7 +2,7 @@ import type { TraceSettings } from '#config/traces.ts'
 import { RUN_COUNTERS } from '#schema/sync_runs.ts'
 import { type InStage, untimed } from '#src/pipeline/stage.ts'
 import { type ExitCode, explain, RequestError } from '#src/platform/errors.ts'
-import type { Shipment, Span } from '#src/platform/trace/span.ts'
+import type { Shipment, TraceSpan } from '#src/platform/trace/span.ts'
 import { type RunReport, statusOfExit } from '#src/store/run_report.ts'
 
 const SERVICE = 'editais-sync'
@@ -39,7 +39,7 @@ export function beginTrace(
 ): RunTrace {
   if (settings === null) return { inStage: untimed, end: async () => {} }
   const startMs = nowMs()
-  const stages: Span[] = []
+  const stages: TraceSpan[] = []
   const add = (stage: string, since: number, error: string | null) => {
     if (stages.length < MAX_STAGES)
       stages.push({ name: stage, startMs: since, endMs: nowMs(), attributes: {}, error })
@@ -58,7 +58,7 @@ export function beginTrace(
     },
     async end({ exitCode, report, error }, onUnsent) {
       const attributes = { ...named(about), ...figuresOf(report, exitCode) }
-      const root: Span = { name, startMs, endMs: nowMs(), attributes, error }
+      const root: TraceSpan = { name, startMs, endMs: nowMs(), attributes, error }
       const children = stages.toSorted((a, b) => a.startMs - b.startMs)
       const unsent = await send({ trace: { root, children }, service: SERVICE }, settings)
       if (unsent !== null) onUnsent(unsent)
@@ -89,7 +89,7 @@ function named<T>(values: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [`editais.${name}`, value]))
 }
 
-function figuresOf(report: RunReport | null, exitCode: ExitCode): Span['attributes'] {
+function figuresOf(report: RunReport | null, exitCode: ExitCode): TraceSpan['attributes'] {
   const code = { 'process.exit.code': exitCode }
   if (report === null) return { ...code, 'editais.status': exitCode === 0 ? 'ok' : statusOfExit(exitCode) }
   const { mode, status, scan_complete: scanComplete } = report

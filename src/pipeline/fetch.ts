@@ -35,7 +35,7 @@ export type Fetched = {
 }
 
 /** How many analyses have an outcome. */
-export function attempted({ loaded, gone, quarantined, failed, excluded }: Fetched): number {
+export function countAttempted({ loaded, gone, quarantined, failed, excluded }: Fetched): number {
   return loaded + gone + quarantined + failed + excluded
 }
 
@@ -101,7 +101,7 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
       const next = await work.next()
       if (next.done) return
       await attempt(next.value)
-      options.onProgress(attempted(fetched))
+      options.onProgress(countAttempted(fetched))
     }
   }
   // While one worker handles an answer, another's request takes the freed connection. With a concurrency of

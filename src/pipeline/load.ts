@@ -1,4 +1,4 @@
-import type { Document, Line } from '#src/store/rawlog/line.ts'
+import type { Line, LoggedDocument } from '#src/store/rawlog/line.ts'
 import type { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { applySegment } from '#src/store/warehouse/apply.ts'
 import type { Warehouse } from '#src/store/warehouse/warehouse.ts'
@@ -14,7 +14,7 @@ const MAX_SEGMENTS_WAITING = 2
 
 export type Loader = {
   /** Adds a line to the raw log. Resolves when there is room for more. */
-  append(line: Line, document?: Document): Promise<void>
+  append(line: Line, document?: LoggedDocument): Promise<void>
   /** Seals the current segment. Resolves when every sealed segment is in the warehouse. */
   settle(): Promise<void>
   /** Resolves when nothing is being applied, whether it succeeded or failed. Then the warehouse may be closed. */

@@ -2,13 +2,13 @@ import type { ApiStats } from '#src/api/client/client.ts'
 import { counted, formatCount } from '#src/platform/count.ts'
 import { FatalError, type RequestError } from '#src/platform/errors.ts'
 import {
-  type Finding,
   type Reported,
   type RunReport,
+  type Shortcoming,
   statusOfExit,
   withFindings,
 } from '#src/store/run_report.ts'
-import { attempted, type Fetched } from './fetch.ts'
+import { countAttempted, type Fetched } from './fetch.ts'
 import type { Missing } from './missing.ts'
 import type { Scan } from './scan.ts'
 import type { Survey } from './survey.ts'
@@ -32,7 +32,7 @@ export type Outcomes = {
  * The report of a run: its counters and everything that it has to explain, from what its stages returned.
  * @param begun the run's report as it began, with all counters 0.
  */
-export function reportOf(begun: RunReport, outcomes: Outcomes): Reported {
+export function composeReport(begun: RunReport, outcomes: Outcomes): Reported {
   const { surveyed, fetched, ended, requests } = outcomes
   const totals: RunReport = {
     ...begun,
@@ -73,12 +73,12 @@ function countsOf(
     gone: scanned.absent + (fetched?.gone ?? 0),
     quarantined: plan.rejected + (fetched?.quarantined ?? 0) + moved,
     failed: scanned.failed.length + (fetched?.failed ?? 0),
-    not_attempted: plan.toFetch - (fetched ? attempted(fetched) : 0),
+    not_attempted: plan.toFetch - (fetched ? countAttempted(fetched) : 0),
     silent_changes: fetched?.silentChanges ?? 0,
   }
 }
 
-function explainMissing({ held, unverified }: Missing): Finding[] {
+function explainMissing({ held, unverified }: Missing): Shortcoming[] {
   const [first] = unverified
   return [
     ...(held
@@ -103,8 +103,8 @@ function explainMissing({ held, unverified }: Missing): Finding[] {
   ]
 }
 
-function explainScan({ failed, total }: Scan, { listed }: RunReport): Finding[] {
-  const findings: Finding[] = []
+function explainScan({ failed, total }: Scan, { listed }: RunReport): Shortcoming[] {
+  const findings: Shortcoming[] = []
   const [first] = failed
   if (first) {
     const reason = `${counted(failed.length, 'notice')} could not be read, such as ${first.id}: ${first.reason}.`
@@ -117,8 +117,8 @@ function explainScan({ failed, total }: Scan, { listed }: RunReport): Finding[] 
   return findings
 }
 
-function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }: Fetched): Finding[] {
-  const findings: Finding[] = []
+function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }: Fetched): Shortcoming[] {
+  const findings: Shortcoming[] = []
   if (failed > 0 && !stopped) {
     const reason = `${counted(failed, 'analysis', 'analyses')} could not be fetched. Last failure: ${lastFailure}.`
     findings.push({ status: 'partial', reason })
@@ -131,7 +131,7 @@ function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }
   return findings
 }
 
-function explainEnd(ended: FatalError | RequestError): Finding {
+function explainEnd(ended: FatalError | RequestError): Shortcoming {
   if (ended instanceof FatalError)
     return { status: statusOfExit(ended.exitCode), reason: ended.message, cause: ended.why }
   const reason = `The API could not be read: ${ended.message}. Nothing was changed. Run again later.`
@@ -139,7 +139,7 @@ function explainEnd(ended: FatalError | RequestError): Finding {
 }
 
 /** Any quarantined record makes the run partial. */
-function explainQuarantined({ quarantined }: RunReport): Finding[] {
+function explainQuarantined({ quarantined }: RunReport): Shortcoming[] {
   if (quarantined === 0) return []
   const reason = `${counted(quarantined, 'record')} quarantined; see \`npm run status\`.`
   return [{ status: 'partial', reason }]

@@ -12,7 +12,7 @@ const SQLITE_FULL = 13
 const BUSY_MS = 50
 
 /** The holder of a company's lock, shown to a process that waits for it. */
-export type Holder = {
+export type LockHolder = {
   readonly pid: number
   readonly host: string
   readonly what: string
@@ -29,11 +29,11 @@ type Lock = { release(): Promise<void> }
  */
 export async function takeLock(
   path: string,
-  holder: Holder,
+  holder: LockHolder,
   options: {
     waitMs: number
     signal: AbortSignal
-    onWait?: (holder: Holder | null) => void
+    onWait?: (holder: LockHolder | null) => void
     nowMs: () => number
   },
 ): Promise<Lock> {
@@ -51,7 +51,7 @@ export async function takeLock(
   }
 }
 
-async function tryLock(path: string, holder: Holder): Promise<Lock | null> {
+async function tryLock(path: string, holder: LockHolder): Promise<Lock | null> {
   const db = openLockFile(path)
   try {
     db.exec('BEGIN EXCLUSIVE')
@@ -104,10 +104,10 @@ function openLockFile(path: string): DatabaseSync {
   }
 }
 
-const UNKNOWN_HOLDER: Holder = { pid: 0, host: 'unknown', what: 'another process', since: '' }
+const UNKNOWN_HOLDER: LockHolder = { pid: 0, host: 'unknown', what: 'another process', since: '' }
 
 /** The current holder of the lock, or null. It may be taken a moment later. */
-export async function lockHolder(path: string): Promise<Holder | null> {
+export async function lockHolder(path: string): Promise<LockHolder | null> {
   const db = openLockFile(path)
   try {
     db.exec('BEGIN EXCLUSIVE')
@@ -121,9 +121,9 @@ export async function lockHolder(path: string): Promise<Holder | null> {
 }
 
 /** The last known holder of the lock. */
-export async function readHolder(path: string): Promise<Holder | null> {
+export async function readHolder(path: string): Promise<LockHolder | null> {
   try {
-    return JSON.parse(await readFile(holderPath(path), 'utf8')) as Holder
+    return JSON.parse(await readFile(holderPath(path), 'utf8')) as LockHolder
   } catch {
     return null
   }
@@ -133,7 +133,7 @@ function holderPath(path: string): string {
   return `${path}.holder.json`
 }
 
-function heldMessage(holder: Holder | null): string {
+function heldMessage(holder: LockHolder | null): string {
   const who = holder
     ? `${holder.what} (process ${holder.pid} on ${holder.host}, since ${holder.since})`
     : 'another process'

@@ -22,7 +22,7 @@ export type Entry = {
 
 /** What "most recent" means in the list: newest first by a time, by id, or in the order of `put`. */
 export const ORDERS = ['created_at', 'updated_at', 'id', 'none'] as const
-export type Order = (typeof ORDERS)[number]
+export type ListOrder = (typeof ORDERS)[number]
 
 type Patch = {
   /** Fields to set; `undefined` removes a field. Fields that both documents have are also set in the analysis. */
@@ -36,11 +36,11 @@ type Patch = {
 export class World implements NoticeSource {
   readonly #entries = new Map<string, Entry>()
   readonly #removed = new Map<string, Entry>()
-  #order: Order
+  #order: ListOrder
   /** Sorted notices by filter, until something changes. */
   readonly #listings = new Map<string, readonly Edital[]>()
 
-  constructor(entries: Iterable<Entry> = [], order: Order = 'created_at') {
+  constructor(entries: Iterable<Entry> = [], order: ListOrder = 'created_at') {
     this.#order = order
     for (const entry of entries) this.#entries.set(entry.edital.id, entry)
   }
@@ -101,7 +101,7 @@ export class World implements NoticeSource {
     this.put(entry)
   }
 
-  setOrder(order: Order): void {
+  setOrder(order: ListOrder): void {
     this.#order = order
     this.#listings.clear()
   }
@@ -144,7 +144,7 @@ function patched<T extends object>(document: T, patch: Readonly<Record<string, u
   return Object.fromEntries(fields) as T
 }
 
-function sorted(entries: readonly Entry[], order: Order): Edital[] {
+function sorted(entries: readonly Entry[], order: ListOrder): Edital[] {
   const editais = entries.map(entry => entry.edital)
   if (order === 'none') return editais
   if (order === 'id') return editais.sort(byId)

@@ -48,12 +48,16 @@ export function assertConserved(report: RunReport): void {
 const SEVERITY: readonly RunStatus[] = ['ok', 'partial', 'interrupted', 'failed']
 
 /** A reason why a run was not simply good, for its status and its user. */
-export type Finding = { readonly status: RunStatus; readonly reason: string; readonly cause?: Cause | null }
+export type Shortcoming = {
+  readonly status: RunStatus
+  readonly reason: string
+  readonly cause?: Cause | null
+}
 
 export type Reported = { readonly report: RunReport; readonly causes: ReadonlySet<Cause> }
 
 /** The report with the worst status among the findings, every reason, and their causes. */
-export function withFindings(report: RunReport, findings: readonly Finding[]): Reported {
+export function withFindings(report: RunReport, findings: readonly Shortcoming[]): Reported {
   const statuses = [report.status, ...findings.map(({ status }) => status)]
   const worst = Math.max(...statuses.map(status => SEVERITY.indexOf(status)))
   const error = findings.map(({ reason }) => reason).join(' ')

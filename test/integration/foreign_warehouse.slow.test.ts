@@ -1,7 +1,7 @@
 import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { factsOf, type WarehouseFacts } from '#src/store/shared_log/checkpoints.ts'
+import { readFacts, type WarehouseFacts } from '#src/store/shared_log/checkpoints.ts'
 import { copyForeign } from '#src/store/shared_log/foreign_warehouse.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { notices } from '#test/support/notices.ts'
@@ -17,7 +17,7 @@ async function ownWarehouse(): Promise<Own> {
   const root = companyDirectory(environment)
   const path = join(root, 'warehouse.duckdb')
   const db = await Database.open(path, { readOnly: true })
-  const facts = (await factsOf(db)) as WarehouseFacts
+  const facts = (await readFacts(db)) as WarehouseFacts
   db.close()
   return { path, rows: join(root, 'rows', facts.warehouse_id), facts }
 }

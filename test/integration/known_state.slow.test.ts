@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { readSettings } from '#config/settings.ts'
 import type { Company } from '#jobs/company_registry.ts'
-import { isLastRunElsewhere, knownState, shareState, standingOf } from '#jobs/known_state.ts'
+import { isLastRunElsewhere, knownState, readStanding, shareState } from '#jobs/known_state.ts'
 import { lookFirst } from '#jobs/looks.ts'
 import { openQueues, type Queues } from '#jobs/queue.ts'
 import { createLogger } from '#src/platform/log.ts'
@@ -117,6 +117,6 @@ test('a disk with a future that the store has lost does not replace what others 
   await one.share()
   expect((await other.known())?.last_run.run_id).toBe(after)
   expect(await other.isElsewhere()).toBe(false)
-  expect(await standingOf(one.of, 1)).toBe('other')
-  expect(await standingOf(other.of, 1)).toBe('later')
+  expect(await readStanding(one.of, 1)).toBe('other')
+  expect(await readStanding(other.of, 1)).toBe('later')
 })

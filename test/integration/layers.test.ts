@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
-import { join, posix } from 'node:path'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { importsOf, readSources, type SourceFile } from '#tools/imports.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -83,21 +84,6 @@ const STRANGERS: readonly { readonly among: readonly string[]; readonly reason: 
   },
 ]
 
-/** What a file imports, or names by its own place (`new URL('x', import.meta.url)`). */
-const IMPORTS = [
-  /\b(?:from|import)\s*\(?\s*['"]((?:#|\.\.?\/)[^'"]+)['"]/g,
-  /\bimport\.meta\.resolve\(\s*['"]((?:#|\.\.?\/)[^'"]+)['"]/g,
-  /\bnew URL\(\s*['"]([^'"]+)['"],\s*import\.meta\.url/g,
-  /\bjoin\(\s*import\.meta\.dirname,\s*['"]([^'"]+)['"]/g,
-]
-
-/** Paths from the root. */
-function importsOf(file: string, text: string): string[] {
-  return IMPORTS.flatMap(form => [...text.matchAll(form)]).map(([, name = '']) =>
-    name.startsWith('#') ? name.slice(1) : posix.join(posix.dirname(file), name),
-  )
-}
-
 function isIn(path: string, place: string): boolean {
   return path === place || path.startsWith(`${place}/`)
 }
@@ -115,10 +101,10 @@ function layerOf(path: string): number {
 }
 
 /** Each import of a file that its layer must not have, with the reason. */
-function wrongImports(file: string, text: string): string[] {
+function wrongImports({ path: file, text }: SourceFile): string[] {
   const from = layerOf(file)
   const layer = LAYERS[from]
-  return [...new Set(importsOf(file, text))].flatMap(path => {
+  return [...new Set(importsOf({ path: file, text }))].flatMap(path => {
     const to = layerOf(path)
     const strange = STRANGERS.find(({ among }) => {
       const [own, other] = [among.find(place => isOf(file, place)), among.find(place => isOf(path, place))]
@@ -130,32 +116,26 @@ function wrongImports(file: string, text: string): string[] {
   })
 }
 
-const FILES = globSync(
-  [
-    '{schema,src,config,jobs,tools,bench,test}/**/*.ts',
-    'clients/*.ts',
-    'clients/typescript/*.ts',
-    'clients/typescript/src/*.ts',
-  ],
-  { cwd: ROOT },
-).sort()
+const SOURCES = readSources([
+  '{schema,src,config,jobs,tools,bench,test}/**/*.ts',
+  'clients/*.ts',
+  'clients/typescript/*.ts',
+  'clients/typescript/src/*.ts',
+])
+const FILES = SOURCES.map(({ path }) => path)
 
 describe('Imports', () => {
   it('run in one direction', () => {
-    const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
-    expect(FILES.flatMap(file => wrongImports(file, read(file)))).toEqual([])
+    expect(SOURCES.flatMap(wrongImports)).toEqual([])
     expect(FILES.filter(file => layerOf(file) === -1)).toEqual([])
-    expect(FILES.flatMap(file => importsOf(file, read(file))).length).toBeGreaterThan(FILES.length)
+    expect(SOURCES.flatMap(importsOf).length).toBeGreaterThan(FILES.length)
   })
 
   it('of zod are in one file of the schema: commands that only read tables start without it', () => {
-    const schema = FILES.filter(file => file.startsWith('schema/'))
-    const withZod = schema.filter(file => / from 'zod'/.test(readFileSync(join(ROOT, file), 'utf8')))
-    expect(withZod).toEqual(['schema/zod.ts'])
-    const importers = schema.filter(file =>
-      importsOf(file, readFileSync(join(ROOT, file), 'utf8')).includes('schema/zod.ts'),
-    )
-    expect(importers).toEqual([])
+    const schema = SOURCES.filter(({ path }) => path.startsWith('schema/'))
+    const withZod = schema.filter(({ text }) => / from 'zod'/.test(text))
+    expect(withZod.map(({ path }) => path)).toEqual(['schema/zod.ts'])
+    expect(schema.filter(file => importsOf(file).includes('schema/zod.ts'))).toEqual([])
   })
 
   it('come from layers that are there', () => {
@@ -212,7 +192,7 @@ describe('A wrong import is named with its reason', () => {
       'each presents the data by itself, and could be taken away alone',
     ],
   ])('%s', (file, name, reason) => {
-    const path = importsOf(file, `import '${name}'`)[0]
+    const path = importsOf({ path: file, text: `import '${name}'` })[0]
     expect(FILES).toContain(path)
     const forms = [
       `import { one } from '${name}'`,
@@ -222,20 +202,27 @@ describe('A wrong import is named with its reason', () => {
       `await import('${name}')`,
       `type One = import('${name}').One`,
     ]
-    for (const form of forms) expect(wrongImports(file, form)).toEqual([`${file} imports ${path}: ${reason}`])
+    for (const form of forms)
+      expect(wrongImports({ path: file, text: form })).toEqual([`${file} imports ${path}: ${reason}`])
   })
 
   it('also where it is a file that is run or read, but not where it is allowed', () => {
-    expect(wrongImports('jobs/process.ts', "join(import.meta.dirname, '../src/cli/main.ts')")).toHaveLength(1)
-    expect(wrongImports('src/api/x.ts', "new URL('../store/state.ts', import.meta.url)")).toHaveLength(1)
-    expect(wrongImports('jobs/x.ts', "import.meta.resolve('#src/cli/main.ts')")).toHaveLength(1)
+    expect(
+      wrongImports({ path: 'jobs/process.ts', text: "join(import.meta.dirname, '../src/cli/main.ts')" }),
+    ).toHaveLength(1)
+    expect(
+      wrongImports({ path: 'src/api/x.ts', text: "new URL('../store/state.ts', import.meta.url)" }),
+    ).toHaveLength(1)
+    expect(wrongImports({ path: 'jobs/x.ts', text: "import.meta.resolve('#src/cli/main.ts')" })).toHaveLength(
+      1,
+    )
     const allowed = [
       "import '#config/lake.ts'",
       "import '../company.ts'",
       "import '../rawlog/line.ts'",
       "import 'zod'",
     ]
-    expect(wrongImports('src/store/warehouse/x.ts', allowed.join('\n'))).toEqual([])
+    expect(wrongImports({ path: 'src/store/warehouse/x.ts', text: allowed.join('\n') })).toEqual([])
   })
 })
 

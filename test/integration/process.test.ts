@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
-import type { Order } from '#jobs/child.ts'
+import type { RunOrder } from '#jobs/child.ts'
 import { inProcess } from '#jobs/process.ts'
 import { withCut } from '#jobs/processors.ts'
 import { type Slot, takeSlot } from '#jobs/slots.ts'
@@ -148,7 +148,7 @@ test.each([
   },
 )
 
-const KILLED_ORDERS: readonly (readonly [Order, string])[] = [
+const KILLED_ORDERS: readonly (readonly [RunOrder, string])[] = [
   [
     { kind: 'sync', job: '1', full: false, restart: false },
     'run died (SIGKILL). What it stored is kept; the next run continues from there.',

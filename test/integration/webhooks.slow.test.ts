@@ -13,8 +13,8 @@ import { createWebhookMetrics } from '#jobs/webhooks/metrics.ts'
 import { startWebhooks } from '#jobs/webhooks/webhooks.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { KeyStore } from '#src/present/serve/keys.ts'
-import type { FeedEvent, Feeds } from '#src/present/serve/webhooks/feed.ts'
-import { messageOf } from '#src/present/serve/webhooks/messages.ts'
+import type { Feeds, ShownEvent } from '#src/present/serve/webhooks/feed.ts'
+import { composeEvent } from '#src/present/serve/webhooks/messages.ts'
 import { Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
 import { until } from '#test/support/daemon.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
@@ -46,7 +46,7 @@ async function startReceiver() {
 }
 
 /** A feed of numbered events. */
-function feedOf(events: FeedEvent[]): Feeds & { isOther: boolean } {
+function feedOf(events: ShownEvent[]): Feeds & { isOther: boolean } {
   return {
     isOther: false,
     latest: async () => String(events.length),
@@ -59,7 +59,7 @@ function feedOf(events: FeedEvent[]): Feeds & { isOther: boolean } {
   }
 }
 
-function eventsOf(count: number, kind = 'notice_changed'): FeedEvent[] {
+function eventsOf(count: number, kind = 'notice_changed'): ShownEvent[] {
   return Array.from({ length: count }, (_, index) => ({
     cursor: String(index + 1),
     at: '2026-11-24T12:00:00.000Z',
@@ -69,7 +69,7 @@ function eventsOf(count: number, kind = 'notice_changed'): FeedEvent[] {
 }
 
 type Setup = {
-  readonly events: FeedEvent[]
+  readonly events: ShownEvent[]
   readonly redisUrl?: string
   readonly allowPrivate?: boolean
   readonly delaysMs?: readonly number[]
@@ -336,7 +336,7 @@ test('a thousand messages for a receiver that is down do not come back again and
   const held: ServerResponse[] = []
   hanging.answer = (_, response) => void held.push(response)
   const { subscription } = store.add({ ...about, key, url: hanging.url }, new Date())
-  const deliveries = events.map(event => messageOf(subscription, event))
+  const deliveries = events.map(event => composeEvent(subscription, event))
   store.take(subscription, { deliveries, next: '1000' }, new Date())
   // As after hours: each was tried already, so each has a job.
   const file = new DatabaseSync(join(dataDir, 'webhooks.sqlite'))

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
-import type { Document, Line } from '#src/store/rawlog/line.ts'
+import type { Line, LoggedDocument } from '#src/store/rawlog/line.ts'
 import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { companyDirectory, type Environment } from './project.ts'
 import type { SyncedCompany } from './synced.ts'
 
-type Appended = readonly [Line, Document]
+type Appended = readonly [Line, LoggedDocument]
 
 /** Writes the next segment of the raw log, like a run that died before it loaded it. */
 export async function appendSegment(environment: Environment, lines: readonly Appended[]): Promise<void> {

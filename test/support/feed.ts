@@ -1,4 +1,4 @@
-import { type Cursor, readCursor } from '#src/present/serve/feed/cursor.ts'
+import { type Cursor, readFeedCursor } from '#src/present/serve/feed/cursor.ts'
 import type { Kind } from '#src/present/serve/feed/events.ts'
 import { until } from './daemon.ts'
 import type { ServedApi } from './serve.ts'
@@ -49,7 +49,7 @@ export async function untilServed({ json }: Asking, snapshot: string): Promise<v
 /** Events without their cursors, which name the snapshot, too, but with their positions. */
 export function placed(events: readonly FeedEvent[]): object[] {
   return events.map(({ cursor, ...event }) => {
-    const { segment, seq, n } = readCursor(cursor) as Cursor
+    const { segment, seq, n } = readFeedCursor(cursor) as Cursor
     return { segment, seq, n, ...event }
   })
 }

@@ -13,7 +13,7 @@ import type { Database, Row } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
 import { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
-import { timeKey } from '#src/store/warehouse/sql.ts'
+import { timeKeySql } from '#src/store/warehouse/sql.ts'
 import { createWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { temporaryDirectory } from './project.ts'
 import { openScratch } from './worker_database.ts'
@@ -139,7 +139,7 @@ async function openIn(db: Database, start: Fields): Promise<WarehouseCase> {
 
 /** SQL for a time as the warehouse compares it. */
 export function comparedTime(text: string): string {
-  return timeKey(literal(canonicalDateTime(text)), TIMEZONE)
+  return timeKeySql(literal(canonicalDateTime(text)), TIMEZONE)
 }
 
 function textOf(line: TestLine, seq: number, segment: number): string {

@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { expect, onTestFinished } from 'vitest'
-import type { AlertName, Message } from '#jobs/alerts/alert.ts'
+import type { AlertMessage, AlertName } from '#jobs/alerts/alert.ts'
 
-export type { Message }
+export type { AlertMessage }
 
 /** A receiver of alerts. */
 export type Webhook = {
@@ -12,10 +12,10 @@ export type Webhook = {
   readonly url: string
   readonly token: string
   /** All received messages in order, whatever the answer was. */
-  readonly messages: Message[]
+  readonly messages: AlertMessage[]
   readonly requests: IncomingMessage[]
   /** How a message is answered; default 200. */
-  answer: (message: Message, response: ServerResponse) => void | Promise<void>
+  answer: (message: AlertMessage, response: ServerResponse) => void | Promise<void>
   /** Refuses connections until `start`. */
   stop(): Promise<void>
   start(): Promise<void>
@@ -26,7 +26,7 @@ const TOKEN = 'T0K3N-5up3r-s3cr3t'
 export async function startWebhook(): Promise<Webhook> {
   let server: Server | null = null
   let port = 0
-  const messages: Message[] = []
+  const messages: AlertMessage[] = []
   const requests: IncomingMessage[] = []
   const webhook: Webhook = {
     get url() {
@@ -44,7 +44,7 @@ export async function startWebhook(): Promise<Webhook> {
     },
     async start() {
       server = createServer(async (request, response) => {
-        const message = (await json(request)) as Message
+        const message = (await json(request)) as AlertMessage
         messages.push(message)
         requests.push(request)
         await webhook.answer(message, response)

@@ -2,7 +2,7 @@ import pRetry from 'p-retry'
 import { createSlots } from '#src/platform/concurrency.ts'
 import { FatalError, InterruptedError, RequestError } from '#src/platform/errors.ts'
 import { type Answer, attempt, createEndpoint, type Endpoint, type Server } from './endpoints.ts'
-import { explain, TransientError } from './failures.ts'
+import { explainFailure, TransientError } from './failures.ts'
 import { createPace } from './pace.ts'
 import { type ApiStats, openTransport, type TransportOptions } from './transport.ts'
 
@@ -114,7 +114,7 @@ async function persist(
 ): Promise<Answer> {
   let refusals = 0
   try {
-    return await pRetry(() => once().catch(error => Promise.reject(explain(error, baseUrl))), {
+    return await pRetry(() => once().catch(error => Promise.reject(explainFailure(error, baseUrl))), {
       retries: patience.retries,
       factor: 2,
       minTimeout: retryMs,

@@ -5,12 +5,12 @@ import {
   errorDetail,
   isErrorOfApi,
   notOfApi,
-  quoted,
-  refusal,
+  quoteServer,
+  refusedAnswer,
   TransientError,
   unavailable,
 } from './failures.ts'
-import { type Pace, retryAfterMs } from './pace.ts'
+import { type RequestPace, retryAfterMs } from './pace.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import type { Transport } from './transport.ts'
 
@@ -44,7 +44,7 @@ type Guard = {
 /** What all requests to the API share. */
 export type Server = {
   readonly transport: Transport
-  readonly pace: Pace
+  readonly pace: RequestPace
   readonly endpoints: Readonly<Record<'list' | 'notice' | 'analysis', Endpoint>>
   /** The first wait after a refusal that names no time. */
   readonly firstPauseMs: number
@@ -82,7 +82,7 @@ export async function attempt(server: Server, to: Endpoint, path: string): Promi
   if (status === 404 && to !== server.endpoints.list && !isErrorOfApi(reply)) throw notOfApi(reply)
   to.known = path
   if (status === 404) return { kind: 'absent' }
-  if (status !== 200) throw refusal(reply)
+  if (status !== 200) throw refusedAnswer(reply)
   // Cut only after the key was masked, so that no part of a key remains at the end.
   return reply.isCut
     ? { kind: 'too_large', excerpt: reply.body.subarray(0, EXCERPT_BYTES) }
@@ -173,7 +173,7 @@ function isFailure(status: number): boolean {
 /** Fails this request for this run. The server answers others, so they need not wait. */
 function refusedAlone(reply: HttpReply, isTransient: boolean): RequestError {
   const asked = headerOf(reply, 'retry-after')
-  const later = asked === undefined ? '' : `, Retry-After: ${quoted(asked).slice(0, 40)}`
+  const later = asked === undefined ? '' : `, Retry-After: ${quoteServer(asked).slice(0, 40)}`
   return new RequestError(
     `the API rejects this request (${reply.status}${later}) but answers others${errorDetail(reply)}`,
     isTransient,

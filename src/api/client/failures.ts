@@ -21,7 +21,7 @@ export class TransientError extends Error {
 }
 
 /** The error for an answer that a retry would not change. */
-export function refusal(reply: HttpReply): Error {
+export function refusedAnswer(reply: HttpReply): Error {
   const { status } = reply
   const detail = errorDetail(reply)
   if (status === 401) {
@@ -62,14 +62,14 @@ export function notOfApi({ status, body }: HttpReply): TransientError {
 export function errorDetail(reply: HttpReply): string {
   const { error, detail } = errorOf(reply)
   const explanation = [error, detail].filter(part => typeof part === 'string').join(': ')
-  return explanation ? `: ${quoted(explanation)}` : ''
+  return explanation ? `: ${quoteServer(explanation)}` : ''
 }
 
 /** The error if the server reports that it lacks this one analysis (`schema/unavailable.ts`); otherwise null. */
 export function unavailable(reply: HttpReply): RequestError | null {
   if (reply.status !== 503) return null
   const { error, detail } = errorOf(reply)
-  const why = typeof detail === 'string' ? `: ${quoted(detail)}` : ''
+  const why = typeof detail === 'string' ? `: ${quoteServer(detail)}` : ''
   if (error === UNAVAILABLE.excluded) return new ExcludedError(`the API does not offer this analysis${why}`)
   if (error === UNAVAILABLE.now) return new RequestError(`the API does not have this analysis now${why}`)
   return null
@@ -85,12 +85,12 @@ function errorOf({ body, isCut }: HttpReply): { readonly error?: unknown; readon
 }
 
 /** A server's words, safe inside a message. */
-export function quoted(text: string): string {
+export function quoteServer(text: string): string {
   return printable(text.slice(0, 200)).replace(/\.$/, '')
 }
 
 /** Explains a failure of the network, which is worth a retry unless TLS failed. Other errors are returned unchanged. */
-export function explain(error: unknown, baseUrl: string): unknown {
+export function explainFailure(error: unknown, baseUrl: string): unknown {
   if (!(error instanceof NetworkError)) return error
   const { trouble, message, code } = error
   if (trouble === 'untrusted') {

@@ -10,7 +10,7 @@ const FIRST_PAUSE_MS = 1000
  * is shared because a server that refuses one request under load would refuse the others too; `refusals.ts` decides
  * which refusals mean load.
  */
-export type Pace = {
+export type RequestPace = {
   /** Resolves when a request may be sent; rejects when the signal is aborted. */
   turn(signal: AbortSignal): Promise<void>
   /** All requests wait this long, or for a growing time if the server named none. */
@@ -25,7 +25,7 @@ export function createPace(options: {
   maxRps: number | null
   firstPauseMs?: number
   nowMs: () => number
-}): Pace {
+}): RequestPace {
   const { maxRps, firstPauseMs = FIRST_PAUSE_MS, nowMs } = options
   const spacingMs = maxRps ? 1000 / maxRps : 0
   let pausedUntil = 0

@@ -6,7 +6,7 @@ import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { S3Settings } from '#config/s3.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
 import { throwIfInterrupted } from '#src/platform/errors.ts'
-import type { Holder } from '#src/platform/lock.ts'
+import type { LockHolder } from '#src/platform/lock.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { WarehouseOptions } from '#src/store/warehouse/warehouse.ts'
 import { checkCalendar } from './calendar.ts'
@@ -39,7 +39,7 @@ type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
   readonly remoteLog: S3Settings | null
   readonly now: Date
   readonly isHeld: boolean
-  readonly deadHolder: Holder | null
+  readonly deadHolder: LockHolder | null
   readonly onProgress: (what: string, done: number, total: number) => void
 }
 

@@ -19,7 +19,7 @@ import { READ_ME } from '#src/store/lake/read_me.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
 import { type Finding, ok, orWell, problem, warning } from './finding.ts'
-import { quoted } from './shell.ts'
+import { quoteForShell } from './shell.ts'
 import type { WarehouseState } from './warehouse.ts'
 
 const LATEST = 'latest'
@@ -102,14 +102,14 @@ async function checkLatest(
   if (about === null && !hasLog) return { finding: ok(LATEST, link, 'Nothing to publish yet'), name: null }
   if (about === null) return broken('is missing: readers find no snapshot', '`npm run publish`')
   if (!about.isSymbolicLink())
-    return broken('is not a link', `rm -r ${quoted(link)}, then \`npm run publish\``)
+    return broken('is not a link', `rm -r ${quoteForShell(link)}, then \`npm run publish\``)
   const target = await readlink(link)
   const name = target.replace(/^snapshots\//, '')
   // A publish looks only at the name, so it would not correct the rest of the path.
   if (target !== `snapshots/${name}` || name.includes('/'))
     return broken(
       `points to ${target}, not to a snapshot beside it`,
-      `rm ${quoted(link)}, then \`npm run publish\``,
+      `rm ${quoteForShell(link)}, then \`npm run publish\``,
     )
   if (!names.includes(name)) return broken(`points to ${target}, which is missing`, '`npm run publish`')
   const manifest = await readManifest(join(snapshotsDirectory(paths.lake), name))
@@ -189,7 +189,7 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
     else {
       const { mode } = await stat(subject)
       if (excess(mode, PUBLISHED_MODE) === 0) continue
-      const mend = `chmod ${(mode & PUBLISHED_MODE).toString(8)} ${quoted(subject)}`
+      const mend = `chmod ${(mode & PUBLISHED_MODE).toString(8)} ${quoteForShell(subject)}`
       findings.push(warning(SNAPSHOT, subject, 'is writable, but a published file must never change', mend))
     }
   }
@@ -197,7 +197,11 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
   for (const entry of await readdir(path, { recursive: true, withFileTypes: true })) {
     const subject = join(entry.parentPath, entry.name)
     if (entry.isDirectory() || known.has(relative(path, subject))) continue
-    found(subject, 'is not in the manifest, but readers of *.parquet read it too', `rm ${quoted(subject)}`)
+    found(
+      subject,
+      'is not in the manifest, but readers of *.parquet read it too',
+      `rm ${quoteForShell(subject)}`,
+    )
   }
   return findings
 }

@@ -4,7 +4,7 @@ import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { requireLatest } from '#src/store/lake/latest.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
-import { type Condition, type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
+import { type ObjectStore, RemoteError, type WriteCondition } from '#src/store/remote/objects.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
 const CHECK = 'store'
@@ -43,14 +43,14 @@ export async function checkObjectStore({
 }
 
 async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths): Promise<Finding> {
-  const { readLatest } = await import('#src/store/remote/latest.ts')
-  const there = (await readLatest(store, company))?.latest ?? null
+  const { readRemoteLatest } = await import('#src/store/remote/latest.ts')
+  const there = (await readRemoteLatest(store, company))?.latest ?? null
   const here = await latestName(lake)
-  const { hasContent, IF_RIGHT, refusalOf } = await import('#src/store/remote/lag.ts')
+  const { hasContent, IF_RIGHT, whyPublishRefused } = await import('#src/store/remote/lag.ts')
   const manifest = here === null ? null : await requireLatest(lake)
   if (there?.pending === null && (manifest === null ? there.snapshot === null : hasContent(there, manifest)))
     return ok(CHECK, store.root, `The object store has the snapshot ${there.snapshot}`)
-  const refusal = manifest && refusalOf(there, manifest)
+  const refusal = manifest && whyPublishRefused(there, manifest)
   if (refusal !== null)
     return problem(
       CHECK,
@@ -123,7 +123,7 @@ export async function checkRace(store: ObjectStore, company: string): Promise<Fi
 }
 
 /** @returns how many of the writers won. */
-async function race(store: ObjectStore, key: string, condition: Condition): Promise<number> {
+async function race(store: ObjectStore, key: string, condition: WriteCondition): Promise<number> {
   const writes = Array.from({ length: RACERS }, () => store.put(key, Buffer.from(randomUUID()), condition))
   return (await Promise.all(writes)).filter(tag => tag !== null).length
 }

@@ -2,11 +2,11 @@ import { constants } from 'node:fs'
 import { access, readdir, readFile, stat, statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { systemCode } from '#src/platform/errors.ts'
-import type { Holder } from '#src/platform/lock.ts'
+import type { LockHolder } from '#src/platform/lock.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { latestLink, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
-import { quoted } from './shell.ts'
+import { quoteForShell } from './shell.ts'
 
 /** Times the size of a rebuild and a full snapshot: room for old and new at once, and a day of snapshots. */
 const ROOM_FACTOR = 2
@@ -16,7 +16,7 @@ export const MEBIBYTE = 1024 * 1024
 type PlaceOptions = {
   readonly paths: CompanyPaths
   /** The recorded holder of the company, if it no longer holds it. */
-  readonly deadHolder: Holder | null
+  readonly deadHolder: LockHolder | null
   /** False if this user cannot take the lock: a run may change what is being checked. */
   readonly isHeld: boolean
   /** Size of the latest snapshot; 0 if there is none. */
@@ -55,7 +55,7 @@ async function checkAccess(paths: CompanyPaths): Promise<Finding[]> {
   const mend =
     first.code === 'EROFS'
       ? 'Mount it writable'
-      : `Run as the user with id ${owner}, or change the owner to this user: chown -R ${process.getuid?.()} ${quoted(paths.root)}`
+      : `Run as the user with id ${owner}, or change the owner to this user: chown -R ${process.getuid?.()} ${quoteForShell(paths.root)}`
   const more =
     others.length > 0 ? `, and neither can ${others.map(({ path }) => basename(path)).join(', ')}` : ''
   const what = `cannot be read and written by this user (${first.code})${more}`
@@ -135,7 +135,7 @@ async function checkNotes(paths: CompanyPaths): Promise<Finding[]> {
   }
   if ((await textOf(paths.id))?.trim() === '') {
     const what = 'is empty: workers cannot identify this directory'
-    findings.push(problem('notes', paths.id, what, `rm ${quoted(paths.id)}`))
+    findings.push(problem('notes', paths.id, what, `rm ${quoteForShell(paths.id)}`))
   }
   return findings
 }

@@ -15,7 +15,7 @@ import type { CompanyPaths } from '#src/store/company.ts'
 import { isOursAlone, ourFiles } from '#src/store/data_directory.ts'
 import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
-import { quoted } from './shell.ts'
+import { quoteForShell } from './shell.ts'
 
 const PRIVACY = 'privacy'
 const NEXT_RUN = 'The next run corrects its mode'
@@ -80,7 +80,9 @@ async function checkPath(path: string, about: Stats, allowed: number): Promise<F
   const isLink = about.isSymbolicLink()
   if (!isTrusted(path, about)) {
     const what = isLink ? 'is a link made by' : 'belongs to'
-    const mend = isLink ? `rm ${quoted(path)}` : `chown ${process.geteuid?.()} ${quoted(path)}, as root`
+    const mend = isLink
+      ? `rm ${quoteForShell(path)}`
+      : `chown ${process.geteuid?.()} ${quoteForShell(path)}, as root`
     return [problem(PRIVACY, path, `${what} another user (id ${about.uid}), who can change it`, mend)]
   }
   const target = isLink ? await stat(path).catch(() => null) : about
@@ -94,7 +96,7 @@ async function checkPath(path: string, about: Stats, allowed: number): Promise<F
       PRIVACY,
       path,
       what,
-      `chmod ${wanted} ${quoted(path)}${mayChange(target) ? '' : ', as its owner'}`,
+      `chmod ${wanted} ${quoteForShell(path)}${mayChange(target) ? '' : ', as its owner'}`,
     ),
   ]
 }
@@ -140,7 +142,7 @@ async function checkReaders({ root, lake }: CompanyPaths, { mode, group }: LakeS
     const about = await stat(path)
     if ((about.mode & open) === open) continue
     const what = `cannot be entered by users who may read the lake (${octal(about.mode)}, LAKE_MODE ${octal(mode ?? 0)})`
-    const mend = `The next run corrects its mode, or run chmod ${octal(about.mode | open)} ${quoted(path)}`
+    const mend = `The next run corrects its mode, or run chmod ${octal(about.mode | open)} ${quoteForShell(path)}`
     findings.push(warning(PRIVACY, path, what, mend))
   }
   return findings

@@ -57,7 +57,7 @@ function checkSegment(one: Examined): Finding[] {
       ),
     ]
   }
-  const left = state === 'damaged' ? `; ${linesIn(contents)} of its lines can be read` : ''
+  const left = state === 'damaged' ? `; ${sumLines(contents)} of its lines can be read` : ''
   return [problem(CHECK, path, `${why}${left}`, WAYS_OUT)]
 }
 
@@ -90,7 +90,7 @@ async function checkOthers(directory: string): Promise<Finding[]> {
 
 function summary(directory: string, examined: readonly Examined[]): Finding {
   if (examined.length === 0) return ok(CHECK, directory, 'No segments yet')
-  const lines = examined.reduce((sum, { contents }) => sum + linesIn(contents), 0)
+  const lines = examined.reduce((sum, { contents }) => sum + sumLines(contents), 0)
   const salvaged = examined.filter(({ contents }) => contents.kinds.has('lost'))
   const numbers = salvaged.map(({ number }) => number).join(', ')
   return ok(
@@ -100,6 +100,6 @@ function summary(directory: string, examined: readonly Examined[]): Finding {
   )
 }
 
-export function linesIn({ kinds }: Examined['contents']): number {
+export function sumLines({ kinds }: Examined['contents']): number {
   return [...kinds.values()].reduce((sum, count) => sum + count, 0)
 }

@@ -49,20 +49,20 @@ export async function checkSharedLog({
 }
 
 async function checkSegments(store: ObjectStore, paths: CompanyPaths): Promise<Finding> {
-  const { compareSegments, placeOf, segmentsAfter, UnusableLog } = await import(
+  const { compareSegments, describePlace, segmentsAfter, UnusableLog } = await import(
     '#src/store/shared_log/segments.ts'
   )
   const place = { store, paths }
   try {
     if (!existsSync(paths.raw)) {
       const { length } = await segmentsAfter(place, 0)
-      return ok(CHECK, placeOf(place), `${counted(length, 'segment')} without a gap`)
+      return ok(CHECK, describePlace(place), `${counted(length, 'segment')} without a gap`)
     }
     const segments = await compareSegments(place)
     const what = `${counted(segments, 'segment')} without a gap, equal to those on this disk`
-    return ok(CHECK, placeOf(place), what)
+    return ok(CHECK, describePlace(place), what)
   } catch (error) {
-    if (error instanceof UnusableLog) return problem(CHECK, placeOf(place), error.what, error.mend)
+    if (error instanceof UnusableLog) return problem(CHECK, describePlace(place), error.what, error.mend)
     throw error
   }
 }

@@ -1,4 +1,4 @@
 /** Quotes a path for a shell, for commands that users copy; ordinary paths stay unquoted. */
-export function quoted(path: string): string {
+export function quoteForShell(path: string): string {
   return /^[\p{L}\p{N}_/.,:@%+=-]+$/u.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }

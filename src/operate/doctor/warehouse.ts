@@ -17,7 +17,7 @@ import {
 } from '#src/store/warehouse/warehouse.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { LEAST_FREE_BYTES, MEBIBYTE } from './place.ts'
-import { linesIn } from './raw_log.ts'
+import { sumLines } from './raw_log.ts'
 
 const CHECK = 'warehouse'
 const ROWS = 'rows'
@@ -142,14 +142,14 @@ function checkApplied(
   // A file that is cut off at the end of a block looks intact by itself.
   const short = examined.find(
     ({ number, state, contents }) =>
-      state === 'whole' && number <= applied && lines.get(number) !== linesIn(contents),
+      state === 'whole' && number <= applied && lines.get(number) !== sumLines(contents),
   )
   if (short) {
     return [
       problem(
         CHECK,
         short.path,
-        `has ${counted(linesIn(short.contents), 'line')}, but the warehouse applied ${lines.get(short.number) ?? 'none'} of this segment`,
+        `has ${counted(sumLines(short.contents), 'line')}, but the warehouse applied ${lines.get(short.number) ?? 'none'} of this segment`,
         'Restore the file from a backup; or accept the loss with `npm run rebuild`, then run `npm run sync`',
       ),
     ]

@@ -6,7 +6,7 @@ import { LinkedList, Place } from './linked_list.ts'
 const STALLED_MS = 1000
 
 /** What a connection needs to know about an answer. */
-export type Answer = ServerResponse & { readonly unreadBytes: number; readonly lastPieceMs: number }
+export type ObservedResponse = ServerResponse & { readonly unreadBytes: number; readonly lastPieceMs: number }
 
 /**
  * `silent`: no request yet. `idle`: answered, may send another. `waiting`: its request has not started. `busy`: its
@@ -25,13 +25,13 @@ export function createGroup(): Group {
   return { silent: list(), idle: list(), waiting: list(), busy: list(), unreadBytes: 0 }
 }
 
-export function sizeOf({ silent, idle, waiting, busy }: Group): number {
+export function groupSize({ silent, idle, waiting, busy }: Group): number {
   return silent.size + idle.size + waiting.size + busy.size
 }
 
 /** A request to answer. */
 export type Request = {
-  readonly outgoing: Answer
+  readonly outgoing: ObservedResponse
   /** Resolves when the whole answer has been passed to `outgoing`. */
   readonly answer: () => Promise<void>
   /** Requests of different clients take turns. */
@@ -53,9 +53,9 @@ export class Connection {
   unreadBytes = 0
   unreadSinceMs = 0
   /** The answer to its request while it is being made; a stream is sent meanwhile. */
-  answering: Answer | null = null
+  answering: ObservedResponse | null = null
   /** The answer that is unread. */
-  unread: Answer | null = null
+  unread: ObservedResponse | null = null
   readonly unreadPlace = new Place<Connection>(this)
   readonly #memberships: readonly { readonly group: Group; readonly place: Place<Connection> }[]
   #phase: Phase = 'silent'

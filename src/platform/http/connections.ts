@@ -2,9 +2,16 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { createAllowance } from './allowance.ts'
 import { networkOf, peerAddress } from './client_address.ts'
-import { type Answer, Connection, createGroup, type Group, type Request, sizeOf } from './connection.ts'
+import {
+  Connection,
+  createGroup,
+  type Group,
+  groupSize,
+  type ObservedResponse,
+  type Request,
+} from './connection.ts'
 import { LinkedList } from './linked_list.ts'
-import { Pace } from './pace.ts'
+import { TurnPace } from './pace.ts'
 import { WaitingRoom } from './waiting_room.ts'
 
 /** Requests that a client may send without waiting for answers (pipelining); more than any real client sends. */
@@ -72,7 +79,7 @@ export class Connections {
   readonly #cuts = createAllowance(CUTS)
   readonly #afterCuts = createAllowance(AFTER_CUTS)
   readonly #waiting = new WaitingRoom<Connection>({
-    pace: new Pace(BEGIN_WITHIN_MS),
+    pace: new TurnPace(BEGIN_WITHIN_MS),
     hasRoom: () => true,
     begin: connection => void this.#begin(connection),
   })
@@ -126,7 +133,7 @@ export class Connections {
     socket.once('close', () => {
       Error.stackTraceLimit = stackTraceLimit
       this.#forget(connection)
-      if (sizeOf(group) === 0 && this.#byNetwork.get(network) === group) this.#byNetwork.delete(network)
+      if (groupSize(group) === 0 && this.#byNetwork.get(network) === group) this.#byNetwork.delete(network)
     })
   }
 
@@ -180,7 +187,7 @@ export class Connections {
   }
 
   /** Counts what its client has not read of an answer, or of a stream so far. */
-  #noteUnread(connection: Connection, outgoing: Answer): void {
+  #noteUnread(connection: Connection, outgoing: ObservedResponse): void {
     this.#wasRead(connection)
     const bytes = outgoing.unreadBytes
     if (bytes === 0 || outgoing.closed || connection.socket.destroyed) return
@@ -272,7 +279,7 @@ export class Connections {
       if (this.#afterCuts.waitSeconds(address) > 0) return false
       this.#afterCuts.spend(address)
     }
-    return sizeOf(group) < maxPerAddress || this.#makeRoom(group)
+    return groupSize(group) < maxPerAddress || this.#makeRoom(group)
   }
 
   #cut(connection: Connection): void {
@@ -300,7 +307,7 @@ export class Connections {
 
   /** Makes room in the largest group. If all its connections are active, the newest waiting request is cut. */
   #makeRoomForAll(): boolean {
-    const group = this.#largestGroup(sizeOf)
+    const group = this.#largestGroup(groupSize)
     if (this.#makeRoom(group)) return true
     const { last } = group.waiting
     if (last) this.#cut(last)

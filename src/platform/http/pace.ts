@@ -19,7 +19,7 @@ export function countArrival(): void {
  * (libuv), so each waits for the turns of all before it. Turns are therefore kept short, and while connections arrive
  * most turns only accept them.
  */
-export class Pace {
+export class TurnPace {
   readonly #budgetMs: number
   /** When this turn's batch started; null before that. */
   #beganMs: number | null = null

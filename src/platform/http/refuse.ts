@@ -13,7 +13,7 @@ export function answerTo(error: unknown): Response {
 }
 
 /** Answers a request that no route may see (`request_target.ts`). */
-export function sendError(
+export function sendPlainError(
   outgoing: ServerResponse,
   { status, detail }: { status: number; detail: string },
 ): void {

@@ -8,7 +8,7 @@ import { createClientAddresses, networkOf } from './client_address.ts'
 import { type ConnectionCounts, Connections } from './connections.ts'
 import { measure, Outgoing } from './outgoing.ts'
 import { countArrival } from './pace.ts'
-import { answerTo, refuse, sendError } from './refuse.ts'
+import { answerTo, refuse, sendPlainError } from './refuse.ts'
 import { badRequest } from './request_target.ts'
 import { HTTP_DEFAULTS, type HttpSettings } from './settings.ts'
 
@@ -157,7 +157,7 @@ function createRespond(app: App, intercept: Intercept | undefined): Respond {
   })
   return async (incoming, outgoing) => {
     const wrong = badRequest(incoming)
-    if (wrong) return sendError(outgoing, wrong)
+    if (wrong) return sendPlainError(outgoing, wrong)
     const route = async () => void (await serve(incoming, outgoing))
     await (intercept ? intercept(incoming, outgoing, route) : route())
   }

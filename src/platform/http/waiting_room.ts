@@ -1,12 +1,12 @@
 import type { Place } from './linked_list.ts'
-import type { Pace } from './pace.ts'
+import type { TurnPace } from './pace.ts'
 import { Round } from './round.ts'
 
 /** Upper bound per turn; usually the time budget ends the batch sooner. */
 const BATCH = 16
 
 type Options<T> = {
-  readonly pace: Pick<Pace, 'tryBegin'>
+  readonly pace: Pick<TurnPace, 'tryBegin'>
   /** Whether one more may start. */
   readonly hasRoom: () => boolean
   readonly begin: (value: T) => void

@@ -1,5 +1,5 @@
 /** A stretch of time, as a collector shows it. */
-export type Span = {
+export type TraceSpan = {
   readonly name: string
   /** Milliseconds since 1970, with fractions. */
   readonly startMs: number
@@ -10,7 +10,7 @@ export type Span = {
 }
 
 /** A span and those within it. */
-type Trace = { readonly root: Span; readonly children: readonly Span[] }
+type Trace = { readonly root: TraceSpan; readonly children: readonly TraceSpan[] }
 
 /** What the thread that sends a trace gets; it reports why the trace was not sent, or null. */
 export type Shipment = { readonly trace: Trace; readonly service: string }

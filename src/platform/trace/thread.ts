@@ -10,7 +10,7 @@ import {
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { explainNetwork, NetworkError } from '#src/platform/http/network_error.ts'
-import type { Shipment, Span } from './span.ts'
+import type { Shipment, TraceSpan } from './span.ts'
 
 /** The only file that loads OpenTelemetry. `send.ts` starts it as a thread, whose variables configure the exporter. */
 
@@ -50,11 +50,11 @@ end(root, trace.root)
 const sent = processor.forceFlush().then(() => null, explain)
 parentPort?.postMessage((await sent) ?? (isPartial ? 'the collector refused a part of it' : null))
 
-function begin({ name, startMs, attributes }: Span, parent = ROOT_CONTEXT) {
+function begin({ name, startMs, attributes }: TraceSpan, parent = ROOT_CONTEXT) {
   return tracer.startSpan(name, { startTime: new Date(startMs), attributes }, parent)
 }
 
-function end(span: ReturnType<typeof begin>, { endMs, error }: Span): void {
+function end(span: ReturnType<typeof begin>, { endMs, error }: TraceSpan): void {
   if (error !== null) span.setStatus({ code: SpanStatusCode.ERROR, message: error })
   span.end(new Date(endMs))
 }

@@ -19,7 +19,7 @@ const MAX_BODY_BYTES = 64 * 1024
 const INVALID_REQUEST = -32600
 
 /** Who sends a request, as its API key shows. */
-export type Client = {
+export type McpClient = {
   /** Of the key. */
   readonly prefix: string
   readonly scopes: readonly string[]
@@ -37,9 +37,9 @@ export type Client = {
  * Answers MCP over HTTP without sessions: each request gets a server of its own, and nothing of it is kept. Every answer is
  * JSON. The caller has checked the key.
  */
-export function createMcpEndpoint(log: Logger): (request: Request, client: Client) => Promise<Response> {
+export function createMcpEndpoint(log: Logger): (request: Request, client: McpClient) => Promise<Response> {
   const readers = new Readers(log)
-  const serverFor = ({ prefix, scopes, lake, gone, isStillValid, onCall }: Client) =>
+  const serverFor = ({ prefix, scopes, lake, gone, isStillValid, onCall }: McpClient) =>
     createMcpServer({
       scopes,
       lake,
@@ -47,7 +47,7 @@ export function createMcpEndpoint(log: Logger): (request: Request, client: Clien
       onCall,
       read: order => readers.read({ prefix, isStillValid }, order, gone),
     })
-  const handler = createMcpHandler(({ authInfo }) => serverFor((authInfo as AuthInfo).extra as Client), {
+  const handler = createMcpHandler(({ authInfo }) => serverFor((authInfo as AuthInfo).extra as McpClient), {
     // Served below: the library would answer with a stream, which a client may not accept.
     legacy: 'reject',
     // A stream of changes would be held open for each client.

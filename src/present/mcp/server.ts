@@ -2,7 +2,7 @@ import { fromJsonSchema, type JsonSchemaType, McpServer } from '@modelcontextpro
 import type { Logger } from 'pino'
 import { FatalError, messageOf } from '#src/platform/errors.ts'
 import { addPrompts } from './prompts.ts'
-import type { Answer, Order } from './read/order.ts'
+import type { ReadAnswer, ReadOrder } from './read/order.ts'
 import { visible } from './read/visible.ts'
 import { addResources } from './resources.ts'
 import { ASK_MART } from './tools/ask_mart.ts'
@@ -10,7 +10,7 @@ import { GET_NOTICE } from './tools/get_notice.ts'
 import { LIST_DUE } from './tools/list_due.ts'
 import { QUERY } from './tools/query.ts'
 import { SEARCH_NOTICES } from './tools/search_notices.ts'
-import type { Found, Tool } from './tools/tool.ts'
+import type { Tool, ToolResult } from './tools/tool.ts'
 
 const VERSION = '1.0.0'
 const TOOLS: readonly Tool[] = [SEARCH_NOTICES, GET_NOTICE, LIST_DUE, ASK_MART, QUERY]
@@ -50,7 +50,7 @@ type Served = {
   /** Called with the name of a tool. */
   readonly onCall?: (tool: string) => void
   /** @throws FatalError with a sentence for the client. */
-  readonly read: (order: Order, signal: AbortSignal) => Promise<Answer>
+  readonly read: (order: ReadOrder, signal: AbortSignal) => Promise<ReadAnswer>
   readonly log: Logger
 }
 
@@ -105,7 +105,7 @@ function addTool(server: McpServer, tool: Tool, { lake, read, log, onCall }: Ser
 }
 
 /** Structured, and as text for clients that read only that. */
-function resultOf({ answer, data, leftOut }: Found) {
+function resultOf({ answer, data, leftOut }: ToolResult) {
   const source = answer && {
     company: answer.company,
     snapshot: answer.snapshot,

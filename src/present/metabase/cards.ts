@@ -65,7 +65,7 @@ export function parameterMapping(cardId: number, { key }: FilterSpec) {
 }
 
 /** Position and size of a card on its dashboard. */
-export function placeOf({ at }: CardSpec) {
+export function placeCard({ at }: CardSpec) {
   return { row: at.row, col: at.col, size_x: at.width, size_y: at.height }
 }
 

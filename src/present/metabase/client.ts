@@ -6,7 +6,7 @@ import {
 } from '#src/platform/http/client.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
 import { NetworkError } from '#src/platform/http/network_error.ts'
-import { type Call, explain, MetabaseError, refusal } from './metabase_error.ts'
+import { type Call, explainMetabase, MetabaseError, metabaseRefusal } from './metabase_error.ts'
 
 /** The metadata of a whole database is some 2 MB. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -94,7 +94,7 @@ export function createMetabase(options: MetabaseOptions): Metabase {
 
 async function answered<T>(client: HttpClient, request: HttpRequest, call: Call): Promise<T> {
   const reply = await client.send(request).catch(error => {
-    throw error instanceof NetworkError ? explain(error, call) : error
+    throw error instanceof NetworkError ? explainMetabase(error, call) : error
   })
   if (reply.isCut) {
     throw new MetabaseError(
@@ -103,7 +103,7 @@ async function answered<T>(client: HttpClient, request: HttpRequest, call: Call)
     )
   }
   if (reply.status >= 200 && reply.status < 300) return parsed<T>(reply, call.url)
-  throw refusal(reply, call)
+  throw metabaseRefusal(reply, call)
 }
 
 function queryString(query: Query): string {

@@ -6,7 +6,7 @@ import {
   filtersOf,
   nativeQuery,
   parameterMapping,
-  placeOf,
+  placeCard,
   readCard,
 } from './cards.ts'
 import type { Metabase } from './client.ts'
@@ -49,7 +49,7 @@ export async function buildDashboards(place: Place): Promise<Built> {
       if (outcome) done.cards[outcome] += 1
       wanted.push({
         card_id: id,
-        ...placeOf(card),
+        ...placeCard(card),
         parameter_mappings: filtersOf(sql, spec.filters).map(filter => parameterMapping(id, filter)),
       })
     }
@@ -109,7 +109,7 @@ async function ensureCard(
   return { id: existing.id, sql, outcome: 'changed' }
 }
 
-type WantedDashcard = ReturnType<typeof placeOf> & {
+type WantedDashcard = ReturnType<typeof placeCard> & {
   readonly card_id: number
   readonly parameter_mappings: readonly object[]
 }

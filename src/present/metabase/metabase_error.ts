@@ -45,7 +45,7 @@ export type Call = {
 }
 
 /** The error for an answer with any status but 2xx. */
-export function refusal(reply: HttpReply, { what, url, hasKey, secrets }: Call): MetabaseError {
+export function metabaseRefusal(reply: HttpReply, { what, url, hasKey, secrets }: Call): MetabaseError {
   const { status } = reply
   const at = `Metabase at ${url}`
   const text = serverText(reply, secrets)
@@ -80,7 +80,10 @@ export function refusal(reply: HttpReply, { what, url, hasKey, secrets }: Call):
 }
 
 /** The error for a call without a complete answer. */
-export function explain({ trouble, message, code }: NetworkError, { url, timeoutMs }: Call): MetabaseError {
+export function explainMetabase(
+  { trouble, message, code }: NetworkError,
+  { url, timeoutMs }: Call,
+): MetabaseError {
   const at = `Metabase at ${url}`
   switch (trouble) {
     case 'late':

@@ -6,7 +6,7 @@ import { covers } from './covers.ts'
 import { syncSchema } from './point.ts'
 import { type ColumnMeaning, type RelationMeaning, relationMeanings } from './semantics.ts'
 
-export type Patience = {
+export type MetabasePatience = {
   /** How long Metabase may take to read a schema, and how often this is checked. */
   readonly syncMs: number
   readonly pollMs: number
@@ -34,7 +34,7 @@ type Described = {
 export async function describeTables(
   client: Metabase,
   databaseId: number,
-  patience: Patience & Where,
+  patience: MetabasePatience & Where,
 ): Promise<Described> {
   const meanings = relationMeanings()
   const tables = await readTables(client, databaseId, meanings, patience)
@@ -67,7 +67,7 @@ async function readTables(
   client: Metabase,
   databaseId: number,
   meanings: readonly RelationMeaning[],
-  { justMade, schema, syncMs, pollMs, signal }: Patience & Where,
+  { justMade, schema, syncMs, pollMs, signal }: MetabasePatience & Where,
 ): Promise<ReadonlyMap<string, MetabaseTable>> {
   const read = async () => {
     const { tables } = await client.get<{ tables: readonly MetabaseTable[] }>(

@@ -5,14 +5,14 @@ import type { Metabase } from './client.ts'
 import { buildDashboards } from './dashboards.ts'
 import { createDatabase, findDatabase, type Owner } from './database.ts'
 import { MetabaseError } from './metabase_error.ts'
-import { describeTables, type Patience } from './metadata.ts'
+import { describeTables, type MetabasePatience } from './metadata.ts'
 import { pointDatabase } from './point.ts'
 import type { Resources } from './resources.ts'
 import { type Access, becomeAdmin } from './setup.ts'
 import { connectTrino } from './trino.ts'
 
 export type ProvisionRequest = Owner &
-  Patience & {
+  MetabasePatience & {
     readonly client: Metabase
     readonly access: Access
     /** Null: found by its mark or by what it reads, or created. */

@@ -1,7 +1,7 @@
-import { counted, day, inDays, line, NONE, number } from '#src/present/text/format.ts'
+import { day, formatPlural, inDays, line, NONE, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { stackedChart } from './charts.ts'
-import { type Alert, type Figures, LIMITS } from './figures.ts'
+import { type Figures, LIMITS, type RiskAlert } from './figures.ts'
 import {
   badge,
   capital,
@@ -19,7 +19,7 @@ import { more, table } from './table.ts'
 const MAX_DESCRIPTION = 140
 const SEVERITY_BADGES: Readonly<Record<string, string>> = { critical: 'red', high: 'yellow' }
 
-export function alerts({ alerts: { rows, total }, alertCounts, key }: Figures): Html {
+export function renderAlerts({ alerts: { rows, total }, alertCounts, key }: Figures): Html {
   const all = alertCounts.reduce((sum, { riscos, outros }) => sum + riscos + outros, key.oportunidades)
   if (all === 0) return nothing('Nenhum alerta jurídico nos editais em andamento.')
   const layers = [
@@ -31,7 +31,7 @@ export function alerts({ alerts: { rows, total }, alertCounts, key }: Figures): 
     values: [riscos, outros],
   }))
   const summary = `Alertas por severidade, sem as oportunidades: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
-  return html`<p class="lead">${counted(all, 'alerta', 'alertas')} nos editais em andamento, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
+  return html`<p class="lead">${formatPlural(all, 'alerta', 'alertas')} nos editais em andamento, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
 ${stacks.length > 0 && stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
 ${
   rows.length === 0
@@ -57,12 +57,12 @@ ${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em 
 <p class="note">Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), com feriados nacionais e do estado; na dúvida, o dia mais cedo, a confirmar. Um feriado municipal antecipa o prazo: confira sempre o edital.</p>`
 }
 
-function severity(alert: Alert): Html {
+function severity(alert: RiskAlert): Html {
   if (alert.oportunidade) return badge('green', 'oportunidade')
   return badge(SEVERITY_BADGES[alert.severity ?? ''], line(alert.severidade, MAX_CODE) ?? NONE)
 }
 
-function alertText(alert: Alert): Html {
+function alertText(alert: RiskAlert): Html {
   const text = line(alert.descricao, MAX_DESCRIPTION)
   return html`${severity(alert)} <b>${line(alert.acao, MAX_CODE)}</b>: ${line(alert.titulo, MAX_NAME) ?? 'sem título'}${text && html` <small>${text}</small>`}`
 }

@@ -104,7 +104,7 @@ export type Decision = {
 }
 
 /** How many notices changed in a way, in the last day and in the last week. */
-export type Change = { readonly mudanca: string; readonly um_dia: number; readonly sete_dias: number }
+export type ChangeCount = { readonly mudanca: string; readonly um_dia: number; readonly sete_dias: number }
 
 /** A week that begins on Monday. */
 export type Week = {
@@ -117,7 +117,7 @@ export type Week = {
 
 export type SessionDay = { readonly dia: Date; readonly sessoes: number }
 
-export type Session = {
+export type ReportedSession = {
   readonly data_sessao_local: Date
   readonly dias: number
   readonly orgao: string | null
@@ -186,7 +186,7 @@ export type AlertCount = {
   readonly outros: number
 }
 
-export type Alert = {
+export type RiskAlert = {
   readonly prazo: Date
   readonly dias: number
   readonly certeza_prazo: string | null
@@ -226,7 +226,7 @@ export type Quarantined = {
   readonly ultimo_em: Date
 }
 
-export type Drift = {
+export type DriftCount = {
   readonly path: string
   readonly kind: string
   readonly vezes: number
@@ -244,20 +244,20 @@ export type Figures = {
   readonly freshness: Freshness
   readonly key: KeyFigures
   readonly decisions: Bounded<Decision>
-  readonly changes: readonly Change[]
+  readonly changes: readonly ChangeCount[]
   readonly weeks: readonly Week[]
   readonly funnel: readonly Phase[]
   readonly states: readonly Portion[]
   readonly modalities: readonly Portion[]
   readonly sessionDays: readonly SessionDay[]
-  readonly sessions: Bounded<Session>
+  readonly sessions: Bounded<ReportedSession>
   readonly demands: readonly Demand[]
   readonly blockers: readonly Blocker[]
   readonly stakes: Stakes
   readonly exposures: readonly Exposure[]
   readonly alertCounts: readonly AlertCount[]
-  readonly alerts: Bounded<Alert>
+  readonly alerts: Bounded<RiskAlert>
   readonly buyers: Bounded<Buyer>
   readonly quarantine: Bounded<Quarantined>
-  readonly drift: Bounded<Drift>
+  readonly drift: Bounded<DriftCount>
 }

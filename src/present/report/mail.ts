@@ -1,5 +1,13 @@
 import { localTime } from '#schema/times.ts'
-import { counted, day, dayAndTime, inDays, money, number, shortMoney } from '#src/present/text/format.ts'
+import {
+  day,
+  dayAndTime,
+  formatMoney,
+  formatPlural,
+  inDays,
+  number,
+  shortMoney,
+} from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { type Decision, type Figures, LIMITS } from './figures.ts'
 import { decisionReasons } from './opening.ts'
@@ -7,7 +15,7 @@ import { warningsOf } from './page.ts'
 import { noticeName, sessionCounts } from './section_parts.ts'
 
 /** The last day, or the last seven days. */
-export type Span = 'day' | 'week'
+export type ReportSpan = 'day' | 'week'
 
 /** A mail without its addresses. */
 export type Mail = {
@@ -22,13 +30,13 @@ export type Mail = {
 type Part = { readonly title: string | null; readonly lines: readonly string[] }
 
 /** What a mail contains of the report: what to decide, what changed, and where the rest is. */
-export function mailOf(figures: Figures, span: Span): Mail {
+export function mailOf(figures: Figures, span: ReportSpan): Mail {
   const { freshness, today, decisions, key } = figures
   const { company } = freshness
   const title = span === 'week' ? 'Editais da semana' : 'Editais do dia'
   const parts = partsOf(figures, span)
   return {
-    subject: `${title}, ${company}: ${number(decisions.total)} para decidir, ${counted(key.sessoes_7_dias, 'sessão', 'sessões')} em ${LIMITS.soonDays} dias`,
+    subject: `${title}, ${company}: ${number(decisions.total)} para decidir, ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} em ${LIMITS.soonDays} dias`,
     text: parts
       .map(({ title, lines }) =>
         title === null ? lines.join('\n') : [title, ...lines.map(text => `- ${text}`)].join('\n'),
@@ -40,7 +48,7 @@ export function mailOf(figures: Figures, span: Span): Mail {
   }
 }
 
-function partsOf(figures: Figures, span: Span): Part[] {
+function partsOf(figures: Figures, span: ReportSpan): Part[] {
   const { freshness, now, key, decisions, changes } = figures
   const { rows, total } = decisions
   const period = span === 'week' ? 'nos últimos 7 dias' : 'nas últimas 24 horas'
@@ -54,12 +62,12 @@ function partsOf(figures: Figures, span: Span): Part[] {
     {
       title: null,
       lines: [
-        `${counted(key.em_andamento, 'edital', 'editais')} em andamento (${sessionCounts(key)}), ${shortMoney(key.valor_futuras)} em disputa.`,
-        `Nos próximos ${LIMITS.soonDays} dias: ${counted(key.sessoes_7_dias, 'sessão', 'sessões')} e ${counted(key.alertas_7_dias, 'alerta com prazo', 'alertas com prazo')}. ${counted(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}.`,
+        `${formatPlural(key.em_andamento, 'edital', 'editais')} em andamento (${sessionCounts(key)}), ${shortMoney(key.valor_futuras)} em disputa.`,
+        `Nos próximos ${LIMITS.soonDays} dias: ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} e ${formatPlural(key.alertas_7_dias, 'alerta com prazo', 'alertas com prazo')}. ${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}.`,
       ],
     },
     {
-      title: `Para decidir: ${counted(total, 'edital', 'editais')}${total > rows.length ? `, os ${rows.length} primeiros` : ''}`,
+      title: `Para decidir: ${formatPlural(total, 'edital', 'editais')}${total > rows.length ? `, os ${rows.length} primeiros` : ''}`,
       lines: rows.length > 0 ? rows.map(decisionLine) : ['nada nos próximos dias'],
     },
     {
@@ -79,7 +87,7 @@ function partsOf(figures: Figures, span: Span): Part[] {
 function decisionLine(decision: Decision): string {
   const { ate, dias, valor } = decision
   const reasons = decisionReasons(decision).map(({ text }) => text)
-  return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${[...reasons, ...(valor === null ? [] : [money(valor)])].join('; ')}`
+  return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${[...reasons, ...(valor === null ? [] : [formatMoney(valor)])].join('; ')}`
 }
 
 /** Mail programs support neither style sheets nor drawings: only plain markup, with no address in it. */

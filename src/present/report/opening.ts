@@ -1,11 +1,11 @@
 import {
-  counted,
   day,
   dayAndMonth,
   dayAndTime,
+  formatMoney,
+  formatPlural,
   inDays,
   line,
-  money,
   number,
   shortMoney,
   wholeMoney,
@@ -24,7 +24,7 @@ export function decisions({ decisions: { rows, total } }: Figures): Html {
     return nothing(
       `Nada a decidir: nenhum edital recomendado sem confirmação, participação com requisito vermelho ou alerta grave nos próximos dias.`,
     )
-  return html`<p class="lead"><b>${counted(total, 'edital espera', 'editais esperam')}</b> uma decisão.</p>
+  return html`<p class="lead"><b>${formatPlural(total, 'edital espera', 'editais esperam')}</b> uma decisão.</p>
 ${table({
   caption: `O que decidir primeiro${total > rows.length ? `: ${rows.length} de ${number(total)}` : ''}`,
   columns: [
@@ -35,7 +35,7 @@ ${table({
     },
     { head: 'Edital', kind: 'wide', cell: notice },
     { head: 'Por quê', kind: 'wide', cell: reasons },
-    { head: 'Valor estimado', kind: 'number', cell: ({ valor }) => money(valor) },
+    { head: 'Valor estimado', kind: 'number', cell: ({ valor }) => formatMoney(valor) },
     { head: 'Sessão', kind: 'date', cell: ({ data_sessao_local }) => dayAndTime(data_sessao_local) },
   ],
   rows,
@@ -58,11 +58,16 @@ export function decisionReasons(decision: Decision): readonly { colour: 'red' | 
         ] as const)
       : []),
     ...(habilitar
-      ? ([{ colour: 'red', text: counted(vermelhos, 'requisito vermelho', 'requisitos vermelhos') }] as const)
+      ? ([
+          { colour: 'red', text: formatPlural(vermelhos, 'requisito vermelho', 'requisitos vermelhos') },
+        ] as const)
       : []),
     ...(alertas_graves > 0
       ? ([
-          { colour: 'red', text: `impugnar: ${counted(alertas_graves, 'alerta grave', 'alertas graves')}` },
+          {
+            colour: 'red',
+            text: `impugnar: ${formatPlural(alertas_graves, 'alerta grave', 'alertas graves')}`,
+          },
         ] as const)
       : []),
   ]
@@ -90,7 +95,7 @@ export function weeks({ weeks }: Figures): Html {
     return nothing(`Nenhum edital novo nas últimas ${LIMITS.weeks} semanas.`)
   const arrived = weeks.reduce((sum, { novos }) => sum + novos, 0)
   const worth = weeks.reduce((sum, { valor_novos }) => sum + valor_novos, 0)
-  return html`<p class="lead">${counted(arrived, 'edital novo', 'editais novos')} em ${LIMITS.weeks} semanas, no valor de ${shortMoney(worth)}.</p>
+  return html`<p class="lead">${formatPlural(arrived, 'edital novo', 'editais novos')} em ${LIMITS.weeks} semanas, no valor de ${shortMoney(worth)}.</p>
 ${columnChart(
   `Editais novos por semana: ${weeks.map(({ semana, novos }) => `${dayAndMonth(semana)} ${number(novos)}`).join(', ')}.`,
   weeks.map(({ semana, novos }, index) => ({

@@ -1,5 +1,5 @@
 import type { Database } from '#src/store/warehouse/database.ts'
-import { type Bounded, type Change, type Decision, LIMITS, type Week } from './figures.ts'
+import { type Bounded, type ChangeCount, type Decision, LIMITS, type Week } from './figures.ts'
 import { AHEAD, type At, readBounded, sumOfValues, TEXT, TODAY } from './query_parts.ts'
 
 /** The figures with which the report opens: what to decide, what changed, and the trend. */
@@ -44,7 +44,7 @@ const CHANGES: readonly (readonly [name: string, sql: string])[] = [
   ['Parecer alterado', 'SELECT edital_id, observado_em AS em FROM mudancas_parecer'],
 ]
 
-export async function readChanges(db: Database, now: Date): Promise<Change[]> {
+export async function readChanges(db: Database, now: Date): Promise<ChangeCount[]> {
   const within = (span: string) =>
     `count(DISTINCT edital_id) FILTER (em > $now::TIMESTAMPTZ - INTERVAL ${span} AND em <= $now::TIMESTAMPTZ)`
   const parts = CHANGES.map(

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { localTime } from '#schema/times.ts'
 import {
-  counted,
   day,
   dayAndTime,
-  inWords,
+  formatAge,
+  formatPlural,
   line,
   NONE,
   number,
@@ -51,7 +51,7 @@ ${trusted(STYLE)}</style>
 <header>
 <h1>Relatório de editais <span>${freshness.company}</span></h1>
 <p class="when">Dados de <b>${at(freshness.publicado_em)}</b>. Última leitura completa: <b>${at(freshness.ultima_boa_em)}</b>${
-    freshness.ultima_boa_em && ` (há ${inWords(now.getTime() - freshness.ultima_boa_em.getTime())})`
+    freshness.ultima_boa_em && ` (há ${formatAge(now.getTime() - freshness.ultima_boa_em.getTime())})`
   }. Prazos e sessões contados de <b>${at(now)}</b>, ${zoneName(freshness.timezone)}.</p>
 ${warningsOf(freshness, now).map(text => html`<p class="warning" role="note">${text}</p>`)}
 ${keyFigures(figures)}
@@ -88,7 +88,7 @@ export function warningsOf(
   const age = ultima_boa_em && now.getTime() - ultima_boa_em.getTime()
   if (age === null) list.push('Ainda não houve uma leitura completa: os números podem estar incompletos.')
   else if (age > STALE_MS)
-    list.push(`A última leitura completa foi há ${inWords(age)}: os números podem estar desatualizados.`)
+    list.push(`A última leitura completa foi há ${formatAge(age)}: os números podem estar desatualizados.`)
   if (freshness.ultima_execucao_status === 'failed') {
     list.push(
       `A última execução, de ${localTimeText(ultima_execucao_em, freshness.timezone)}, falhou. Veja “Qualidade dos dados”.`,
@@ -114,13 +114,13 @@ function keyFigures({ key }: Figures): Html {
     {
       name: 'Requisitos vermelhos',
       value: number(key.requisitos_vermelhos),
-      note: `em ${counted(key.editais_com_vermelho, 'edital', 'editais')}`,
+      note: `em ${formatPlural(key.editais_com_vermelho, 'edital', 'editais')}`,
       alarm: key.requisitos_vermelhos > 0,
     },
     {
       name: 'Alertas com prazo',
       value: number(key.alertas_7_dias),
-      note: `${soon}, em ${counted(key.editais_com_alerta_7_dias, 'edital', 'editais')}`,
+      note: `${soon}, em ${formatPlural(key.editais_com_alerta_7_dias, 'edital', 'editais')}`,
       alarm: key.alertas_7_dias > 0,
     },
   ]
@@ -145,9 +145,9 @@ function quality({ freshness, quarantine, drift }: Figures): Html {
   ]
   const error = line(freshness.ultima_execucao_erro, MAX_ERROR)
   const open = [
-    pendentes > 0 && counted(pendentes, 'análise ainda não foi lida', 'análises ainda não foram lidas'),
+    pendentes > 0 && formatPlural(pendentes, 'análise ainda não foi lida', 'análises ainda não foram lidas'),
     em_quarentena > 0 &&
-      `${counted(em_quarentena, 'registro não pôde ser usado e espera', 'registros não puderam ser usados e esperam')} em quarentena`,
+      `${formatPlural(em_quarentena, 'registro não pôde ser usado e espera', 'registros não puderam ser usados e esperam')} em quarentena`,
   ].filter(Boolean)
   return html`<p class="lead">${
     open.length > 0

@@ -1,12 +1,11 @@
 import { localTime } from '#schema/times.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import {
-  type Alert,
   type AlertCount,
   type Bounded,
   type Buyer,
   type Demand,
-  type Drift,
+  type DriftCount,
   type Figures,
   type Freshness,
   type KeyFigures,
@@ -14,7 +13,8 @@ import {
   type Phase,
   type Portion,
   type Quarantined,
-  type Session,
+  type ReportedSession,
+  type RiskAlert,
   type SessionDay,
 } from './figures.ts'
 import { readChanges, readDecisions, readWeeks } from './opening_queries.ts'
@@ -138,8 +138,8 @@ async function readSessionDays(db: Database, at: At): Promise<SessionDay[]> {
   )
 }
 
-async function readSessions(db: Database, at: At): Promise<Bounded<Session>> {
-  return await readBounded<Session>(db, {
+async function readSessions(db: Database, at: At): Promise<Bounded<ReportedSession>> {
+  return await readBounded<ReportedSession>(db, {
     all: `SELECT edital_id, data_sessao_local, data_sessao_dia - ${TODAY} AS dias,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade,
          left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
@@ -176,8 +176,8 @@ async function readAlertCounts(db: Database): Promise<AlertCount[]> {
   )
 }
 
-async function readAlerts(db: Database, at: At): Promise<Bounded<Alert>> {
-  return await readBounded<Alert>(db, {
+async function readAlerts(db: Database, at: At): Promise<Bounded<RiskAlert>> {
+  return await readBounded<RiskAlert>(db, {
     all: `SELECT edital_id, ordinal, severidade_ordem, prazo, prazo - ${TODAY} AS dias, certeza_prazo, oportunidade, severity,
          left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
@@ -220,8 +220,8 @@ async function readQuarantine(db: Database): Promise<Bounded<Quarantined>> {
   })
 }
 
-async function readDrift(db: Database): Promise<Bounded<Drift>> {
-  return await readBounded<Drift>(db, {
+async function readDrift(db: Database): Promise<Bounded<DriftCount>> {
+  return await readBounded<DriftCount>(db, {
     all: `SELECT left(path, ${TEXT}) AS path, kind, count AS vezes, last_seen_at AS ultimo_em FROM schema_drift`,
     orderBy: 'ultimo_em DESC, path, kind',
     limit: LIMITS.problems,

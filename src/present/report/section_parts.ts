@@ -1,6 +1,6 @@
-import { counted, line, number, webAddress } from '#src/present/text/format.ts'
+import { formatPlural, line, number, usableLink } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import type { BySession, Session } from './figures.ts'
+import type { BySession, ReportedSession } from './figures.ts'
 
 /** What several sections of the report share. */
 
@@ -13,12 +13,12 @@ export const MAX_CODE = 30
 /** One stack per category of the contract; the table below the chart has the others. */
 export const MAX_STACKS = 12
 
-type Named = Pick<Session, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
+type Named = Pick<ReportedSession, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
 
 /** Buyer, state and number of a notice, as a link if it has a usable address. */
 export function noticeLink({ pncp_url, ...named }: Named): Html {
   const [name, ...rest] = nameParts(named)
-  const address = webAddress(pncp_url)
+  const address = usableLink(pncp_url)
   return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest.map(part => ` · ${part}`).join('')}`
 }
 
@@ -38,7 +38,7 @@ export function sessionCounts({
   passadas,
   sem_data,
 }: Pick<BySession, 'futuras' | 'passadas' | 'sem_data'>): string {
-  return `${number(futuras)} com sessão futura, ${counted(passadas, 'passada', 'passadas')}, ${number(sem_data)} sem data`
+  return `${number(futuras)} com sessão futura, ${formatPlural(passadas, 'passada', 'passadas')}, ${number(sem_data)} sem data`
 }
 
 export function badge(colour: string | undefined, text: string): Html {

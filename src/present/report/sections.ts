@@ -1,7 +1,7 @@
 import {
-  counted,
   day,
-  days,
+  formatDays,
+  formatPlural,
   line,
   NONE,
   number,
@@ -11,7 +11,7 @@ import {
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameCategory, nameRisk } from '#src/present/text/names.ts'
-import { alerts } from './alerts.ts'
+import { renderAlerts } from './alerts.ts'
 import { type Bar, barChart, stackedChart } from './charts.ts'
 import {
   type Buyer,
@@ -60,7 +60,7 @@ export function sections(figures: Figures): readonly Section[] {
     { id: 'valor', title: 'Valor por UF e modalidade', body: values(figures) },
     { id: 'sessoes', title: `Sessões dos próximos ${LIMITS.sessionDays} dias`, body: sessions(figures) },
     { id: 'requisitos', title: 'Requisitos de habilitação', body: demands(figures) },
-    { id: 'alertas', title: 'Alertas jurídicos e prazos', body: alerts(figures) },
+    { id: 'alertas', title: 'Alertas jurídicos e prazos', body: renderAlerts(figures) },
     { id: 'orgaos', title: 'Órgãos', body: buyers(figures) },
   ]
 }
@@ -79,7 +79,7 @@ function funnel({ funnel, key, stakes }: Figures): Html {
     }),
   )
   const summary = `Editais por fase: ${funnel.map(phase => `${line(phase.fase, MAX_CODE)} ${number(phase.editais)}`).join(', ')}.`
-  return html`<p class="lead">${counted(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${sessionCounts(key)})${
+  return html`<p class="lead">${formatPlural(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${sessionCounts(key)})${
     largest && largest.editais > 0
       ? html`; a fase com mais editais em andamento é <b>${line(largest.fase, MAX_CODE)}</b>, com ${number(largest.editais)}`
       : null
@@ -98,7 +98,7 @@ ${numbers(
       { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
       { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
       { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
-      { head: 'Idade mediana', kind: 'number', cell: phase => days(phase.idade_dias) },
+      { head: 'Idade mediana', kind: 'number', cell: phase => formatDays(phase.idade_dias) },
       { head: 'Na fase (mediana)', kind: 'number', cell: timeInPhase },
     ],
     rows: funnel,
@@ -110,11 +110,11 @@ ${numbers(
 /** What the company gave up although the analysis recommends taking part. */
 function givenUp({ descartados, valor_descartados, perdidos, valor_perdidos }: Stakes): Html | null {
   if (descartados + perdidos === 0) return null
-  return html`<p class="lead">Contra o parecer: ${counted(descartados, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(valor_descartados)}); nas últimas ${LIMITS.weeks} semanas, ${counted(perdidos, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(valor_perdidos)}).</p>`
+  return html`<p class="lead">Contra o parecer: ${formatPlural(descartados, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(valor_descartados)}); nas últimas ${LIMITS.weeks} semanas, ${formatPlural(perdidos, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(valor_perdidos)}).</p>`
 }
 
 function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {
-  return html`${days(na_fase_dias)}${medidos + censurados > 0 && html` <small>${counted(medidos, 'medido', 'medidos')}, ${number(censurados)} não</small>`}`
+  return html`${formatDays(na_fase_dias)}${medidos + censurados > 0 && html` <small>${formatPlural(medidos, 'medido', 'medidos')}, ${number(censurados)} não</small>`}`
 }
 
 function demands({ demands, blockers, key }: Figures): Html {
@@ -134,7 +134,7 @@ function demands({ demands, blockers, key }: Figures): Html {
     )
     .join('; ')
   const shown = demands.slice(0, MAX_TABLE_ROWS)
-  return html`<p class="lead"><b>${counted(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}</b> em ${counted(key.editais_com_vermelho, 'edital em andamento', 'editais em andamento')}, e ${counted(yellow, 'amarelo', 'amarelos')}, de ${counted(total, 'requisito', 'requisitos')}.</p>
+  return html`<p class="lead"><b>${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}</b> em ${formatPlural(key.editais_com_vermelho, 'edital em andamento', 'editais em andamento')}, e ${formatPlural(yellow, 'amarelo', 'amarelos')}, de ${formatPlural(total, 'requisito', 'requisitos')}.</p>
 ${stackedChart(`Requisitos por categoria e cor: ${summary}.`, colours, stacks)}
 ${numbers(
   table({
@@ -175,9 +175,9 @@ function values({ states, modalities, key }: Figures): Html {
   if (key.em_andamento === 0) return nothing('Nenhum edital em andamento.')
   const secret = key.sem_valor - key.suspeitos
   const without = [
-    secret > 0 && counted(secret, 'não informa o valor', 'não informam o valor'),
+    secret > 0 && formatPlural(secret, 'não informa o valor', 'não informam o valor'),
     key.suspeitos > 0 &&
-      counted(key.suspeitos, 'tem valor implausível e não conta', 'têm valor implausível e não contam'),
+      formatPlural(key.suspeitos, 'tem valor implausível e não conta', 'têm valor implausível e não contam'),
   ].filter(Boolean)
   return html`<p class="lead"><b>${wholeMoney(key.valor_futuras)}</b> em disputa nos editais em andamento com sessão futura; ${wholeMoney(key.valor_passadas)} com sessão passada e ${wholeMoney(key.valor_sem_data)} sem data${without.length > 0 && `; ${without.join(', ')}`}.</p>
 <div class="pair">
@@ -228,7 +228,7 @@ function buyers({ buyers: { rows, total }, exposures, key }: Figures): Html {
   const [first] = rows
   if (!first) return nothing('Nenhum órgão com edital em andamento.')
   const sum = rows.reduce((sum, { valor }) => sum + valor, 0)
-  return html`<p class="lead">${counted(total, 'órgão', 'órgãos')} com editais em andamento${
+  return html`<p class="lead">${formatPlural(total, 'órgão', 'órgãos')} com editais em andamento${
     key.valor > 0 && rows.length < total
       ? html`; os ${rows.length} maiores somam ${percent(sum / key.valor)} do valor`
       : null

@@ -5,7 +5,7 @@ import type { MailSettings } from '#config/mail.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { line } from '#src/present/text/format.ts'
 import { openWithOurMarts } from '#src/store/lake/read.ts'
-import { type Mail, mailOf, type Span } from './mail.ts'
+import { type Mail, mailOf, type ReportSpan } from './mail.ts'
 import { page } from './page.ts'
 import { readFigures } from './queries.ts'
 
@@ -19,7 +19,7 @@ type Composed = Mail & { readonly report: string }
  * The mail about the latest snapshot, and the report that belongs to it.
  * @throws FatalError if there is no snapshot yet.
  */
-export async function composeMail(lake: string, span: Span, now: Date): Promise<Composed> {
+export async function composeMail(lake: string, span: ReportSpan, now: Date): Promise<Composed> {
   const { db } = await openWithOurMarts(lake)
   try {
     const figures = await readFigures(db, now)

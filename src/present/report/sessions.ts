@@ -1,11 +1,11 @@
 import {
-  counted,
   day,
   dayAndMonth,
   dayAndTime,
+  formatMoney,
+  formatPlural,
   inDays,
   line,
-  money,
   number,
   shortMoney,
   timeOfDay,
@@ -14,7 +14,7 @@ import {
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameVerdict } from '#src/present/text/names.ts'
 import { columnChart } from './charts.ts'
-import { type Figures, LIMITS, type Session } from './figures.ts'
+import { type Figures, LIMITS, type ReportedSession } from './figures.ts'
 import { badge, MAX_CODE, MAX_NAME, MAX_OBJECT, nothing, noticeLink, TO_CONFIRM } from './section_parts.ts'
 import { more, table } from './table.ts'
 
@@ -31,7 +31,7 @@ export function sessions(figures: Figures): Html {
   const { rows, total } = sessions
   if (rows.length === 0) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
   const [first] = rows
-  return html`<p class="lead">${counted(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias.${first && ` A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.`}</p>
+  return html`<p class="lead">${formatPlural(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias.${first && ` A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.`}</p>
 ${columnChart(
   `Sessões por dia de ${day(today)} a ${day(lastDay(today))}: ${sessionDays
     .filter(({ sessoes }) => sessoes > 0)
@@ -53,7 +53,7 @@ ${table({
   columns: [
     { head: 'Sessão', kind: 'date', cell: sessionTime },
     { head: 'Edital', kind: 'wide', cell: sessionNotice },
-    { head: 'Valor estimado', kind: 'number', cell: session => money(session.valor) },
+    { head: 'Valor estimado', kind: 'number', cell: session => formatMoney(session.valor) },
     { head: 'Fase e parecer', cell: sessionStand },
     { head: 'Pendências', cell: sessionProblems },
     { head: 'Impugnar até', kind: 'date', cell: contestable },
@@ -67,32 +67,32 @@ ${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`
   }
 }
 
-function sessionTime({ data_sessao_local, dias }: Session): Html {
+function sessionTime({ data_sessao_local, dias }: ReportedSession): Html {
   const clock = timeOfDay(data_sessao_local)
   return html`${day(data_sessao_local)} <small>${weekday(data_sessao_local)}${clock && `, ${clock}`} · ${inDays(dias)}</small>`
 }
 
-function sessionNotice(session: Session): Html {
+function sessionNotice(session: ReportedSession): Html {
   const { orgao, uf, numero, modalidade, objeto, pncp_url } = session
   return html`${noticeLink({ orgao, uf, numero, pncp_url })} <small>${[line(modalidade, MAX_CODE), line(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
 }
 
-function sessionStand({ fase, participation_confirmed, verdict_recommendation }: Session): Html {
+function sessionStand({ fase, participation_confirmed, verdict_recommendation }: ReportedSession): Html {
   const verdict = nameVerdict(verdict_recommendation)
   return html`${line(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge badge-accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
 }
 
-function sessionProblems({ vermelhos, amarelos, criticos, altos }: Session): Html | null {
+function sessionProblems({ vermelhos, amarelos, criticos, altos }: ReportedSession): Html | null {
   const parts = [
-    vermelhos > 0 && badge('red', counted(vermelhos, 'vermelho', 'vermelhos')),
-    amarelos > 0 && badge('yellow', counted(amarelos, 'amarelo', 'amarelos')),
-    criticos > 0 && badge('red', counted(criticos, 'alerta crítico', 'alertas críticos')),
-    altos > 0 && badge('yellow', counted(altos, 'alerta alto', 'alertas altos')),
+    vermelhos > 0 && badge('red', formatPlural(vermelhos, 'vermelho', 'vermelhos')),
+    amarelos > 0 && badge('yellow', formatPlural(amarelos, 'amarelo', 'amarelos')),
+    criticos > 0 && badge('red', formatPlural(criticos, 'alerta crítico', 'alertas críticos')),
+    altos > 0 && badge('yellow', formatPlural(altos, 'alerta alto', 'alertas altos')),
   ].filter(part => part !== false)
   return parts.length > 0 ? html`${parts.map(part => html`${part} `)}` : null
 }
 
-function contestable(session: Session): Html | null {
+function contestable(session: ReportedSession): Html | null {
   const { ultimo_dia_impugnacao, dias_impugnacao, regra_impugnacao, certeza_impugnacao } = session
   if (ultimo_dia_impugnacao === null || dias_impugnacao === null)
     return regra_impugnacao === null ? null : html`<small>${regra_impugnacao}</small>`

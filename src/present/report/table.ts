@@ -1,4 +1,4 @@
-import { counted, NONE } from '#src/present/text/format.ts'
+import { formatPlural, NONE } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 
 /** The contents of a cell; null for an empty one. */
@@ -58,6 +58,6 @@ function classOf(name: string | undefined): Html | null {
 /** A line with the number of rows that a list omits; null if it omits none. */
 export function more(count: number, one: string, many: string, where = ''): Html | null {
   return count > 0
-    ? html`<p class="more">… e mais ${counted(count, one, many)}${where && ` ${where}`}.</p>`
+    ? html`<p class="more">… e mais ${formatPlural(count, one, many)}${where && ` ${where}`}.</p>`
     : null
 }

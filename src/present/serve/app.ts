@@ -11,7 +11,7 @@ import { type NoticeFilter, type NoticeSource, Refusal } from '#src/api/server/s
 import { explain } from '#src/platform/errors.ts'
 import type { HttpBindings } from '#src/platform/http/outgoing.ts'
 import type { Entrance } from './entrance.ts'
-import type { Holder } from './key_entry.ts'
+import type { KeyHolder } from './key_entry.ts'
 import { mirrorRoutes } from './mirror/all.ts'
 import { MIRROR_PATH, type MirrorSource } from './mirror/route.ts'
 import { announce, createMirrorDescription, createMirrorRoutes, noteRoutes } from './mirror/routes.ts'
@@ -92,8 +92,11 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
     },
   }
   // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
-  const whenItIsTheirTurn = <T>(holder: Pick<Holder, 'prefix'>, context: Context, work: () => Promise<T>) =>
-    entrance.inTurn(holder, () => !context.env.outgoing?.destroyed, work)
+  const whenItIsTheirTurn = <T>(
+    holder: Pick<KeyHolder, 'prefix'>,
+    context: Context,
+    work: () => Promise<T>,
+  ) => entrance.inTurn(holder, () => !context.env.outgoing?.destroyed, work)
   api.route('/', createApiRoutes<ServeRequest, ServeEnv>({ ...check, inTurn: whenItIsTheirTurn }))
   api.route('/', createMirrorDescription(mirror))
   noteRoutes(api, mirror)
@@ -104,7 +107,7 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
 }
 
 /** Counts the request, and shows what is left of the key's quota. */
-function admit(entrance: Entrance, holder: Holder, headers: Record<string, string>): void {
+function admit(entrance: Entrance, holder: KeyHolder, headers: Record<string, string>): void {
   try {
     const quota = entrance.admit(holder)
     if (quota) announce(headers, quota)
@@ -128,14 +131,14 @@ function isValid(entrance: Entrance, key: string): boolean {
 class ServeRequest implements NoticeSource, MirrorSource {
   readonly company: string
   readonly prefix: string
-  readonly scopes: Holder['scopes']
+  readonly scopes: KeyHolder['scopes']
   readonly maxRps: number | null
   readonly isStillValid: () => boolean
   readonly #served: ServedCompanies
   readonly #headers: Record<string, string>
 
   constructor(
-    { company, prefix, scopes, maxRps }: Holder,
+    { company, prefix, scopes, maxRps }: KeyHolder,
     served: ServedCompanies,
     about: { headers: Record<string, string>; isStillValid: () => boolean },
   ) {

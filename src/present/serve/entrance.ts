@@ -7,10 +7,10 @@ import { Refusal } from '#src/api/server/source.ts'
 import { createTurns } from '#src/api/server/turns.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/platform/http/allowance.ts'
 import type { Exchange } from '#src/platform/http/outgoing.ts'
-import { Pace } from '#src/platform/http/pace.ts'
+import { TurnPace } from '#src/platform/http/pace.ts'
 import { requestPath } from '#src/platform/http/request_target.ts'
 import { withFlatLines } from '#src/platform/log.ts'
-import type { Holder } from './key_entry.ts'
+import type { KeyHolder } from './key_entry.ts'
 import { createQuotas, type Quota } from './quotas.ts'
 import type { ServedCompanies } from './served_companies.ts'
 
@@ -29,12 +29,12 @@ export type Entrance = {
    * What a key stands for; null if it is not valid.
    * @throws Refusal (503) while the keys cannot be read.
    */
-  whose(key: string): Holder | null
+  whose(key: string): KeyHolder | null
   /**
    * Counts a request. Null without a quota.
    * @throws Refusal (429) if the key sent too many.
    */
-  admit(key: Holder): Quota | null
+  admit(key: KeyHolder): Quota | null
   /**
    * Counts a wrong key, and delays its refusal.
    * @param address of the client.
@@ -45,7 +45,11 @@ export type Entrance = {
    * Runs work when it is this key's turn, so that a key with a thousand requests for large documents does not delay a key
    * with one. Null, without running it, if nobody waits for it by then.
    */
-  inTurn<T>(key: Pick<Holder, 'prefix'>, isWanted: () => boolean, work: () => Promise<T>): Promise<T | null>
+  inTurn<T>(
+    key: Pick<KeyHolder, 'prefix'>,
+    isWanted: () => boolean,
+    work: () => Promise<T>,
+  ): Promise<T | null>
   /** Logs and counts an answer, when it was sent. */
   readonly noteAnswer: NonNullable<Exchange['onEnd']>
 }
@@ -60,7 +64,7 @@ type EntranceOptions = {
 
 export function createEntrance({ served, maxRps, metrics, log }: EntranceOptions): Entrance {
   const slowDown = createSlowDown()
-  const inTurn = createTurns(WORKED_ON_AT_ONCE, new Pace(BEGIN_WITHIN_MS))
+  const inTurn = createTurns(WORKED_ON_AT_ONCE, new TurnPace(BEGIN_WITHIN_MS))
   return {
     whose: key => served.whose(key),
     admit: createQuotas(maxRps),

@@ -21,7 +21,7 @@ export type KeyEntry = {
 export type Rights = Pick<KeyEntry, 'scopes' | 'maxRps'>
 
 /** What an accepted key stands for. */
-export type Holder = Pick<KeyEntry, 'company' | 'prefix'> & Rights
+export type KeyHolder = Pick<KeyEntry, 'company' | 'prefix'> & Rights
 
 /** A `replaced` key is still accepted until it expires. */
 type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'

@@ -6,9 +6,9 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
 import {
   entryOf,
   expiryMs,
-  type Holder,
   isOver,
   type KeyEntry,
+  type KeyHolder,
   type KeyRow,
   type Rights,
   rightsOf,
@@ -153,7 +153,7 @@ export class KeyStore {
    * What a key stands for; null if it is unknown, revoked or expired.
    * @throws Error if the lookup fails.
    */
-  find(key: string, now: Date): Holder | null {
+  find(key: string, now: Date): KeyHolder | null {
     const prefix = KEY.exec(key)?.[1]
     // Checked before the file: revocations move from here to the file, so that one of the two lookups finds them.
     if (prefix === undefined || this.#revocations.has(prefix)) return null

@@ -1,6 +1,6 @@
 import { Refusal } from '#src/api/server/source.ts'
 import { counted } from '#src/platform/count.ts'
-import type { Holder } from './key_entry.ts'
+import type { KeyHolder } from './key_entry.ts'
 
 type Bucket = { tokens: number; atMs: number }
 
@@ -25,7 +25,7 @@ export class QuotaExceeded extends Refusal {
 export function createQuotas(
   maxRps: number | null,
   nowMs = () => performance.now(),
-): (key: Pick<Holder, 'prefix' | 'maxRps'>) => Quota | null {
+): (key: Pick<KeyHolder, 'prefix' | 'maxRps'>) => Quota | null {
   const buckets = new Map<string, Bucket>()
   return ({ prefix, maxRps: own }) => {
     const limit = own ?? maxRps

@@ -7,7 +7,7 @@ import { ServedCompany, type Sources } from './company.ts'
 import type { Feed } from './feed/feed.ts'
 import { createIndexers } from './feed/indexers.ts'
 import { Waiting } from './feed/waiting.ts'
-import { type Holder, type KeyEntry, stateOf } from './key_entry.ts'
+import { type KeyEntry, type KeyHolder, stateOf } from './key_entry.ts'
 import { KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
 import type { ServedSnapshot } from './snapshot.ts'
@@ -48,7 +48,7 @@ export class ServedCompanies {
   #keys: KeyStore | null
   #uses = new Map<string, Date>()
   /** Keys that were looked up in this turn of the event loop. */
-  #lookedUp = new Map<string, Holder | null>()
+  #lookedUp = new Map<string, KeyHolder | null>()
   /** Companies that still finish their work. */
   readonly #closing = new Set<Promise<void>>()
   /** The last problem with the keys that was logged; null if there is none. */
@@ -73,7 +73,7 @@ export class ServedCompanies {
    * in the files: a lookup takes as long as everything else in a small request.
    * @throws Refusal (503) while the keys cannot be read.
    */
-  whose(key: string): Holder | null {
+  whose(key: string): KeyHolder | null {
     const known = this.#lookedUp.get(key)
     if (known !== undefined) return known
     const holder = this.#lookUp(key)
@@ -86,7 +86,7 @@ export class ServedCompanies {
     return holder
   }
 
-  #lookUp(key: string): Holder | null {
+  #lookUp(key: string): KeyHolder | null {
     try {
       const now = this.#options.now()
       const found = this.#openKeys()?.find(key, now) ?? null

@@ -48,7 +48,7 @@ export function line(text: string | null, maxCharacters: number): string | null 
 }
 
 /** The address of a link if it is a usable web address, else null. */
-export function webAddress(text: string | null): string | null {
+export function usableLink(text: string | null): string | null {
   if (text === null || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text)) return null
   const url = new URL(text)
   return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null
@@ -59,12 +59,12 @@ export function number(value: number): string {
 }
 
 /** `1 edital`, `1.234 editais`. */
-export function counted(value: number, one: string, many: string): string {
+export function formatPlural(value: number, one: string, many: string): string {
   return `${number(value)} ${value === 1 ? one : many}`
 }
 
 /** `3 h`, `3,7 dias`: elapsed time, never negative even if a clock was ahead. */
-export function days(value: number | null): string {
+export function formatDays(value: number | null): string {
   if (value === null) return NONE
   const past = Math.max(0, value)
   if (past < 1 / 24) return '< 1 h'
@@ -77,7 +77,7 @@ export function percent(share: number | null): string {
   return share === null ? NONE : PERCENT.format(share)
 }
 
-export function money(value: number | null): string {
+export function formatMoney(value: number | null): string {
   return value === null ? NONE : MONEY.format(value)
 }
 
@@ -125,7 +125,7 @@ export function inDays(distance: number): string {
 }
 
 /** `5 min`, `3 h`, `2 dias`: the largest unit that fits, rounded down. */
-export function inWords(durationMs: number): string {
+export function formatAge(durationMs: number): string {
   const minutes = Math.max(0, Math.floor(durationMs / 60_000))
   if (minutes < 60) return `${minutes} min`
   const hours = Math.floor(minutes / 60)
@@ -137,7 +137,7 @@ export function inWords(durationMs: number): string {
  * time and an implausible one (`schema/times.ts`) are not shown.
  * @param timeZone also of texts without an offset.
  */
-export function moment(value: unknown, timeZone: string): string {
+export function formatMoment(value: unknown, timeZone: string): string {
   return typeof value === 'string' ? dayAndTime(localTimeOf(value, timeZone)) : NONE
 }
 

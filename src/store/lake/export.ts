@@ -92,7 +92,7 @@ export async function linkRows(
     const published = same && target.previousDirectory ? join(target.previousDirectory, path) : null
     // The lake may be on another disk: then only its own files can be linked.
     const sources = [rowPath(from.rows.directory, file)].concat(
-      published !== null && (await sizeOf(published)) === bytes ? [published] : [],
+      published !== null && (await fileSize(published)) === bytes ? [published] : [],
     )
     await linkOrCopy(sources, join(target.directory, path), target.access)
     files.push({ path, month, rows, bytes, sha256 })
@@ -227,7 +227,7 @@ export async function finishFile(
 }
 
 /** Of a file in bytes; null if it is missing. */
-export async function sizeOf(path: string): Promise<number | null> {
+export async function fileSize(path: string): Promise<number | null> {
   return await stat(path).then(
     ({ size }) => size,
     () => null,

@@ -18,7 +18,7 @@ import type { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
 import { catalogTemplate } from './catalog_template.ts'
-import { linkRows, planTable, sizeOf, writeTable } from './export.ts'
+import { fileSize, linkRows, planTable, writeTable } from './export.ts'
 import {
   finishedSnapshots,
   latestLink,
@@ -262,7 +262,7 @@ async function countRows(db: Database): Promise<Record<string, number>> {
 async function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
   const lost: { table_name: string; month: string; version: number }[] = []
   for (const file of previous?.tables[table.name]?.files ?? []) {
-    const size = await sizeOf(join(directory ?? '', file.path))
+    const size = await fileSize(join(directory ?? '', file.path))
     if (file.month !== null && size !== file.bytes) {
       lost.push({ table_name: table.name, month: file.month, version: Number.POSITIVE_INFINITY })
     }

@@ -74,7 +74,7 @@ export async function latestSources(lakes: readonly string[]): Promise<CatalogSo
 }
 
 /** The files that a catalog's views read, as absolute paths. */
-export function filesOf({ directory, files }: CatalogSource): string[] {
+export function listFiles({ directory, files }: CatalogSource): string[] {
   return [...files.values()].flat().map(({ path }) => join(directory, path))
 }
 

@@ -68,7 +68,7 @@ export type Line =
   | { type: 'lost'; mode?: 'salvage'; reason: string; log?: string }
 
 /** The document of a `notice` or `analysis` line, as one line of JSON: text, or UTF-8. */
-export type Document = { readonly notice: string | Buffer } | { readonly analysis: string | Buffer }
+export type LoggedDocument = { readonly notice: string | Buffer } | { readonly analysis: string | Buffer }
 
 const OF_EVERY_LINE = ['run_id', 'at'] as const
 

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import { move, openNew, syncDirectory, take } from '#src/platform/durable.ts'
 import { segmentPath, unsealedPath } from './files.ts'
-import type { Document, Line } from './line.ts'
+import type { Line, LoggedDocument } from './line.ts'
 
 const compress = promisify(zlib.zstdCompress)
 
@@ -79,7 +79,7 @@ export class RawLogWriter {
   }
 
   /** Resolves when there is room for more. The line is durable only after `seal`. */
-  async append(line: Line, document?: Document): Promise<void> {
+  async append(line: Line, document?: LoggedDocument): Promise<void> {
     this.#outer?.assertHeld()
     const { type, ...rest } = line
     const at = this.#now()
@@ -210,7 +210,7 @@ export class SegmentWriter {
 }
 
 /** The document's bytes are not copied: it may be large. */
-function withDocument(head: string, document: Document): Buffer[] {
+function withDocument(head: string, document: LoggedDocument): Buffer[] {
   const [name, json] = Object.entries(document)[0] as [string, string | Buffer]
   const before = `${head.slice(0, -1)},"${name}":`
   if (typeof json === 'string') return [Buffer.from(`${before}${json}}\n`)]

@@ -1,10 +1,6 @@
-import { createHash } from 'node:crypto'
+import { hashOf } from '#src/platform/hash.ts'
 
 /** Ids and names that derive from what they name: equal content gets equal names from any writer. */
-
-export function hashOf(content: Buffer | string): string {
-  return createHash('sha256').update(content).digest('hex')
-}
 
 /** In the form of a UUID of version 5. */
 export function uuidOf(name: string): string {

@@ -84,7 +84,7 @@ export const IF_RIGHT = (company: string) =>
  * Why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
  * begun anew has no order with the one that was published; only people know which one is right.
  */
-export function refusalOf(latest: Latest | null, manifest: Manifest): string | null {
+export function whyPublishRefused(latest: Latest | null, manifest: Manifest): string | null {
   if (latest === null || latest.published_at === null) return null
   const { company, data_version } = manifest
   const order = orderOf(latest, manifest)

@@ -74,7 +74,7 @@ function latestKey(company: string): string {
  * Null if nothing was published yet.
  * @throws ForeignObject if it is not what this program wrote for this company.
  */
-export async function readLatest(store: ObjectStore, company: string): Promise<Versioned | null> {
+export async function readRemoteLatest(store: ObjectStore, company: string): Promise<Versioned | null> {
   const key = latestKey(company)
   const read = await readJson(store, key, LATEST)
   if (read === null) return null

@@ -15,7 +15,7 @@ export type StoredObject = {
 export type Listed = { readonly key: string; readonly bytes: number; readonly modified: Date }
 
 /** `absent`: only if there is no such object yet; a tag: only if the object is still that version. */
-export type Condition = { readonly absent: true } | { readonly tag: string }
+export type WriteCondition = { readonly absent: true } | { readonly tag: string }
 
 /** A file to upload, whose hash the store checks. */
 export type LocalFile = { readonly path: string; readonly bytes: number; readonly sha256: string }
@@ -42,7 +42,7 @@ export type ObjectStore = {
     mostBytes: number,
   ): Promise<(FileDigest & { readonly uploadedAs: string | null }) | null>
   /** @returns the new version's tag; null if the condition does not hold. */
-  put(key: string, body: Buffer, condition?: Condition): Promise<string | null>
+  put(key: string, body: Buffer, condition?: WriteCondition): Promise<string | null>
   /** Without its content; null if it does not exist. */
   head(key: string): Promise<Pick<StoredObject, 'tag' | 'sha256'> | null>
   /** @returns false if the object was there already. */

@@ -6,11 +6,11 @@ import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from 
 import { martPath } from '../lake/mart_files.ts'
 import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
 import type { Formats, OpenTable, RemoteFile, TableKeeper } from './format.ts'
-import { contentOf, hasContent, IF_RIGHT, refusalOf } from './lag.ts'
+import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './lag.ts'
 import {
   type Latest,
   nothingPublished,
-  readLatest,
+  readRemoteLatest,
   replaceLatest,
   tableKey,
   type Versioned,
@@ -63,11 +63,11 @@ export async function publishRemote(
 ): Promise<RemotePublished> {
   const { formats, lake, manifest, now, isThorough = false, isNewLog = false, local } = request
   const { snapshot, company } = manifest
-  let published = await readLatest(store, company)
+  let published = await readRemoteLatest(store, company)
   const refusal =
     isNewLog || (await isBegun(published?.latest ?? null, lake, manifest))
       ? null
-      : refusalOf(published?.latest ?? null, manifest)
+      : whyPublishRefused(published?.latest ?? null, manifest)
   if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${IF_RIGHT(company)}.`)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
   const { pending = null, snapshot: before = null } = published?.latest ?? {}

@@ -10,13 +10,13 @@ import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts
 import type { FileDigest } from '#src/platform/hash.ts'
 import { decodeText } from '#src/platform/text_file.ts'
 import {
-  type Condition,
   ForeignObject,
   type Listed,
   type LocalFile,
   type ObjectStore,
   RemoteError,
   tooLarge,
+  type WriteCondition,
 } from './objects.ts'
 import { type Attempt, bounded, Patience, type PatienceOptions } from './patience.ts'
 
@@ -339,7 +339,7 @@ async function* listed(
   } while (token)
 }
 
-function headersOf(condition: Condition | undefined) {
+function headersOf(condition: WriteCondition | undefined) {
   if (!condition) return {}
   return 'absent' in condition ? { IfNoneMatch: '*' } : { IfMatch: condition.tag }
 }

@@ -1,5 +1,12 @@
 import type { Expired, Expiry, Formats, TableKeeper } from './format.ts'
-import { type Latest, readLatest, replaceLatest, tableKey, tableNames, type Versioned } from './latest.ts'
+import {
+  type Latest,
+  readRemoteLatest,
+  replaceLatest,
+  tableKey,
+  tableNames,
+  type Versioned,
+} from './latest.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
 
 type Vacuumed = {
@@ -45,7 +52,7 @@ export async function vacuumRemote(store: ObjectStore, request: VacuumRequest): 
 }
 
 async function requirePublished(store: ObjectStore, company: string): Promise<Versioned> {
-  const published = await readLatest(store, company)
+  const published = await readRemoteLatest(store, company)
   if (published === null)
     throw new RemoteError(`${store.root} has no data for ${company} yet. The next run publishes it.`)
   const { pending } = published.latest

@@ -144,7 +144,7 @@ export async function missingFiles(
 export type WarehouseFacts = Pick<Checkpoint, 'segment' | 'warehouse_id' | 'schema_hash' | 'rows'>
 
 /** Null for a warehouse without data. */
-export async function factsOf(db: Database): Promise<WarehouseFacts | null> {
+export async function readFacts(db: Database): Promise<WarehouseFacts | null> {
   const meta = await db.row<Omit<WarehouseFacts, 'rows'>>(
     'SELECT applied_segment::INTEGER AS segment, warehouse_id, schema_hash FROM meta',
   )

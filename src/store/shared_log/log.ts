@@ -9,18 +9,18 @@ import type { OuterLog } from '../rawlog/writer.ts'
 import { type ObjectStore, RemoteError } from '../remote/objects.ts'
 import { openS3 } from '../remote/s3.ts'
 import type { Database } from '../warehouse/database.ts'
-import { currentOwner, type Holder, type Ownership, takeOwnership } from './owner.ts'
+import { currentOwner, type LogHolder, type Ownership, takeOwnership } from './owner.ts'
 import {
+  compareWithStore,
   copyLater,
   copySegments,
+  describePlace,
   type OnSegment,
-  placeOf,
   pushSegments,
   type SharedPlace,
   type Standing,
   sealSegment,
   segmentsAfter,
-  standingOf,
 } from './segments.ts'
 
 /** For how long a process that is to end waits for a store that hangs, to seal what it has fetched. */
@@ -50,7 +50,7 @@ export type SharedLogState = {
   /** Newest first. */
   readonly checkpoints: readonly { readonly segment: number; readonly made_at: string }[]
   /** Who writes to it now. */
-  readonly owner: Holder | null
+  readonly owner: LogHolder | null
   /** The segments that this disk has. */
   readonly on_this_disk: { readonly first: number; readonly last: number } | null
 }
@@ -206,7 +206,7 @@ export class SharedLog implements OuterLog {
    * @param segment one that this disk has; by default its last one.
    */
   async standing(segment?: number): Promise<Standing> {
-    return await this.#asking(place => standingOf(place, segment))
+    return await this.#asking(place => compareWithStore(place, segment))
   }
 
   /**
@@ -216,8 +216,8 @@ export class SharedLog implements OuterLog {
    */
   async checkpoint(db: Database, close: () => void, now: Date): Promise<string | null> {
     try {
-      const { checkpointIfDue, factsOf } = await import('./checkpoints.ts')
-      const facts = await factsOf(db)
+      const { checkpointIfDue, readFacts } = await import('./checkpoints.ts')
+      const facts = await readFacts(db)
       close()
       const paths = this.#paths
       if (facts !== null) await this.#asking(({ store }) => checkpointIfDue({ store, paths }, facts, now))
@@ -236,7 +236,7 @@ export class SharedLog implements OuterLog {
       const bytes = all.reduce((sum, segment) => sum + segment.bytes, 0)
       const checkpoints = await listCheckpoints(place.store, company)
       return {
-        place: placeOf(place),
+        place: describePlace(place),
         segments: all.length,
         bytes,
         checkpoints: checkpoints.map(({ segment, made }) => ({ segment, made_at: made.toISOString() })),

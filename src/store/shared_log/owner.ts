@@ -45,7 +45,7 @@ const ownerShape = z.object({
 })
 type Owner = z.output<typeof ownerShape>
 
-export type Holder = Owner['holder']
+export type LogHolder = Owner['holder']
 
 export type Ownership = {
   /** Whether an earlier owner did not end, and nobody has sealed anything since: it may wake up and write. */
@@ -66,7 +66,7 @@ export type Ownership = {
 
 type TakeOptions = {
   readonly company: string
-  readonly holder: Holder
+  readonly holder: LogHolder
   readonly now: () => Date
   readonly waitMs: number
   readonly signal: AbortSignal
@@ -78,7 +78,7 @@ export function ownerKey(company: string): string {
 }
 
 /** Who owns the log now; null if nobody does. */
-export async function currentOwner(store: ObjectStore, company: string): Promise<Holder | null> {
+export async function currentOwner(store: ObjectStore, company: string): Promise<LogHolder | null> {
   const found = await readOwner(store, ownerKey(company))
   const owner = found && ownerIn(found)
   return owner && !owner.released && !isSilent(found) ? owner.holder : null
@@ -265,6 +265,6 @@ function takenOverMessage(company: string, key: string): string {
   return `${company}: another worker took over the raw log (${key}), because this one was silent for too long. This run ends, and what it had not sealed is dropped. The other worker continues.`
 }
 
-function describe({ what, pid, host }: Holder): string {
+function describe({ what, pid, host }: LogHolder): string {
   return `${what} (process ${pid} on ${host})`
 }

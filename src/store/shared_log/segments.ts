@@ -26,7 +26,7 @@ export class UnusableLog extends FatalError {
 
   /** @param what completes a sentence that begins with the log's place. @param mend what to do, without a full stop. */
   constructor(place: StoredLog, what: string, mend: string) {
-    super(`${placeOf(place)} ${what}. ${mend}.`)
+    super(`${describePlace(place)} ${what}. ${mend}.`)
     this.what = what
     this.mend = mend
   }
@@ -231,7 +231,7 @@ export async function bytesUpTo({ store, paths }: StoredLog, last: number): Prom
 export type Standing = 'same' | 'later' | 'other'
 
 /** @param segment one that this disk has, after which the store may have more; by default its last one. */
-export async function standingOf(place: SharedPlace, segment?: number): Promise<Standing> {
+export async function compareWithStore(place: SharedPlace, segment?: number): Promise<Standing> {
   const { store, paths } = place
   const { segments: base } = await readBase(paths.raw)
   const newest = (await segmentNumbers(paths.raw).catch(() => [])).at(-1) ?? 0
@@ -257,7 +257,7 @@ export async function hashOfSegment(
   return await hashAt(store, segmentKey(company, number))
 }
 
-export function placeOf({ store, paths }: StoredLog): string {
+export function describePlace({ store, paths }: StoredLog): string {
   return `${store.root}/${directoryKey(paths.company)}`
 }
 

@@ -45,7 +45,7 @@ export type Row = Record<string, unknown>
 type Answer = { readonly columns: string[]; readonly rows: Row[] }
 /** How values are written: as plain text with null for NULL, or as JSON. */
 export type Form = 'text' | 'json'
-export type Column = { readonly name: string; readonly isNumeric: boolean }
+export type ResultColumn = { readonly name: string; readonly isNumeric: boolean }
 /** The values of a row, in the order of the columns. */
 export type WrittenRow = readonly (string | null)[]
 /**
@@ -53,7 +53,7 @@ export type WrittenRow = readonly (string | null)[]
  * when it is asked for; an error of the query may come with any of them.
  */
 export type Stream = {
-  readonly columns: readonly Column[]
+  readonly columns: readonly ResultColumn[]
   readonly rows: (form: Form) => AsyncIterable<Iterable<WrittenRow>>
 }
 /** DuckDB's names. */

@@ -11,7 +11,7 @@ import {
   gone,
   IN_LINES,
   lost,
-  MOVED,
+  MOVED_NOTICES,
   newData,
   notices,
   type Rules,
@@ -109,7 +109,7 @@ function rowStatements(rules: Rules, of: Choose): string[] {
 
 /** The rows for elements of analyses, after `rowStatements` with the same lines. */
 function elementStatements(rules: Rules, of: Choose): string[] {
-  return [...of(['notice'], moveRows(MOVED)), ...of(['analysis'], elementsLoaded(rules))]
+  return [...of(['notice'], moveRows(MOVED_NOTICES)), ...of(['analysis'], elementsLoaded(rules))]
 }
 
 const MONTHS_TOUCHED = `INSERT INTO month_versions

@@ -10,7 +10,7 @@ import {
   assignFiles,
   copyRows,
   finishMove,
-  MOVED,
+  MOVED_ROWS,
   type Moved,
   NEWEST_SEGMENT,
   ROW_TABLES,
@@ -157,7 +157,7 @@ export class RowFiles {
     const written: RowFile[] = []
     await this.#db.transaction(async () => {
       await this.#db.run(assignFiles(files, which))
-      const moved = await this.#db.rows<Moved>(MOVED)
+      const moved = await this.#db.rows<Moved>(MOVED_ROWS)
       for (const [file, month] of files) {
         const sources = moved.filter(one => one.file === file)
         for (const table of ROW_TABLES)

@@ -120,7 +120,7 @@ export type Moved = { readonly file: number; readonly source: number | null } & 
   Record<RowTable['each'], number>
 >
 
-export const MOVED = `SELECT file, source, ${ROW_TABLES.map(({ each }) => `sum(${each})::BIGINT AS ${each}`).join(', ')}
+export const MOVED_ROWS = `SELECT file, source, ${ROW_TABLES.map(({ each }) => `sum(${each})::BIGINT AS ${each}`).join(', ')}
   FROM moved GROUP BY file, source ORDER BY ALL`
 
 /**

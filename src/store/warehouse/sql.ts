@@ -128,13 +128,13 @@ export function instant(text: string, sourceTimezone: string): string {
 }
 
 /** What all canonical texts of one time have in common, as `timeKey` of `schema/times.ts`. */
-export function timeKey(text: string, sourceTimezone: string): string {
+export function timeKeySql(text: string, sourceTimezone: string): string {
   return `epoch_us(${instant(text, sourceTimezone)})::VARCHAR || coalesce(' ' || ${beyondInstant(text)}, '')`
 }
 
 /** The same of a text that may be in another form, as earlier logs have it; then the text itself. */
 export function loggedTimeKey(text: string, sourceTimezone: string): string {
-  return `coalesce(TRY(${timeKey(text, sourceTimezone)}), ${text})`
+  return `coalesce(TRY(${timeKeySql(text, sourceTimezone)}), ${text})`
 }
 
 /** What a time is besides its instant in microseconds: a day alone, or one with more digits. NULL for most. */
@@ -174,7 +174,7 @@ function expression(column: Column, table: Table, sourceTimezone: string): strin
   if ('pncpIdPart' in from) return pncpIdPart(`${document}.pncp_id`, from.pncpIdPart, type)
   if ('cleanOf' in from) return cleanIfOtherSql(`${document}.${identifier(from.cleanOf)}`)
   if ('ordinal' in from) return 'ordinal'
-  if ('timeOf' in from) return timeKey(from.timeOf, sourceTimezone)
+  if ('timeOf' in from) return timeKeySql(from.timeOf, sourceTimezone)
   if ('line' in from) return lineExpression(from.line, type, sourceTimezone)
   throw new Error(`column ${column.name} does not come from a document`)
 }

@@ -20,7 +20,7 @@ import {
   loggedTimeKey,
   month,
   names,
-  timeKey,
+  timeKeySql,
 } from './sql.ts'
 
 /** The statements that turn the staged lines of each type, in the table `lines`, into rows. */
@@ -93,7 +93,7 @@ export const STRAYED = `CREATE OR REPLACE TEMP TABLE strayed AS
   FROM editais e JOIN row_places p USING (edital_id) WHERE p.month <> ${month('e.created_at')}`
 
 const HAS_MOVED = `${month('created_at')} <> ${month('previous_created_at')}`
-export const MOVED = `(SELECT edital_id, ${month('created_at')} AS month FROM noticed WHERE ${HAS_MOVED})`
+export const MOVED_NOTICES = `(SELECT edital_id, ${month('created_at')} AS month FROM noticed WHERE ${HAS_MOVED})`
 
 /** Documents with texts that are cut in the rows of the staged lines. Nearly always, there are none, before and after. */
 export function wholes(): string[] {
@@ -160,7 +160,7 @@ export function elementsLoaded({ sourceTimezone }: Rules): string[] {
 /** Analyses that were fetched again and did not change. */
 export function analysesSame({ sourceTimezone }: Rules): string[] {
   return [
-    `UPDATE analyses SET fetched_at = l."at", _source_updated_at = ${timeKey('l.source_updated_at', sourceTimezone)}, _segment = l.segment, run_id = l.run_id,
+    `UPDATE analyses SET fetched_at = l."at", _source_updated_at = ${timeKeySql('l.source_updated_at', sourceTimezone)}, _segment = l.segment, run_id = l.run_id,
        source_updated_at = ${instant('l.source_updated_at', sourceTimezone)}
      FROM lines l WHERE l.type = 'analysis_same' AND l.edital_id = analyses.edital_id`,
     ...touch([analyses], monthsOf('analysis_same')),

@@ -2,7 +2,7 @@ import { cp, mkdir, readdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FORMAT_NAMES, type RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { TableKeeper } from '#src/store/remote/format.ts'
-import { type Latest, readLatest } from '#src/store/remote/latest.ts'
+import { type Latest, readRemoteLatest } from '#src/store/remote/latest.ts'
 import { openS3 } from '#src/store/remote/s3.ts'
 import type { Served, Servers } from '#test/api/servers.ts'
 
@@ -126,7 +126,7 @@ async function note(given: Given, settings: RemoteLakeSettings, company: string)
 export async function latestOf(settings: RemoteLakeSettings): Promise<Latest> {
   const store = await openS3(settings)
   try {
-    return ((await readLatest(store, COMPANY)) as { latest: Latest }).latest
+    return ((await readRemoteLatest(store, COMPANY)) as { latest: Latest }).latest
   } finally {
     store.close()
   }

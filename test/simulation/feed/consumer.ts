@@ -1,5 +1,5 @@
 import { Refusal } from '#src/api/server/source.ts'
-import { type Cursor, readCursor } from '#src/present/serve/feed/cursor.ts'
+import { type Cursor, readFeedCursor } from '#src/present/serve/feed/cursor.ts'
 import { CursorGone, type Feed } from '#src/present/serve/feed/feed.ts'
 import type { FeedPage } from '#src/present/serve/feed/index_file.ts'
 import type { Random } from '#src/sandbox/random.ts'
@@ -83,7 +83,7 @@ export class Consumer {
 
 /** The same event has other cursors in answers from other snapshots. */
 export function positionIn(cursor: string): string {
-  const { segment, seq, n } = readCursor(cursor) as Cursor
+  const { segment, seq, n } = readFeedCursor(cursor) as Cursor
   return `${segment} ${seq} ${n}`
 }
 

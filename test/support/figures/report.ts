@@ -1,4 +1,11 @@
-import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/present/text/format.ts'
+import {
+  formatAge,
+  formatDays,
+  formatPlural,
+  number,
+  shortMoney,
+  wholeMoney,
+} from '#src/present/text/format.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { discardedAgainst, missedLately } from './decisions.ts'
@@ -53,11 +60,11 @@ function top(picture: Picture): string[] {
   const red = requirementsOf(open).filter(({ colour }) => colour === 'red')
   const due = alertsOf(open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   const notices = (list: readonly { readonly notice: Notice }[]) =>
-    counted(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
+    formatPlural(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
   return sentences(
-    `Dados de ${momentOf(lastRun.at)}. Última leitura completa: ${momentOf(lastGoodAt)} (há ${inWords(age)}). Prazos e sessões contados de ${momentOf(now)}, horário de Brasília.`,
+    `Dados de ${momentOf(lastRun.at)}. Última leitura completa: ${momentOf(lastGoodAt)} (há ${formatAge(age)}). Prazos e sessões contados de ${momentOf(now)}, horário de Brasília.`,
     age > DAY_MS &&
-      `A última leitura completa foi há ${inWords(age)}: os números podem estar desatualizados.`,
+      `A última leitura completa foi há ${formatAge(age)}: os números podem estar desatualizados.`,
     lastRun.failed && `A última execução, de ${momentOf(lastRun.at)}, falhou. Veja “Qualidade dos dados”.`,
     `Editais em andamento | ${number(open.length)} ${sessionCounts(open, picture)}; ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada`,
     `Valor em disputa | ${shortMoney(future ?? 0)} ${wholeMoney(future ?? 0)} com sessão futura; mais ${wholeMoney(past ?? 0)} com sessão passada e ${wholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor`,
@@ -70,7 +77,7 @@ function top(picture: Picture): string[] {
 
 function sessionCounts(notices: readonly Notice[], picture: Picture): string {
   const [future, past, none] = bySession(notices, picture).map(({ length }) => length)
-  return `${number(future ?? 0)} com sessão futura, ${counted(past ?? 0, 'passada', 'passadas')}, ${number(none ?? 0)} sem data`
+  return `${number(future ?? 0)} com sessão futura, ${formatPlural(past ?? 0, 'passada', 'passadas')}, ${number(none ?? 0)} sem data`
 }
 
 const countsBySession = (notices: readonly Notice[], picture: Picture) =>
@@ -97,16 +104,16 @@ function funnel(picture: Picture): string[] {
     down(({ notices }) => notices.length),
   )
   const since = (times: readonly Date[]) =>
-    days(median(times.map(time => (now.getTime() - time.getTime()) / DAY_MS)))
+    formatDays(median(times.map(time => (now.getTime() - time.getTime()) / DAY_MS)))
   const timeInPhase = (notices: readonly Notice[]) => {
     const seen = notices.filter(({ entryWasSeen }) => entryWasSeen)
-    const measured = `${counted(seen.length, 'medido', 'medidos')}, ${number(notices.length - seen.length)} não`
+    const measured = `${formatPlural(seen.length, 'medido', 'medidos')}, ${number(notices.length - seen.length)} não`
     const median = since(seen.map(({ enteredAt }) => enteredAt))
     return notices.length > 0 ? `${median} ${measured}` : median
   }
   return [
     ...sentences(
-      `${counted(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}); a fase com mais editais em andamento é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
+      `${formatPlural(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}); a fase com mais editais em andamento é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
       givenUp(picture),
       `Editais por fase: ${phases.map(({ phase, notices }) => `${phase.name} ${number(notices.length)}`).join(', ')}.`,
     ),
@@ -128,7 +135,7 @@ function funnel(picture: Picture): string[] {
 function givenUp(picture: Picture): string {
   const discarded = discardedAgainst(picture)
   const missed = missedLately(picture)
-  return `Contra o parecer: ${counted(discarded.length, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(worthOf(discarded))}); nas últimas 12 semanas, ${counted(missed.length, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(worthOf(missed))}).`
+  return `Contra o parecer: ${formatPlural(discarded.length, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(worthOf(discarded))}); nas últimas 12 semanas, ${formatPlural(missed.length, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(worthOf(missed))}).`
 }
 
 /** The texts in the funnel's drawing: the names of its bars, then the labels at their ends. */
@@ -147,7 +154,7 @@ function values(picture: Picture): string[] {
   const secret = valueless(open).length - suspect
   return [
     ...sentences(
-      `${future} em disputa nos editais em andamento com sessão futura; ${past} com sessão passada e ${none} sem data; ${counted(secret, 'não informa o valor', 'não informam o valor')}, ${counted(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
+      `${future} em disputa nos editais em andamento com sessão futura; ${past} com sessão passada e ${none} sem data; ${formatPlural(secret, 'não informa o valor', 'não informam o valor')}, ${formatPlural(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
     ),
     ...portions('UF', statesOf(picture), picture),
     ...portions('Modalidade', modalitiesOf(picture), picture),
@@ -212,7 +219,7 @@ function quality({ live, history }: Picture, { error }: RunItself): string[] {
   const pending = inState('pending')
   return [
     ...sentences(
-      `${counted(pending, 'análise ainda não foi lida', 'análises ainda não foram lidas')}; ${counted(setAside.length, 'registro não pôde ser usado e espera', 'registros não puderam ser usados e esperam')} em quarentena.`,
+      `${formatPlural(pending, 'análise ainda não foi lida', 'análises ainda não foram lidas')}; ${formatPlural(setAside.length, 'registro não pôde ser usado e espera', 'registros não puderam ser usados e esperam')} em quarentena.`,
       `Editais acompanhados | ${number(live.length)}`,
       `Análises atuais | ${number(inState('current'))}`,
       `Análises pendentes | ${number(pending)}`,

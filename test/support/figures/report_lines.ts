@@ -1,4 +1,4 @@
-import { counted, day, dayAndTime, line, NONE } from '#src/present/text/format.ts'
+import { day, dayAndTime, formatPlural, line, NONE } from '#src/present/text/format.ts'
 import { inUtc, localTime } from './calendar.ts'
 import type { Notice, Picture } from './picture.ts'
 
@@ -44,7 +44,7 @@ export function table(caption: string, head: string, rows: readonly Row[]): stri
 
 /** The line below a shortened list. */
 export function more(count: number, one: string, many: string, where = ''): string[] {
-  return count > 0 ? sentences(`… e mais ${counted(count, one, many)}${where}.`) : []
+  return count > 0 ? sentences(`… e mais ${formatPlural(count, one, many)}${where}.`) : []
 }
 
 function oneLine(text: string): string {

@@ -1,10 +1,10 @@
 import {
-  counted,
   dayAndMonth,
   dayAndTime,
+  formatMoney,
+  formatPlural,
   inDays,
   line,
-  money,
   NONE,
   number,
   percent,
@@ -64,7 +64,7 @@ export function sessions(picture: Picture): string[] {
   return [
     ...sentences(
       heading,
-      `${counted(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
+      `${formatPlural(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
       `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${dayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
       `Sessões por dia; em destaque, os próximos 7 dias. As sessões por vir exigem ${shortMoney(capital.proposal + capital.contract)} em garantias e ${shortMoney(capital.investment)} de investimento.`,
     ),
@@ -85,7 +85,7 @@ function sessionRow(notice: Session, picture: Picture): (string | null)[] {
   return [
     `${dayOf(sessionDay)} ${joined([weekday(local), timeOfDay(local)], ', ')} · ${inDays(daysTo(sessionDay, picture))}`,
     `${nameOf(notice)} ${joined([line(notice.modalidade, CHARACTERS.code), line(notice.objeto, CHARACTERS.object)], ' · ')}`,
-    money(notice.value),
+    formatMoney(notice.value),
     joined([phase.name, confirmed && 'confirmada', nameVerdict(recommendation)]),
     problemsOf(notice),
     contestOf(contest, picture),
@@ -106,10 +106,10 @@ function problemsOf({ requirements, alerts }: Notice): string | null {
   const grave = (severity: string) => alerts.filter(alert => isGrave(alert, [severity])).length
   const [critical, high] = [grave('critical'), grave('high')]
   return joined([
-    red > 0 && counted(red, 'vermelho', 'vermelhos'),
-    yellow > 0 && counted(yellow, 'amarelo', 'amarelos'),
-    critical > 0 && counted(critical, 'alerta crítico', 'alertas críticos'),
-    high > 0 && counted(high, 'alerta alto', 'alertas altos'),
+    red > 0 && formatPlural(red, 'vermelho', 'vermelhos'),
+    yellow > 0 && formatPlural(yellow, 'amarelo', 'amarelos'),
+    critical > 0 && formatPlural(critical, 'alerta crítico', 'alertas críticos'),
+    high > 0 && formatPlural(high, 'alerta alto', 'alertas altos'),
   ])
 }
 
@@ -146,7 +146,7 @@ export function demands(picture: Picture): string[] {
     )
   return [
     ...sentences(
-      `${counted(red.length, 'requisito vermelho', 'requisitos vermelhos')} em ${counted(notices, 'edital em andamento', 'editais em andamento')}, e ${counted(yellow.length, 'amarelo', 'amarelos')}, de ${counted(requirements.length, 'requisito', 'requisitos')}.`,
+      `${formatPlural(red.length, 'requisito vermelho', 'requisitos vermelhos')} em ${formatPlural(notices, 'edital em andamento', 'editais em andamento')}, e ${formatPlural(yellow.length, 'amarelo', 'amarelos')}, de ${formatPlural(requirements.length, 'requisito', 'requisitos')}.`,
       `Requisitos por categoria e cor: ${chart.join('; ')}.`,
     ),
     ...table(
@@ -183,9 +183,9 @@ export function severitiesOf({ open }: Picture): Severity[] {
     sorted(
       alertsOf(open).filter(isRisk),
       ({ severityOrder }) => severityOrder,
-      ({ severityName }) => nameSeverity,
+      ({ severityName }) => severityName,
     ),
-    ({ severityName }) => nameSeverity,
+    ({ severityName }) => severityName,
   )
   return [...severities].map(([name, those]) => {
     const risks = those.filter(({ type }) => type === 'risk').length
@@ -210,7 +210,7 @@ export function alerts(picture: Picture): string[] {
   const soon = due.filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   return [
     ...sentences(
-      `${counted(all.length, 'alerta', 'alertas')} nos editais em andamento, ${number(all.length - all.filter(isRisk).length)} deles oportunidades; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
+      `${formatPlural(all.length, 'alerta', 'alertas')} nos editais em andamento, ${number(all.length - all.filter(isRisk).length)} deles oportunidades; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
       `Alertas por severidade, sem as oportunidades: ${severitiesOf(picture)
         .map(({ name, kinds }) => `${name} ${number(sum(kinds))}`)
         .join(', ')}.`,
@@ -266,7 +266,7 @@ export function buyers(picture: Picture): string[] {
   const cut = all.length > shown.length
   return [
     ...sentences(
-      `${counted(all.length, 'órgão', 'órgãos')} com editais em andamento${cut ? `; os ${shown.length} maiores somam ${percent(share)} do valor` : ''}.`,
+      `${formatPlural(all.length, 'órgão', 'órgãos')} com editais em andamento${cut ? `; os ${shown.length} maiores somam ${percent(share)} do valor` : ''}.`,
     ),
     ...table(
       `Órgãos por valor em andamento${cut ? `: os ${shown.length} maiores` : ''}`,

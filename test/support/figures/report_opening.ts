@@ -1,10 +1,10 @@
 import {
-  counted,
   dayAndMonth,
   dayAndTime,
+  formatMoney,
+  formatPlural,
   inDays,
   line,
-  money,
   number,
   shortMoney,
   wholeMoney,
@@ -47,8 +47,8 @@ function decisionOf(notice: Notice, picture: Picture): Decision | null {
   if (!until) return null
   const reasons = [
     confirm && `confirmar ou desistir: parecer ${nameVerdict(recommendation)}`,
-    qualify && counted(red, 'requisito vermelho', 'requisitos vermelhos'),
-    due.length > 0 && `impugnar: ${counted(due.length, 'alerta grave', 'alertas graves')}`,
+    qualify && formatPlural(red, 'requisito vermelho', 'requisitos vermelhos'),
+    due.length > 0 && `impugnar: ${formatPlural(due.length, 'alerta grave', 'alertas graves')}`,
   ]
   return { notice, until, reasons }
 }
@@ -69,7 +69,7 @@ export function decisions(picture: Picture): string[] {
     ({ notice }) => notice.id,
   )
   return [
-    ...sentences(`${counted(all.length, 'edital espera', 'editais esperam')} uma decisão.`),
+    ...sentences(`${formatPlural(all.length, 'edital espera', 'editais esperam')} uma decisão.`),
     ...table(
       `O que decidir primeiro${all.length > DECISIONS ? `: ${DECISIONS} de ${number(all.length)}` : ''}`,
       'Até | Edital | Por quê | Valor estimado | Sessão',
@@ -79,7 +79,7 @@ export function decisions(picture: Picture): string[] {
           `${dayOf(until)} ${inDays(daysTo(until, picture))}`,
           `${nameOf(notice)} ${line(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
           joined(reasons),
-          money(notice.value),
+          formatMoney(notice.value),
           dayAndTime(notice.session && inUtc(notice.session)),
         ]),
     ),
@@ -152,7 +152,7 @@ export function weeks(picture: Picture): string[] {
   const arrived = all.flatMap(({ arrived }) => arrived)
   return [
     ...sentences(
-      `${counted(arrived.length, 'edital novo', 'editais novos')} em 12 semanas, no valor de ${shortMoney(worthOf(arrived))}.`,
+      `${formatPlural(arrived.length, 'edital novo', 'editais novos')} em 12 semanas, no valor de ${shortMoney(worthOf(arrived))}.`,
       `Editais novos por semana: ${all.map(week => `${label(week)} ${number(week.arrived.length)}`).join(', ')}.`,
     ),
     ...table(

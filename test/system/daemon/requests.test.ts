@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Asked, openRequests, type RequestNumber, type Taken } from '#jobs/requests.ts'
+import { openRequests, type RequestNumber, type StoredRequest, type Taken } from '#jobs/requests.ts'
 import { openRedis } from '#test/support/redis.ts'
 
 const PLAIN = { full: false, restart: false }
@@ -17,7 +17,7 @@ async function openThem() {
   return {
     ask: async (options: typeof PLAIN) => (await requests.ask('acme', options)).request,
     askFull: (restart = false) => requests.ask('acme', { full: true, restart }),
-    withdraw: (asked: Asked) => requests.withdraw('acme', asked),
+    withdraw: (asked: StoredRequest) => requests.withdraw('acme', asked),
     begin: async ({ full }: Taken) => void (full && (await requests.begun('acme', full))),
     /** What the next run does: nothing beyond the changes, everything, or everything from the start. */
     next: async () => {

@@ -10,7 +10,7 @@ import {
   RequestError,
 } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
-import type { Document, Line } from '#src/store/rawlog/line.ts'
+import type { Line, LoggedDocument } from '#src/store/rawlog/line.ts'
 import { bodyOf, handMadeApi, type Respond, TOO_LARGE } from '#test/support/hand_made_api.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 
@@ -32,7 +32,7 @@ function analysisOf(id: string): Record<string, unknown> {
 
 const well: Respond = id => bodyOf(analysisOf(id))
 
-type Logged = { readonly line: Line; readonly document: Document | undefined }
+type Logged = { readonly line: Line; readonly document: LoggedDocument | undefined }
 
 async function* each<T>(all: readonly T[]): AsyncGenerator<T> {
   yield* all

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Fetched } from '#src/pipeline/fetch.ts'
-import { type Outcomes, reportOf } from '#src/pipeline/report.ts'
+import { composeReport, type Outcomes } from '#src/pipeline/report.ts'
 import type { Survey } from '#src/pipeline/survey.ts'
 import { EXIT, FatalError, InterruptedError, RequestError } from '#src/platform/errors.ts'
 import { assertConserved, newReport } from '#src/store/run_report.ts'
@@ -68,7 +68,7 @@ function report(given: Partial<Outcomes> = {}) {
     requests: { requests: 41, bytes: 5000 },
     ...given,
   }
-  const reported = reportOf(BEGUN, outcomes)
+  const reported = composeReport(BEGUN, outcomes)
   assertConserved(reported.report)
   return { ...reported.report, causes: [...reported.causes] }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { redisProblem } from '#jobs/redis_problem.ts'
-import { refusal } from '#src/api/client/failures.ts'
+import { refusedAnswer } from '#src/api/client/failures.ts'
 import { describeRedirect, isRedirect } from '#src/platform/http/client.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
 import { explainNetwork, isInOurWords, NetworkError } from '#src/platform/http/network_error.ts'
@@ -90,7 +90,7 @@ it('of a redirect, only the origin of its target is shown', () => {
 it('304 is no redirect', () => {
   expect([200, 299, 300, 304, 308, 399, 400].filter(isRedirect)).toEqual([300, 308, 399])
   const reply = { status: 304, headers: {}, body: Buffer.alloc(0), isCut: false }
-  expect(refusal(reply).message).toBe('the API answered 304')
+  expect(refusedAnswer(reply).message).toBe('the API answered 304')
 })
 
 it('a key that a header cannot hold is refused, and not shown', () => {

@@ -13,7 +13,7 @@ import {
   usualSpelling,
 } from '#schema/times.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
-import { timeKey as timeKeySql } from '#src/store/warehouse/sql.ts'
+import { timeKeySql } from '#src/store/warehouse/sql.ts'
 import { spelledTimes } from '#test/support/spellings.ts'
 import { openScratch } from '#test/support/worker_database.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readCursor, writeCursor } from '#src/present/serve/feed/cursor.ts'
+import { readFeedCursor, writeFeedCursor } from '#src/present/serve/feed/cursor.ts'
 import { follow, type LoadedLine, type NoticeState } from '#src/present/serve/feed/events.ts'
 import { servedAnalysis, servedNotice } from '#src/present/serve/feed/served_fields.ts'
 import { noticeEntry } from '#test/support/notices.ts'
@@ -132,8 +132,8 @@ test('an analysis is compared without nulls, unknown properties and the fields o
 test('a cursor is read as it was written, and other text is none', () => {
   const position = { segment: 2 ** 32 - 1, seq: 70_000, n: 1 }
   const log = { upTo: 2 ** 32 - 1, log: Buffer.alloc(6, 7), chain: Buffer.alloc(7, 9), madeMs: 2 ** 48 - 1 }
-  const text = writeCursor(position, log)
-  expect(readCursor(text)).toEqual({ ...position, ...log })
+  const text = writeFeedCursor(position, log)
+  expect(readFeedCursor(text)).toEqual({ ...position, ...log })
   for (const other of ['', 'latest', `${text}A`, text.slice(1), text.replace(/^./, 'B'), '='.repeat(44)])
-    expect(readCursor(other), other).toBeNull()
+    expect(readFeedCursor(other), other).toBeNull()
 })

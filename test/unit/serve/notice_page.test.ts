@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noticePage } from '#src/present/serve/pages/notice_page.ts'
+import { renderNoticePage } from '#src/present/serve/pages/notice_page.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 
 /** Every text and number in it, except those for which the page has a word of its own. */
@@ -89,7 +89,7 @@ test('a page of a notice has every field of its documents, in the forms that Bra
     discard_reason: 'o descarte',
     committed_at: '2026-10-02T02:00:00Z',
   }
-  const text = noticePage({
+  const text = renderNoticePage({
     ...{ company: 'acme', asOf: '02/12/2026 às 10:00', timeZone: 'America/Sao_Paulo', back: '/editais' },
     ...{ notice: { ...noticeEntry(1).edital, ...fields }, analysis, problem: null, history: null },
   })
@@ -164,7 +164,7 @@ test('free-form values can be anything: they are escaped, cut and shown as far a
   }
   const verdict = { bullets: [hostile, 1, null], reason: ['x'], summary: 7 }
   const analysis = { operational, verdict, requirements: [null, 1, { title: {} }], items: 'x', alerts: {} }
-  const text = noticePage({
+  const text = renderNoticePage({
     ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
     ...{ notice: { id: 'n', pncp_url: 'https://x' }, analysis, problem: null, history: [] },
   })
@@ -189,7 +189,7 @@ test('no analysis makes a page that takes seconds: long lists and texts are cut,
     items: Array.from({ length: 1_000 }, (_, index) => ({ numero_item: index })),
   }
   const before = process.cpuUsage()
-  const text = noticePage({
+  const text = renderNoticePage({
     ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
     ...{ notice: { id: 'n' }, analysis, problem: null, history: [] },
   })
@@ -206,7 +206,7 @@ test('no analysis makes a page that takes seconds: long lists and texts are cut,
 test('an analysis that has not begun is one sentence; an address without a scheme is text, not a link', () => {
   const analysis = { analysis_level: 'none', analyzed: false, verdict: {}, requirements: [], items: [] }
   const pageOf = (notice: object) =>
-    noticePage({
+    renderNoticePage({
       ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
       ...{ notice: { id: 'n', ...notice }, analysis, problem: null, history: [] },
     })

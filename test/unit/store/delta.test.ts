@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RemoteColumn, RemoteType } from '#src/store/remote/columns.ts'
-import { add, metaData, protocol, schemaHash } from '#src/store/remote/delta/actions.ts'
+import { add, hashRemoteSchema, metaData, protocol } from '#src/store/remote/delta/actions.ts'
 import { versionOf } from '#src/store/remote/delta/paths.ts'
 import type { Bound } from '#src/store/remote/statistics.ts'
 
@@ -62,8 +62,8 @@ test('the id of a table derives from its place, and its columns are known by a h
   const at = new Date(0)
   expect(metaData(one, 's3://b/t', at)).toEqual(metaData(one, 's3://b/t', at))
   expect(metaData(one, 's3://b/t', at)).not.toEqual(metaData(one, 's3://b/u', at))
-  expect(schemaHash(one)).not.toBe(schemaHash(table(['a', 'DOUBLE'])))
-  expect(schemaHash(one)).not.toBe(schemaHash({ ...one, comment: 'U' }))
+  expect(hashRemoteSchema(one)).not.toBe(hashRemoteSchema(table(['a', 'DOUBLE'])))
+  expect(hashRemoteSchema(one)).not.toBe(hashRemoteSchema({ ...one, comment: 'U' }))
 })
 
 test('the version is in the name of a commit or checkpoint', () => {

@@ -8,7 +8,7 @@ export type Statement = {
   readonly maxRows: number
 }
 
-export type Order = {
+export type ReadOrder = {
   /** Where the company's snapshots are. */
   readonly lake: string
   readonly statements: readonly Statement[]
@@ -24,20 +24,26 @@ export type Order = {
 export const OWN_DIRECTORY = 'editais-sync-mcp-'
 
 /** A process works in its own directory, and nothing else is ever written. */
-export type PlacedOrder = Order & { readonly temporary: string }
+export type PlacedOrder = ReadOrder & { readonly temporary: string }
 
 /** JSON, in which invisible characters of texts are visible. */
-export type Value = null | boolean | number | string | readonly Value[] | { readonly [name: string]: Value }
+export type VisibleValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly VisibleValue[]
+  | { readonly [name: string]: VisibleValue }
 
 export type Rows = {
   readonly columns: readonly string[]
-  readonly rows: readonly (readonly Value[])[]
+  readonly rows: readonly (readonly VisibleValue[])[]
   /** Whether there are more rows than these. */
   readonly isCut: boolean
 }
 
 /** What the rows were read from. */
-export type Source = {
+export type ReadSource = {
   readonly company: string
   /** The name of the snapshot. */
   readonly snapshot: string
@@ -45,12 +51,12 @@ export type Source = {
   readonly publishedAt: string
 }
 
-export type Answer = Source & { readonly results: readonly Rows[] }
+export type ReadAnswer = ReadSource & { readonly results: readonly Rows[] }
 
 /** What a reader process sends: first `opened`, then one of the others. */
-export type Message =
+export type ReadMessage =
   | { readonly kind: 'opened' }
-  | { readonly kind: 'answer'; readonly answer: Answer }
+  | { readonly kind: 'answer'; readonly answer: ReadAnswer }
   /** A sentence for the client: without a path of this machine. */
   | { readonly kind: 'refused'; readonly why: string }
   /** Why it failed, for the log. */

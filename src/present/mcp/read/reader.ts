@@ -4,17 +4,17 @@ import { basename } from 'node:path'
 import { FatalError, messageOf } from '#src/platform/errors.ts'
 import { fence, hintOf } from '#src/store/lake/fence.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
-import { filesOf, openWithOurMarts } from '#src/store/lake/read.ts'
+import { listFiles, openWithOurMarts } from '#src/store/lake/read.ts'
 import type { Database, StatementKind } from '#src/store/warehouse/database.ts'
 import { admitForeign } from './admit.ts'
 import {
-  type Message,
   OWN_DIRECTORY,
   type PlacedOrder,
+  type ReadMessage,
+  type ReadSource,
   type Rows,
-  type Source,
   type Statement,
-  type Value,
+  type VisibleValue,
 } from './order.ts'
 import { cut, parseValue, visible, visibleValue } from './visible.ts'
 
@@ -65,21 +65,21 @@ async function carryOut(order: PlacedOrder): Promise<void> {
 }
 
 /** The query may still run, so the process ends as soon as the message is sent. */
-function finish(message: Message): void {
+function finish(message: ReadMessage): void {
   process.send?.(message, () => process.kill(process.pid, 'SIGKILL'))
 }
 
-function asMessage(error: unknown): Message {
+function asMessage(error: unknown): ReadMessage {
   if (error instanceof FatalError) return { kind: 'refused', why: error.message }
   return { kind: 'failed', why: messageOf(error) }
 }
 
-async function read({ lake, temporary, ...order }: PlacedOrder): Promise<Message> {
+async function read({ lake, temporary, ...order }: PlacedOrder): Promise<ReadMessage> {
   if ((await latestName(lake)) === null)
     throw new FatalError('The company has no snapshot yet. Its first sync publishes one.')
   const { db, sources } = await open(lake, temporary)
   const source = await sourceOf(db)
-  process.send?.({ kind: 'opened' } satisfies Message)
+  process.send?.({ kind: 'opened' } satisfies ReadMessage)
   const hide = hidePaths([lake, temporary, ...sources.map(({ directory }) => directory)])
   try {
     const results: Rows[] = []
@@ -113,15 +113,15 @@ async function open(lake: string, temporary: string) {
     const { db, sources } = await openWithOurMarts(lake, temporary)
     await db.useThreads(THREADS)
     await db.run(`SET max_temp_directory_size = '${MAX_SPILLED}'`)
-    await fence(db, sources.flatMap(filesOf))
+    await fence(db, sources.flatMap(listFiles))
     return { db, sources }
   } catch (error) {
     throw new Error(messageOf(error).replace(/\.$/, ''))
   }
 }
 
-async function sourceOf(db: Database): Promise<Source> {
-  return await db.row<Source & Record<string, unknown>>(
+async function sourceOf(db: Database): Promise<ReadSource> {
+  return await db.row<ReadSource & Record<string, unknown>>(
     `SELECT company, snapshot, strftime(published_at, '%Y-%m-%dT%H:%M:%SZ') AS "publishedAt" FROM snapshot_info`,
   )
 }
@@ -148,7 +148,7 @@ async function rowsOf(
   }
   const stream = await db.ask(sql, admit, values)
   const columns = stream.columns.map(({ name }) => visibleValue(name, maxText))
-  const rows: Value[][] = []
+  const rows: VisibleValue[][] = []
   let bytes = Buffer.byteLength(JSON.stringify(columns))
   if (bytes > maxBytes)
     throw new FatalError(`The result has too many columns (${columns.length}). Name those that you need.`)

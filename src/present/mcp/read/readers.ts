@@ -8,7 +8,13 @@ import { createTurns } from '#src/api/server/turns.ts'
 import { startChild } from '#src/platform/child.ts'
 import { FatalError, systemCode } from '#src/platform/errors.ts'
 import { WITHIN_MS } from './limits.ts'
-import { type Answer, type Message, type Order, OWN_DIRECTORY, type PlacedOrder } from './order.ts'
+import {
+  OWN_DIRECTORY,
+  type PlacedOrder,
+  type ReadAnswer,
+  type ReadMessage,
+  type ReadOrder,
+} from './order.ts'
 
 const READER = join(import.meta.dirname, 'reader_process.js')
 
@@ -44,7 +50,7 @@ export class Readers {
    * @throws FatalError with a sentence for the client, also if the key has too many calls under way, or is no longer valid
    *   when it is their turn, or when they are answered.
    */
-  async read({ prefix, isStillValid }: Key, order: Order, signal: AbortSignal): Promise<Answer> {
+  async read({ prefix, isStillValid }: Key, order: ReadOrder, signal: AbortSignal): Promise<ReadAnswer> {
     const pending = this.#pending.get(prefix) ?? 0
     if (pending >= MAX_PENDING)
       throw new FatalError(
@@ -68,7 +74,7 @@ export class Readers {
     }
   }
 
-  async #carryOut(order: Order, signal: AbortSignal): Promise<Answer> {
+  async #carryOut(order: ReadOrder, signal: AbortSignal): Promise<ReadAnswer> {
     const temporary = await mkdtemp(join(tmpdir(), `${OWN_DIRECTORY}${process.pid}-${STARTED}-`))
     try {
       const message = await ask({ ...order, lake: resolve(order.lake), temporary }, signal)
@@ -93,7 +99,7 @@ export class Readers {
 }
 
 type Late = { readonly kind: 'late'; readonly phase: 'opening' | 'reading'; readonly afterMs: number }
-type Ended = Exclude<Message, { kind: 'opened' }> | Late
+type Ended = Exclude<ReadMessage, { kind: 'opened' }> | Late
 
 function late({ phase, afterMs }: Late): FatalError {
   const seconds = afterMs / 1000
@@ -119,7 +125,7 @@ async function ask(order: PlacedOrder, signal: AbortSignal): Promise<Ended> {
   let timer = stopAfter(OPEN_WITHIN_MS, 'opening')
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()
-  reader.on('message', (message: Message) => {
+  reader.on('message', (message: ReadMessage) => {
     clearTimeout(timer)
     if (message.kind === 'opened') {
       timer = stopAfter(WITHIN_MS[order.isForeign ? 'foreign' : 'ours'], 'reading')

@@ -1,4 +1,4 @@
-import type { Value } from './order.ts'
+import type { VisibleValue } from './order.ts'
 
 /**
  * Characters that a person does not see, but a program reads: controls, directions, joiners, tags, variation selectors,
@@ -19,8 +19,8 @@ export function visible(text: string): string {
 
 /** The same for every text and name in a value; longer texts are cut, and state how much is missing. */
 export function visibleValue(value: string, maxText: number): string
-export function visibleValue(value: unknown, maxText: number): Value
-export function visibleValue(value: unknown, maxText: number): Value {
+export function visibleValue(value: unknown, maxText: number): VisibleValue
+export function visibleValue(value: unknown, maxText: number): VisibleValue {
   if (typeof value === 'string') return cut(visible(value), maxText)
   if (value === null || typeof value !== 'object') return value as null | boolean | number
   if (Array.isArray(value)) return value.map(one => visibleValue(one, maxText))

@@ -3,8 +3,8 @@ import { type Mart, type MartColumn, VIEWS } from '#schema/marts.ts'
 import { readPncpId } from '#schema/pncp_id.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
-import { type Condition, identified } from './identified.ts'
-import { type Found, MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
+import { identified, type SqlCondition } from './identified.ts'
+import { MAX_BYTES, RECORDS, records, resultOf, type ToolResult, tool } from './tool.ts'
 
 const MAX_ROWS = 200
 const MAX_TEXT = 1000
@@ -62,7 +62,7 @@ export const ASK_MART = tool({
   },
 })
 
-function listed(): Found {
+function listed(): ToolResult {
   const marts = VIEWS.map(({ name, description, portuguese: [title, meaning] }) => {
     return { name, title, description, descricao: meaning }
   })
@@ -92,11 +92,11 @@ function condition(mart: Mart, filters: NonNullable<Filters>) {
  * Texts are equal if they have the same key, identifiers to the letter; those of the portal and CNPJs in any spelling.
  * @param name of the parameter.
  */
-function equal({ name: column, type }: MartColumn, value: string, name: string): Condition {
+function equal({ name: column, type }: MartColumn, value: string, name: string): SqlCondition {
   const at = identifier(column)
   const id = readPncpId(value)
   const isWhole = id.cnpj !== null && id.year !== null && id.sequence !== null
-  if (column === 'pncp_id' && isWhole) return identified(value, name) as Condition
+  if (column === 'pncp_id' && isWhole) return identified(value, name) as SqlCondition
   const values = { [name]: column === 'orgao_cnpj' ? (id.cnpj ?? value) : value }
   if (type !== 'VARCHAR' || IDENTIFIERS.includes(column))
     return { sql: `${at} = CAST($${name} AS ${type})`, values }

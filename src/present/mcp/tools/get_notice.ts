@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { FatalError } from '#src/platform/errors.ts'
 import type { Statement } from '../read/order.ts'
-import { type Found, MAX_BYTES, RECORDS, type Read, records, resultOf, tool } from './tool.ts'
+import { MAX_BYTES, RECORDS, type Read, records, resultOf, type ToolResult, tool } from './tool.ts'
 
 const MAX_TEXT = 2000
 const LISTS = ['requirements', 'alerts', 'items'] as const
@@ -36,7 +36,7 @@ export const GET_NOTICE = tool({
     part === 'all' ? findAll(input, read) : findList({ ...input, part }, read),
 })
 
-async function findAll({ edital_id }: Pick<Input, 'edital_id'>, read: Read): Promise<Found> {
+async function findAll({ edital_id }: Pick<Input, 'edital_id'>, read: Read): Promise<ToolResult> {
   const answer = await ask(read, edital_id, [
     { sql: `SELECT ${LISTS.map(counted).join(', ')}`, maxRows: 1 },
     { sql: `SELECT * FROM edital_resumo ${OF}`, maxRows: 1 },
@@ -60,7 +60,7 @@ async function findAll({ edital_id }: Pick<Input, 'edital_id'>, read: Read): Pro
 async function findList(
   { edital_id, part, offset }: Omit<Input, 'part'> & { part: List },
   read: Read,
-): Promise<Found> {
+): Promise<ToolResult> {
   const answer = await ask(read, edital_id, [
     { sql: `SELECT ${counted(part)} FROM editais ${OF}`, maxRows: 1 },
     elements(part, MAX_ELEMENTS.alone, offset),

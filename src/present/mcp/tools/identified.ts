@@ -1,13 +1,13 @@
 import { readPncpId } from '#schema/pncp_id.ts'
 
 /** A condition of SQL, and the values of its parameters. */
-export type Condition = { readonly sql: string; readonly values: Readonly<Record<string, string>> }
+export type SqlCondition = { readonly sql: string; readonly values: Readonly<Record<string, string>> }
 
 /**
  * Whether a notice has an identifier of the portal, or its buyer a CNPJ, however either is written. Null for a text without a CNPJ.
  * @param name what the names of the parameters begin with.
  */
-export function identified(text: string, name: string): Condition | null {
+export function identified(text: string, name: string): SqlCondition | null {
   const { cnpj, year, sequence } = readPncpId(text)
   if (cnpj === null) return null
   const parts = [

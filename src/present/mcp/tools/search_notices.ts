@@ -3,7 +3,7 @@ import { RECOMMENDATIONS } from '#schema/analysis.ts'
 import { STATUSES } from '#schema/notice.ts'
 import { cleanText, textKey } from '#schema/text_key.ts'
 import { FatalError } from '#src/platform/errors.ts'
-import { type Condition, identified } from './identified.ts'
+import { identified, type SqlCondition } from './identified.ts'
 import { MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
 
 const MAX_ROWS = 50
@@ -88,9 +88,9 @@ export const SEARCH_NOTICES = tool({
   },
 })
 
-function conditionsOf(search: Search): Condition[] {
+function conditionsOf(search: Search): SqlCondition[] {
   const { text, uf, status, verdict, session_from, session_to, min_value, max_value } = search
-  const given: (Condition | null)[] = [
+  const given: (SqlCondition | null)[] = [
     text === undefined ? null : matching(text),
     uf === undefined ? null : { sql: 'chave(uf) = chave($uf)', values: { uf } },
     status === undefined ? null : oneOf('status', status),
@@ -104,7 +104,7 @@ function conditionsOf(search: Search): Condition[] {
 }
 
 /** Every word is somewhere in the texts of a notice, or identifies it. */
-function matching(text: string): Condition {
+function matching(text: string): SqlCondition {
   const words = textKey(text).split(' ').filter(Boolean)
   if (words.length > MAX_WORDS)
     throw new FatalError(
@@ -127,7 +127,7 @@ function matching(text: string): Condition {
   }
 }
 
-function oneOf(column: string, values: readonly string[]): Condition {
+function oneOf(column: string, values: readonly string[]): SqlCondition {
   const names = values.map((_, index) => `${column}${index}`)
   return {
     sql: `${column} IN (${['NULL', ...names.map(name => `$${name}`)].join(', ')})`,
@@ -135,6 +135,6 @@ function oneOf(column: string, values: readonly string[]): Condition {
   }
 }
 
-function compared(sql: string, name: string, value: string | number | undefined): Condition | null {
+function compared(sql: string, name: string, value: string | number | undefined): SqlCondition | null {
   return value === undefined ? null : { sql, values: { [name]: String(value) } }
 }

@@ -1,16 +1,16 @@
 import type { z } from 'zod'
 import type { Scope } from '#src/present/serve/scopes.ts'
-import type { Answer, Order, Rows, Value } from '../read/order.ts'
+import type { ReadAnswer, ReadOrder, Rows, VisibleValue } from '../read/order.ts'
 
 /** Reads the company's latest snapshot. @throws FatalError with a sentence for the client. */
-export type Read = (order: Omit<Order, 'lake'>) => Promise<Answer>
+export type Read = (order: Omit<ReadOrder, 'lake'>) => Promise<ReadAnswer>
 
-type Fields = { readonly [name: string]: Value }
+type Fields = { readonly [name: string]: VisibleValue }
 
 /** What a tool found. */
-export type Found = {
+export type ToolResult = {
   /** Null if it did not read the snapshot. */
-  readonly answer: Answer | null
+  readonly answer: ReadAnswer | null
   readonly data: { readonly [name: string]: unknown }
   /** What was left out, in sentences. */
   readonly leftOut: readonly string[]
@@ -25,7 +25,7 @@ export type Tool<I extends z.ZodObject = z.ZodObject> = {
   readonly input: I
   /** JSON Schema of what it adds to a result. */
   readonly output: Readonly<Record<string, object>>
-  readonly find: (input: z.output<I>, read: Read) => Promise<Found>
+  readonly find: (input: z.output<I>, read: Read) => Promise<ToolResult>
 }
 
 /** JSON Schema of rows as objects. */
@@ -48,6 +48,6 @@ export function records({ columns, rows }: Rows): Fields[] {
 }
 
 /** The answer to a statement. */
-export function resultOf({ results }: Answer, index: number): Rows {
+export function resultOf({ results }: ReadAnswer, index: number): Rows {
   return results[index] ?? { columns: [], rows: [], isCut: false }
 }

@@ -3,7 +3,7 @@ import type { PreparedMonth } from '../prepared_month.ts'
 import { Budget } from './budget.ts'
 import { returnBuffer, takeBuffer } from './buffers.ts'
 import { largeLine } from './large_line.ts'
-import { PIECE_BYTES, type Span, spansFrom, type What } from './lines.ts'
+import { type LineSpan, PIECE_BYTES, spansFrom, type What } from './lines.ts'
 import { UNPACKERS, unpackInThread } from './unpackers.ts'
 
 /** What is unpacked ahead of what is being sent, of all downloads. */
@@ -31,7 +31,7 @@ type Lines = { readonly bytes: Uint8Array; readonly buffer: SharedArrayBuffer | 
 
 /** A span that is being unpacked; a large one is unpacked while it is sent. */
 type Begun = {
-  readonly span: Span
+  readonly span: LineSpan
   readonly lines: Promise<Lines | null> | null
   readonly giveBack: () => void
 }
@@ -79,7 +79,10 @@ async function* piecesOf({ span, lines }: Begun, order: Download, left: number):
 
 const NOTHING: Lines = { bytes: new Uint8Array(), buffer: null }
 
-async function* largePieces(span: Span, { what, isWanted, onDamage }: Download): AsyncGenerator<Uint8Array> {
+async function* largePieces(
+  span: LineSpan,
+  { what, isWanted, onDamage }: Download,
+): AsyncGenerator<Uint8Array> {
   try {
     for await (const piece of largeLine(span, what)) {
       if (!isWanted()) return
@@ -114,7 +117,7 @@ function* cutPieces(bytes: Uint8Array, buffer: SharedArrayBuffer | null): Genera
   }
 }
 
-function begin(span: Span, order: Download): Pick<Begun, 'span' | 'lines'> {
+function begin(span: LineSpan, order: Download): Pick<Begun, 'span' | 'lines'> {
   if (span.isLarge) return { span, lines: null }
   const lines = order.what === 'notices' ? Promise.resolve(noticeLines(span)) : analysisLines(span, order)
   // It may fail while nobody waits for it yet.
@@ -124,7 +127,7 @@ function begin(span: Span, order: Download): Pick<Begun, 'span' | 'lines'> {
 
 const NEWLINE = 10
 
-function noticeLines({ month, from, to, skip }: Span): Lines {
+function noticeLines({ month, from, to, skip }: LineSpan): Lines {
   const lines = Buffer.concat([month.notices(from, to), Buffer.from('\n')])
   let end = -1
   for (let place = from; place < to - 1; place += 1) {
@@ -135,7 +138,7 @@ function noticeLines({ month, from, to, skip }: Span): Lines {
 }
 
 async function analysisLines(
-  { month, from, to, bytes, skip }: Span,
+  { month, from, to, bytes, skip }: LineSpan,
   { what, whose, isWanted, isPlain, onDamage }: Download,
 ): Promise<Lines | null> {
   const frames = new Float64Array((to - from) * 3)

@@ -1,13 +1,13 @@
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream'
 import { createZstdDecompress } from 'node:zlib'
-import { BOTH, PIECE_BYTES, type Span, type What } from './lines.ts'
+import { BOTH, type LineSpan, PIECE_BYTES, type What } from './lines.ts'
 
 /**
  * A line that is larger than a span, in pieces: it is never in memory as a whole, however slowly its client reads.
  * @throws Error if the file is damaged.
  */
-export async function* largeLine({ month, from, skip }: Span, what: What): AsyncGenerator<Uint8Array> {
+export async function* largeLine({ month, from, skip }: LineSpan, what: What): AsyncGenerator<Uint8Array> {
   let toSkip = skip
   for await (const piece of partsOf(month, from, what)) {
     const skipped = Math.min(toSkip, piece.length)
@@ -16,7 +16,7 @@ export async function* largeLine({ month, from, skip }: Span, what: What): Async
   }
 }
 
-async function* partsOf(month: Span['month'], place: number, what: What): AsyncGenerator<Uint8Array> {
+async function* partsOf(month: LineSpan['month'], place: number, what: What): AsyncGenerator<Uint8Array> {
   if (what === 'both') yield Buffer.from(BOTH.before)
   if (what !== 'analyses') yield month.notices(place, place + 1)
   if (what === 'both') yield Buffer.from(BOTH.between)
@@ -24,7 +24,7 @@ async function* partsOf(month: Span['month'], place: number, what: What): AsyncG
   yield Buffer.from(what === 'both' ? `${BOTH.after}\n` : '\n')
 }
 
-async function* analysis(month: Span['month'], place: number, what: What): AsyncGenerator<Uint8Array> {
+async function* analysis(month: LineSpan['month'], place: number, what: What): AsyncGenerator<Uint8Array> {
   const frame = month.index.analyses[place]
   if (!frame) {
     if (what === 'both') yield Buffer.from(BOTH.none)

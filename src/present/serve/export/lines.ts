@@ -17,7 +17,7 @@ const SPAN_BYTES = 512 * 1024
 export const PIECE_BYTES = 256 * 1024
 
 /** Lines of neighbouring notices of a month, of which the first `skip` bytes are not wanted. */
-export type Span = {
+export type LineSpan = {
   readonly month: PreparedMonth
   readonly from: number
   readonly to: number
@@ -68,7 +68,11 @@ export function exportTag(months: readonly PreparedMonth[], what: What): string 
 }
 
 /** Everything from this byte on, month by month, newest notice first. */
-export function* spansFrom(months: readonly PreparedMonth[], what: What, firstByte: number): Generator<Span> {
+export function* spansFrom(
+  months: readonly PreparedMonth[],
+  what: What,
+  firstByte: number,
+): Generator<LineSpan> {
   let skip = firstByte
   for (const month of months) {
     if (skip >= monthBytes(month, what)) {

@@ -34,7 +34,10 @@ const TEXT = /^[\w-]{44}$/
 const EARLIER = /^AQ[\w-]{34}$/
 
 /** Text without meaning for clients: 44 characters that need no escape in a URL. */
-export function writeCursor({ segment, seq, n }: Position, { upTo, log, chain, madeMs }: LogUpTo): string {
+export function writeFeedCursor(
+  { segment, seq, n }: Position,
+  { upTo, log, chain, madeMs }: LogUpTo,
+): string {
   const bytes = Buffer.alloc(BYTES)
   bytes.writeUInt8(VERSION, 0)
   bytes.writeUInt32BE(segment, 1)
@@ -53,7 +56,7 @@ export function isEarlierCursor(text: string): boolean {
 }
 
 /** Null for text that is no cursor of this version. */
-export function readCursor(text: string): Cursor | null {
+export function readFeedCursor(text: string): Cursor | null {
   if (!TEXT.test(text)) return null
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.readUInt8(0) !== VERSION) return null

@@ -4,7 +4,14 @@ import type { Logger } from 'pino'
 import { Refusal } from '#src/api/server/source.ts'
 import { makePrivateDirectory } from '#src/platform/access.ts'
 import { messageOf } from '#src/platform/errors.ts'
-import { BEGINNING, beginsWith, type Cursor, isEarlierCursor, type Position, readCursor } from './cursor.ts'
+import {
+  BEGINNING,
+  beginsWith,
+  type Cursor,
+  isEarlierCursor,
+  type Position,
+  readFeedCursor,
+} from './cursor.ts'
 import { type FeedPage, FeedReader, type PageRequest } from './index_file.ts'
 import type { BringUp } from './indexers.ts'
 import type { VersionFiles } from './loaded_lines.ts'
@@ -96,7 +103,7 @@ export class Feed {
     if (since === null) return BEGINNING
     if (since === 'latest') return this.#read(reader => reader.lastUpTo(appliedSegment)) ?? BEGINNING
     if (isEarlierCursor(since)) throw new CursorGone('The cursor is of an earlier version of this server.')
-    const cursor = readCursor(since)
+    const cursor = readFeedCursor(since)
     if (!cursor)
       throw new Refusal(
         400,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { rmSync, statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { claimFile } from '#src/platform/access.ts'
-import { type Cursor, type LogUpTo, type Position, writeCursor } from './cursor.ts'
+import { type Cursor, type LogUpTo, type Position, writeFeedCursor } from './cursor.ts'
 import type { FeedEvent, NoticeState } from './events.ts'
 
 /** Increment this when events or states are made or stored differently: older files are then made anew. */
@@ -261,13 +261,13 @@ export class FeedReader {
       hasMore = events.length === limit || bytes >= maxBytes
       if (hasMore) break
       next = { segment, seq, n }
-      const cursor = writeCursor(next, log)
+      const cursor = writeFeedCursor(next, log)
       const json = `{"cursor":"${cursor}",${withChanges(event, changes).slice(1)}`
       events.push({ cursor, kind: (JSON.parse(event) as { kind: string }).kind, json })
       bytes += json.length
     }
     const unmoved = events.length === 0 && 'upTo' in after ? after : log
-    return { events, next: writeCursor(next, unmoved), hasMore }
+    return { events, next: writeFeedCursor(next, unmoved), hasMore }
   }
 
   close(): void {

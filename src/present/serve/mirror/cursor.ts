@@ -6,7 +6,7 @@ import type { MirrorSource } from './route.ts'
 /** Where a page ended: in which snapshot, of which search, and with which notice. */
 type Cursor = { readonly snapshot: string; readonly search: string; readonly last: number }
 
-export function writeCursor({ snapshot, search, last }: Cursor): string {
+export function writeSearchCursor({ snapshot, search, last }: Cursor): string {
   return Buffer.from(JSON.stringify([snapshot, search, last])).toString('base64url')
 }
 
@@ -15,7 +15,7 @@ export function writeCursor({ snapshot, search, last }: Cursor): string {
  * @param search identifies the search that it must come from.
  * @throws Refusal (400) if it is not from this search, (410) if the snapshot is no longer there.
  */
-export function readCursor(
+export function readSearchCursor(
   text: string,
   search: string,
   source: Pick<MirrorSource, 'findSnapshot'>,

@@ -1,7 +1,7 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import type { Client } from '#src/present/mcp/http.ts'
+import type { McpClient } from '#src/present/mcp/http.ts'
 import { goneWith } from './gone.ts'
 import { mirrorRoute } from './route.ts'
 
@@ -25,7 +25,7 @@ export type McpOptions = {
 
 /** MCP's streamable HTTP, without sessions: each request is answered by itself. */
 export function mcpRoute({ lakeOf, log }: McpOptions) {
-  let endpoint: Promise<(request: Request, client: Client) => Promise<Response>> | null = null
+  let endpoint: Promise<(request: Request, client: McpClient) => Promise<Response>> | null = null
   return mirrorRoute({
     method: 'POST',
     path: '/mcp',

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { z } from 'zod'
 import type { Feed } from '../feed/feed.ts'
 import type { Waiting } from '../feed/waiting.ts'
-import type { Holder } from '../key_entry.ts'
+import type { KeyHolder } from '../key_entry.ts'
 import type { Scope } from '../scopes.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
 
@@ -10,7 +10,7 @@ import type { ServedSnapshot } from '../snapshot.ts'
 export const MIRROR_PATH = '/api/v1/mirror'
 
 /** What the key stands for. Everything below is limited to its company. */
-export type MirrorSource = Holder & {
+export type MirrorSource = KeyHolder & {
   /**
    * The company's current snapshot; sets `X-Data-As-Of` of the answer.
    * @throws Refusal (503) if there is none yet.

@@ -6,7 +6,7 @@ import { createPause } from '#src/platform/pause.ts'
 import type { Between, Query } from '../search/find.ts'
 import type { Term } from '../search/text_query.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
-import { readCursor, writeCursor } from './cursor.ts'
+import { readSearchCursor, writeSearchCursor } from './cursor.ts'
 import { type MirrorSource, mirrorRoute } from './route.ts'
 import { SEARCH_QUERY, type SearchParameters } from './search_query.ts'
 import { SEARCH_PAGE } from './search_schema.ts'
@@ -67,13 +67,14 @@ export async function searchPage(
   ])
   const { limit, fields, cursor, ...what } = parameters
   const search = tagOf(JSON.stringify(what))
-  const start = cursor === undefined ? null : readCursor(cursor, search, source)
+  const start = cursor === undefined ? null : readSearchCursor(cursor, search, source)
   const snapshot = start?.snapshot ?? source.snapshot()
   const terms = termsOf(what.q, parseText)
   const query = queryOf(parameters, terms, { after: start?.last ?? null, timeZone: snapshot.timeZone })
   const { ordinals, total, hasMore } = await find(snapshot.months, query)
   const last = ordinals.at(-1)
-  const next = hasMore && last !== undefined ? writeCursor({ snapshot: snapshot.name, search, last }) : null
+  const next =
+    hasMore && last !== undefined ? writeSearchCursor({ snapshot: snapshot.name, search, last }) : null
   if (next !== null) snapshot.noteReader()
   const pause = createPause()
   const documents: (readonly Buffer[])[] = []

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { Refusal } from '#src/api/server/source.ts'
 import { FatalError, messageOf } from '#src/platform/errors.ts'
-import type { Holder } from '../key_entry.ts'
+import type { KeyHolder } from '../key_entry.ts'
 import { type Subscription, Subscriptions } from '../webhooks/subscriptions.ts'
 import { keyLines } from '../webhooks/valid_keys.ts'
 import { type MirrorRoute, mirrorRoute } from './route.ts'
@@ -78,7 +78,7 @@ function replayRoute(options: WebhookOptions): MirrorRoute {
 
 function ownOf(
   all: readonly Subscription[],
-  { company, prefix, scopes }: Holder,
+  { company, prefix, scopes }: KeyHolder,
   dataDir: string,
 ): readonly Subscription[] {
   const ofCompany = all.filter(subscription => subscription.company === company)

@@ -1,6 +1,6 @@
 import { ANALYSIS } from '#schema/analysis.ts'
 import type { Fields } from '#schema/record.ts'
-import { counted, line, NONE, number } from '#src/present/text/format.ts'
+import { formatPlural, line, NONE, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import {
   nameAction,
@@ -10,11 +10,10 @@ import {
   nameSeverity,
   SECTIONS,
 } from '#src/present/text/names.ts'
-import { factsOf, inWords } from './free_form.ts'
-import { items } from './items.ts'
+import { listFacts, writeFreeForm } from './free_form.ts'
+import { renderItems } from './items.ts'
 import { chip, factList, toneOf } from './layout.ts'
 import {
-  type Document,
   listOf,
   MAX_ROWS,
   MAX_TEXT,
@@ -22,16 +21,17 @@ import {
   paragraphs,
   partOf,
   rest,
-  text,
+  type ShownDocument,
+  showText,
 } from './show.ts'
 
 /** A part of the page, and where its links lead. */
 export type Section = { readonly id: string; readonly title: string; readonly body: Html }
 
 /** Everything of an analysis that its notice does not have; parts that are not there yet are left out. */
-export function sectionsOf(analysis: Document, timeZone: string): readonly Section[] {
+export function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section[] {
   const part = (name: 'overview' | 'pricing' | 'operational' | 'orgao_report'): Section | null => {
-    const known = factsOf(partOf(analysis[name]), fieldsOf(name), timeZone).filter(
+    const known = listFacts(partOf(analysis[name]), fieldsOf(name), timeZone).filter(
       ([, value]) => value !== null,
     )
     return known.length === 0 ? null : { id: name, title: SECTIONS[name], body: factList(known) }
@@ -53,13 +53,13 @@ export function sectionsOf(analysis: Document, timeZone: string): readonly Secti
     part('pricing'),
     part('operational'),
     part('orgao_report'),
-    list('items', items),
+    list('items', renderItems),
   ]
   return sections.filter(section => section !== null)
 }
 
 /** The contract: after the screening alone, nothing has been extracted yet. */
-function noneYet({ analysis_level }: Document): string {
+function noneYet({ analysis_level }: ShownDocument): string {
   return analysis_level === 'simple' ? 'Nenhum ainda: o edital só passou pela triagem.' : 'Nenhum.'
 }
 
@@ -68,7 +68,7 @@ function fieldsOf(name: keyof typeof ANALYSIS): Fields {
   return 'part' in field ? field.part.fields : {}
 }
 
-function verdict(part: Document): Section | null {
+function verdict(part: ShownDocument): Section | null {
   const [summary, reason] = [paragraphs(part, 'summary', MAX_TEXT), paragraphs(part, 'reason', MAX_TEXT)]
   const all = listOf(part.bullets)
   const bullets = all
@@ -90,29 +90,29 @@ const LIGHTS = [
 function requirementList(all: readonly unknown[], timeZone: string): Html {
   const counts = LIGHTS.flatMap(([code, one, many]) => {
     const count = all.filter(part => partOf(part).status === code).length
-    return count > 0 ? [counted(count, one, many)] : []
+    return count > 0 ? [formatPlural(count, one, many)] : []
   })
   return html`${counts.length > 0 && html`<p class="muted sum">${counts.join(', ')}.</p>`}
 ${entries(all, part => requirement(part, timeZone))}`
 }
 
-function entries(all: readonly unknown[], entry: (part: Document) => Html): Html {
+function entries(all: readonly unknown[], entry: (part: ShownDocument) => Html): Html {
   return html`<ul class="entries">${all.slice(0, MAX_ROWS).map(one => html`<li class="card">${entry(partOf(one))}</li>\n`)}</ul>${rest(all.length)}`
 }
 
-function requirement(part: Document, timeZone: string): Html {
-  return html`<h3>${text(part, 'title', MAX_TITLE) ?? NONE}</h3>
+function requirement(part: ShownDocument, timeZone: string): Html {
+  return html`<h3>${showText(part, 'title', MAX_TITLE) ?? NONE}</h3>
 <p class="line">${chip(nameLight(part.status), toneOf(part.status))}<span class="muted">${nameCategory(part.category)}</span></p>
 ${paragraph('Exigência', paragraphs(part, 'required', MAX_TEXT))}
 ${paragraph('Situação da empresa', paragraphs(part, 'current', MAX_TEXT))}
 ${paragraph('Notas da avaliação', paragraphs(part, 'ai_notes', MAX_TEXT))}
-${paragraph('Detalhes', inWords(part.metadata, timeZone))}`
+${paragraph('Detalhes', writeFreeForm(part.metadata, timeZone))}`
 }
 
-function alert(part: Document): Html {
+function alert(part: ShownDocument): Html {
   const severity = nameSeverity(part.severity)
   const action = part.action_type === 'none' ? null : nameAction(part.action_type)
-  return html`<h3>${text(part, 'title', MAX_TITLE) ?? NONE}</h3>
+  return html`<h3>${showText(part, 'title', MAX_TITLE) ?? NONE}</h3>
 <p class="line">${chip(nameAlertType(part.type), 'plain')}${chip(severity && `Severidade ${severity}`, toneOf(part.severity))}${action !== null && html`<span>Ação: ${action}</span>`}</p>
 ${paragraph(null, paragraphs(part, 'description', MAX_TEXT))}
 ${paragraph('Tese jurídica', paragraphs(part, 'legal_thesis', MAX_TEXT))}`

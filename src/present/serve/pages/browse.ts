@@ -3,13 +3,13 @@ import type { z } from 'zod'
 import { localTime } from '#schema/times.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { ageOf } from '../behind.ts'
-import type { Holder } from '../key_entry.ts'
+import type { KeyHolder } from '../key_entry.ts'
 import { searchPage } from '../mirror/search.ts'
 import { SEARCH_QUERY } from '../mirror/search_query.ts'
 import type { ServedCompanies } from '../served_companies.ts'
-import { listPage, type Notice } from './list_page.ts'
+import { type ListedNotice, listPage } from './list_page.ts'
 import { messagePage } from './message_page.ts'
-import { addressOf, type FIELDS, type Wanted, wantedOf } from './wanted.ts'
+import { type FIELDS, searchAddress, type Wanted, wantedOf } from './wanted.ts'
 
 /** Notices of a page. */
 const LIMIT = '30'
@@ -29,7 +29,7 @@ const PARAMETERS: Readonly<Record<(typeof FIELDS)[number], keyof typeof SEARCH_Q
 }
 
 type About = {
-  readonly holder: Holder
+  readonly holder: KeyHolder
   readonly served: ServedCompanies
   readonly now: Date
 }
@@ -52,13 +52,13 @@ export async function browse(context: Context, { holder, served, now }: About): 
       findSnapshot: isWanted => served.readableOf(company).find(isWanted) ?? null,
     }
     const { documents, total, next } = await searchPage(source, parsed.data)
-    const notices = documents.map(parts => JSON.parse(Buffer.concat(parts).toString()) as Notice)
+    const notices = documents.map(parts => JSON.parse(Buffer.concat(parts).toString()) as ListedNotice)
     return context.html(listPage({ ...page, asOf, problem: null, notices, total, cursor, next }))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (error.status === 400) return wrong(context, { ...page, asOf }, contradictionIn(wanted))
     if (error.status !== 410) throw error
-    return context.html(messagePage(company, { ...OUTDATED, back: addressOf(wanted) }), 410)
+    return context.html(messagePage(company, { ...OUTDATED, back: searchAddress(wanted) }), 410)
   }
 }
 

@@ -1,8 +1,8 @@
 import { titlesOf } from '#schema/labels.ts'
 import type { Fields } from '#schema/record.ts'
-import { line, moment, NONE } from '#src/present/text/format.ts'
+import { formatMoment, line, NONE } from '#src/present/text/format.ts'
 import { nameRisk, spellOut } from '#src/present/text/names.ts'
-import { amount, type Document, estimate, MAX_TEXT, quantity, yesOrNo } from './show.ts'
+import { amount, estimate, MAX_TEXT, quantity, type ShownDocument, yesOrNo } from './show.ts'
 
 /** Deeper values, and further ones of a list, are left to the API. */
 const MAX_DEPTH = 5
@@ -13,7 +13,7 @@ const RISKS = ['risco_pagamento', 'payment_risk']
  * The fields of a part of a document, those that the contract does not name as well.
  * @param fields of the contract, for their names and units.
  */
-export function factsOf(part: Document, fields: Fields, timeZone: string): [string, string | null][] {
+export function listFacts(part: ShownDocument, fields: Fields, timeZone: string): [string, string | null][] {
   const titles = new Map(titlesOf(fields))
   return Object.entries(part)
     .slice(0, MAX_ENTRIES)
@@ -21,14 +21,14 @@ export function factsOf(part: Document, fields: Fields, timeZone: string): [stri
       const { unit } = (fields[name] ?? {}) as { readonly unit?: string }
       const title = titles.get(name) ?? spellOut(name)
       if (RISKS.includes(name)) return [title, nameRisk(value) || null]
-      if (typeof value !== 'number') return [title, inWords(value, timeZone)]
+      if (typeof value !== 'number') return [title, writeFreeForm(value, timeZone)]
       if (name === 'valor_estimado') return [title, estimate(value)]
       return [title, unit === 'BRL' ? amount(value) : quantity(value)]
     })
 }
 
 /** A value to which the contract gives no type: lists with semicolons, objects as `Prazo dias: 13, Locais: …`. */
-export function inWords(value: unknown, timeZone: string, depth = 0): string | null {
+export function writeFreeForm(value: unknown, timeZone: string, depth = 0): string | null {
   if (typeof value === 'boolean') return yesOrNo(value)
   if (typeof value === 'number') return quantity(value)
   if (typeof value === 'string') return textInWords(value, timeZone)
@@ -37,7 +37,7 @@ export function inWords(value: unknown, timeZone: string, depth = 0): string | n
   const isList = Array.isArray(value)
   const entries = Object.entries(value).slice(0, MAX_ENTRIES)
   const known = entries.flatMap(([name, one]) => {
-    const words = inWords(one, timeZone, depth + 1)
+    const words = writeFreeForm(one, timeZone, depth + 1)
     if (words === null) return []
     if (isList) return [words]
     const isNested = typeof one === 'object' && !Array.isArray(one)
@@ -48,6 +48,6 @@ export function inWords(value: unknown, timeZone: string, depth = 0): string | n
 
 /** A year that is implausible of a notice may be that of a law. */
 function textInWords(value: string, timeZone: string): string | null {
-  const time = moment(value, timeZone)
+  const time = formatMoment(value, timeZone)
   return time === NONE ? line(value, MAX_TEXT) : time
 }

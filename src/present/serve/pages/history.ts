@@ -1,9 +1,9 @@
 import { NOTICE } from '#schema/notice.ts'
-import { moment, NONE } from '#src/present/text/format.ts'
+import { formatMoment, NONE } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameEvent, nameField, nameLevel, namePhase, nameVerdict } from '#src/present/text/names.ts'
-import { inWords } from './free_form.ts'
-import { type Document, estimate, session } from './show.ts'
+import { writeFreeForm } from './free_form.ts'
+import { estimate, type ShownDocument, session } from './show.ts'
 
 /** One thing that happened to the notice; the newest comes first. */
 export type Past = {
@@ -28,7 +28,7 @@ export function history(past: readonly Past[] | null, timeZone: string): Html {
   if (past.length === 0) return html`<p class="muted">Nada registrado ainda.</p>`
   const events = past.map(
     one =>
-      html`<li class="card"><p class="line"><b>${nameEvent(one.kind)}</b><span class="muted">${moment(one.at, timeZone)}</span></p>${whatChanged(one, timeZone)}</li>\n`,
+      html`<li class="card"><p class="line"><b>${nameEvent(one.kind)}</b><span class="muted">${formatMoment(one.at, timeZone)}</span></p>${whatChanged(one, timeZone)}</li>\n`,
   )
   return html`<ol class="entries">${events}</ol>${
     past.length === MAX_HISTORY &&
@@ -61,7 +61,7 @@ const NAMES: Readonly<Record<string, (value: unknown) => string | null>> = {
   status: namePhase,
   analysis_level: nameLevel,
   valor_estimado: estimate,
-} satisfies Document
+} satisfies ShownDocument
 
 const TIMES: readonly string[] = Object.entries(NOTICE).flatMap(([name, { type }]) =>
   type === 'date-time' ? [name] : [],
@@ -72,6 +72,6 @@ function shown(field: string, value: unknown, timeZone: string): string | null {
   if (value === null) return NONE
   if (TIMES.includes(field)) return session(value, timeZone)
   const name = Object.hasOwn(NAMES, field) ? NAMES[field] : undefined
-  const words = (name ? name(value) : inWords(value, timeZone)) ?? NONE
+  const words = (name ? name(value) : writeFreeForm(value, timeZone)) ?? NONE
   return words.length > MAX_VALUE_CHARACTERS ? null : words
 }

@@ -1,14 +1,14 @@
 import { type Labels, labelsOf, PHASE_LABELS } from '#schema/labels.ts'
 import { OPEN_STATUSES } from '#schema/notice.ts'
 import { textKey } from '#schema/text_key.ts'
-import { counted, line } from '#src/present/text/format.ts'
+import { formatPlural, line } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
 import { chip, document, toneOf } from './layout.ts'
-import { estimate, session, text } from './show.ts'
-import { addressOf, queryOf, type Wanted } from './wanted.ts'
+import { estimate, session, showText } from './show.ts'
+import { queryOf, searchAddress, type Wanted } from './wanted.ts'
 
-export type Notice = Readonly<Record<string, unknown>>
+export type ListedNotice = Readonly<Record<string, unknown>>
 
 type ListPage = {
   readonly company: string
@@ -17,7 +17,7 @@ type ListPage = {
   readonly wanted: Wanted
   /** Why nothing was searched; null if something was. */
   readonly problem: string | null
-  readonly notices: readonly Notice[]
+  readonly notices: readonly ListedNotice[]
   readonly total: number
   /** The cursor of this page; absent on the first one. */
   readonly cursor?: string | undefined
@@ -65,7 +65,7 @@ ${shortcuts(today)}
 ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
 ${
   problem === null &&
-  html`<p class="found" role="status">${total === 0 ? 'Nenhum edital encontrado.' : `${counted(total, 'edital encontrado', 'editais encontrados')}.`}</p>
+  html`<p class="found" role="status">${total === 0 ? 'Nenhum edital encontrado.' : `${formatPlural(total, 'edital encontrado', 'editais encontrados')}.`}</p>
 <ol class="notices">${notices.map(notice => card(notice, timeZone, queryOf(wanted, cursor)))}</ol>
 ${pages(wanted, cursor, next)}`
 }`
@@ -75,8 +75,8 @@ ${pages(wanted, cursor, next)}`
 
 function pages(wanted: Wanted, cursor: string | undefined, next: string | null): Html | null {
   if (cursor === undefined && next === null) return null
-  return html`<nav class="more pages" aria-label="Páginas">${cursor !== undefined && html`<a href="${addressOf(wanted)}">Primeira página</a>`}
-${next !== null && html`<a href="${addressOf(wanted, next)}" rel="next">Próxima página</a>`}</nav>`
+  return html`<nav class="more pages" aria-label="Páginas">${cursor !== undefined && html`<a href="${searchAddress(wanted)}">Primeira página</a>`}
+${next !== null && html`<a href="${searchAddress(wanted, next)}" rel="next">Próxima página</a>`}</nav>`
 }
 
 function shortcuts(today: string): Html {
@@ -85,7 +85,7 @@ function shortcuts(today: string): Html {
     ['Em andamento', { fase: OPEN_PHASES }],
     ['Todos', {}],
   ]
-  return html`<nav class="shortcuts" aria-label="Atalhos">${all.map(([name, wanted]) => html`<a href="${addressOf(wanted)}">${name}</a>\n`)}</nav>`
+  return html`<nav class="shortcuts" aria-label="Atalhos">${all.map(([name, wanted]) => html`<a href="${searchAddress(wanted)}">${name}</a>\n`)}</nav>`
 }
 
 function filters(wanted: Wanted): Html {
@@ -126,14 +126,14 @@ function choice(
   return html`<div><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">${none}</option>${all}</select></div>`
 }
 
-function card(notice: Notice, timeZone: string, search: string): Html {
+function card(notice: ListedNotice, timeZone: string, search: string): Html {
   const { verdict } = notice as { verdict?: { recommendation?: unknown } }
-  const title = text(notice, 'objeto', MAX_OBJECT) ?? 'Sem objeto'
+  const title = showText(notice, 'objeto', MAX_OBJECT) ?? 'Sem objeto'
   return html`<li class="card">
 <h2><a href="/editais/${encodeURIComponent(String(notice.id))}${search}">${title}</a></h2>
-<p class="muted">${text(notice, 'orgao', MAX_BUYER)}</p>
+<p class="muted">${showText(notice, 'orgao', MAX_BUYER)}</p>
 <p class="line">${chip(namePhase(notice.status), toneOf(notice.status))}${chip(nameVerdict(verdict?.recommendation), toneOf(verdict?.recommendation))}
-<span>${text(notice, 'uf', 20)}</span><span>${text(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span><span>Sessão: ${session(notice.data_sessao, timeZone)}</span>${notice.participation_confirmed === true && html`<span>Participação confirmada</span>`}</p>
+<span>${showText(notice, 'uf', 20)}</span><span>${showText(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span><span>Sessão: ${session(notice.data_sessao, timeZone)}</span>${notice.participation_confirmed === true && html`<span>Participação confirmada</span>`}</p>
 </li>
 `
 }

@@ -1,19 +1,19 @@
-import { line, moment, NONE, webAddress } from '#src/present/text/format.ts'
+import { formatMoment, line, NONE, usableLink } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameLevel, namePhase, nameVerdict } from '#src/present/text/names.ts'
 import { type Section, sectionsOf } from './analysis.ts'
 import { history, type Past } from './history.ts'
 import { chip, document, factList, toneOf } from './layout.ts'
-import type { Notice } from './list_page.ts'
+import type { ListedNotice } from './list_page.ts'
 import {
-  type Document,
   estimate,
   MAX_TEXT,
   MAX_TITLE,
   paragraphs,
   partOf,
+  type ShownDocument,
   session,
-  text,
+  showText,
   yesOrNo,
 } from './show.ts'
 
@@ -24,9 +24,9 @@ type NoticePage = {
   readonly company: string
   readonly asOf: string
   readonly timeZone: string
-  readonly notice: Notice
+  readonly notice: ListedNotice
   /** If it is null, `problem` has the reason. */
-  readonly analysis: Document | null
+  readonly analysis: ShownDocument | null
   readonly problem: string | null
   /** Null while it is being prepared. */
   readonly history: readonly Past[] | null
@@ -34,16 +34,16 @@ type NoticePage = {
   readonly back: string
 }
 
-export function noticePage(page: NoticePage): string {
+export function renderNoticePage(page: NoticePage): string {
   const { company, asOf, notice, analysis, timeZone, back } = page
-  const title = text(notice, 'objeto', MAX_HEADING) ?? 'Sem objeto'
+  const title = showText(notice, 'objeto', MAX_HEADING) ?? 'Sem objeto'
   const sections: readonly Section[] = [
     ...(analysis ? sectionsOf(analysis, timeZone) : []),
     { id: 'historico', title: 'Histórico', body: history(page.history, timeZone) },
   ]
   const body = html`<p class="back"><a href="${back}">← Voltar aos resultados</a></p>
 <h1>${title}</h1>
-<p class="muted">${text(notice, 'orgao', MAX_TITLE)}</p>
+<p class="muted">${showText(notice, 'orgao', MAX_TITLE)}</p>
 ${facts(page)}
 ${title.endsWith('…') && html`<h2>Objeto completo</h2>\n<p class="card text">${paragraphs(notice, 'objeto', MAX_TEXT)}</p>`}
 ${analysis === null && html`<p class="problem" role="note">${page.problem}</p>`}
@@ -62,22 +62,22 @@ function facts({ notice, analysis, timeZone }: NoticePage): Html {
     ['Nível da análise', analysis && nameLevel(analysis.analysis_level)],
     ['Sessão', session(notice.data_sessao, timeZone)],
     ['Valor estimado', estimate(notice.valor_estimado)],
-    ['UF', text(notice, 'uf', 20) ?? NONE],
-    ['Modalidade', text(notice, 'modalidade', MAX_TITLE) ?? NONE],
-    ['Número', text(notice, 'numero', MAX_TITLE) ?? NONE],
-    ['ID no PNCP', text(notice, 'pncp_id', MAX_TITLE)],
+    ['UF', showText(notice, 'uf', 20) ?? NONE],
+    ['Modalidade', showText(notice, 'modalidade', MAX_TITLE) ?? NONE],
+    ['Número', showText(notice, 'numero', MAX_TITLE) ?? NONE],
+    ['ID no PNCP', showText(notice, 'pncp_id', MAX_TITLE)],
     ['Edital na origem', origin(notice) ?? NONE],
     ['Participação confirmada', yesOrNo(notice.participation_confirmed)],
-    ['Confirmada em', notice.committed_at === undefined ? null : moment(notice.committed_at, timeZone)],
-    ['Acompanhado desde', moment(notice.created_at, timeZone)],
-    ['Atualizado em', moment(notice.updated_at, timeZone)],
+    ['Confirmada em', notice.committed_at === undefined ? null : formatMoment(notice.committed_at, timeZone)],
+    ['Acompanhado desde', formatMoment(notice.created_at, timeZone)],
+    ['Atualizado em', formatMoment(notice.updated_at, timeZone)],
   ])
 }
 
 /** The address comes from a stranger: whoever follows it sees first where it leads. */
-function origin(notice: Notice): Html | string | null {
+function origin(notice: ListedNotice): Html | string | null {
   const address = typeof notice.pncp_url === 'string' ? notice.pncp_url : null
-  const link = webAddress(address)
+  const link = usableLink(address)
   // `www.example.org/1` is not a link, but a reader can use it.
   if (link === null) return address === null || URL.canParse(address) ? null : line(address, MAX_TITLE)
   return html`<a href="${link}" rel="noreferrer">Abrir em ${line(new URL(link).host, 80)}</a>`

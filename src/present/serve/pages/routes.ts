@@ -8,15 +8,15 @@ import { isFromElsewhere } from '#src/platform/http/own_pages.ts'
 import { ageOf } from '../behind.ts'
 import type { Entrance } from '../entrance.ts'
 import { CursorGone, type Feed } from '../feed/feed.ts'
-import type { Holder } from '../key_entry.ts'
+import type { KeyHolder } from '../key_entry.ts'
 import type { ServedCompanies } from '../served_companies.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
 import { MAX_HISTORY, type Past } from './history.ts'
 import { PAGE_POLICY } from './layout.ts'
 import { messagePage } from './message_page.ts'
-import { noticePage } from './notice_page.ts'
+import { renderNoticePage } from './notice_page.ts'
 import { signInPage as renderSignIn } from './sign_in.ts'
-import { addressOf, wantedOf } from './wanted.ts'
+import { searchAddress, wantedOf } from './wanted.ts'
 
 /** All pages begin with it. */
 export const PAGES_PATH = '/editais'
@@ -34,7 +34,7 @@ const HISTORY_WITHIN_MS = 1500
 /** A larger analysis would take as much time and memory here as a hundred usual ones. */
 const MAX_SHOWN_BYTES = 4 * 1024 * 1024
 
-type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: Holder } }
+type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: KeyHolder } }
 type PageContext = Context<Env>
 
 export type PagesOptions = {
@@ -178,7 +178,7 @@ async function signedIn(context: PageContext, { entrance, signInPage }: Door): P
 }
 
 /** @throws Refusal (429) if the key sent too many requests. */
-function admit(context: PageContext, entrance: Entrance, holder: Holder): void {
+function admit(context: PageContext, entrance: Entrance, holder: KeyHolder): void {
   context.set('holder', holder)
   const { notes } = context.env.outgoing?.exchange ?? {}
   if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
@@ -195,7 +195,7 @@ async function shown<T extends Response | null>(
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (error.retryAfterSeconds !== null) context.header('Retry-After', String(error.retryAfterSeconds))
-    const company = (context.var.holder as Holder | undefined)?.company ?? null
+    const company = (context.var.holder as KeyHolder | undefined)?.company ?? null
     return context.html(messagePage(company, refusalInWords(error)), error.status)
   }
 }
@@ -240,13 +240,13 @@ async function read(context: PageContext, { snapshot, history, asOf }: Shown): P
   const isTooLarge = (stored?.bytes.length ?? 0) > MAX_SHOWN_BYTES
   const analysis = isTooLarge ? null : stored
   return context.html(
-    noticePage({
+    renderNoticePage({
       ...{ company, timeZone, asOf },
       notice: parsed(notice),
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
       history,
-      back: addressOf(wantedOf(context), context.req.query('cursor')),
+      back: searchAddress(wantedOf(context), context.req.query('cursor')),
     }),
   )
 }

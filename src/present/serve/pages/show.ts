@@ -1,16 +1,16 @@
 import { isDateTime } from '#schema/times.ts'
-import { line, moment, money, NONE, number } from '#src/present/text/format.ts'
+import { formatMoment, formatMoney, line, NONE, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 
 /** Values of documents, which come from strangers, in the form in which readers see them. */
 
-export type Document = Readonly<Record<string, unknown>>
+export type ShownDocument = Readonly<Record<string, unknown>>
 
 /** Longer than any text of a real notice. */
 export const MAX_TEXT = 20_000
 export const MAX_TITLE = 300
 
-export function text(document: Document, name: string, maxCharacters: number): string | null {
+export function showText(document: ShownDocument, name: string, maxCharacters: number): string | null {
   const value = document[name]
   return typeof value === 'string' ? line(value, maxCharacters) : null
 }
@@ -19,7 +19,7 @@ export function text(document: Document, name: string, maxCharacters: number): s
 const MAX_LINES = 200
 
 /** The same with its line breaks. */
-export function paragraphs(document: Document, name: string, maxCharacters: number): string | null {
+export function paragraphs(document: ShownDocument, name: string, maxCharacters: number): string | null {
   const value = document[name]
   if (typeof value !== 'string') return null
   const all = value.slice(0, 2 * maxCharacters).split(/[\r\n\u2028\u2029]+/)
@@ -35,12 +35,12 @@ export function paragraphs(document: Document, name: string, maxCharacters: numb
 
 /** An amount in BRL. */
 export function amount(value: unknown): string {
-  return typeof value === 'number' && Number.isFinite(value) ? money(value) : NONE
+  return typeof value === 'number' && Number.isFinite(value) ? formatMoney(value) : NONE
 }
 
 /** The value of a notice: a zero usually stands for a secret budget. */
 export function estimate(value: unknown): string {
-  return value === 0 ? `${money(0)} (pode ser sigiloso)` : amount(value)
+  return value === 0 ? `${formatMoney(0)} (pode ser sigiloso)` : amount(value)
 }
 
 const UNIT_PRICE = new Intl.NumberFormat('pt-BR', {
@@ -61,7 +61,7 @@ export function quantity(value: unknown): string {
 }
 
 /** A number that is a name: of an item or a lot. */
-export function ordinal(value: unknown): string {
+export function showOrdinal(value: unknown): string {
   return typeof value === 'number' ? String(value) : NONE
 }
 
@@ -72,7 +72,7 @@ export function yesOrNo(value: unknown): string {
 /** A time of a notice; a text that is none is shown as it is. */
 export function session(value: unknown, timeZone: string): string {
   if (typeof value !== 'string') return NONE
-  return isDateTime(value) ? moment(value, timeZone) : (line(value, 40) ?? NONE)
+  return isDateTime(value) ? formatMoment(value, timeZone) : (line(value, 40) ?? NONE)
 }
 
 /** Some analyses have thousands of items. */
@@ -84,8 +84,8 @@ export function rest(count: number): Html | null {
   return html`<p class="more muted">Aqui estão os primeiros ${MAX_ROWS} de ${number(count)}; a API tem todos.</p>`
 }
 
-export function partOf(value: unknown): Document {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Document) : {}
+export function partOf(value: unknown): ShownDocument {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ShownDocument) : {}
 }
 
 export function listOf(value: unknown): readonly unknown[] {

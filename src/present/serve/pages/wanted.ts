@@ -25,7 +25,7 @@ export function wantedOf(context: Context): Wanted {
 }
 
 /** The address of a page of a search. */
-export function addressOf(wanted: Wanted, cursor?: string): string {
+export function searchAddress(wanted: Wanted, cursor?: string): string {
   return `/editais${queryOf(wanted, cursor)}`
 }
 

@@ -28,7 +28,7 @@ export type Query = {
 /** A notice, counted from the newest of a snapshot. */
 export type Ordinal = number
 
-export type Found = {
+export type SearchResult = {
   /** In order; at most `limit`. */
   readonly ordinals: readonly Ordinal[]
   /** How many notices match, whatever `limit` and `after` are. */
@@ -41,7 +41,7 @@ export type Found = {
  * Searches the months of a snapshot, newest first. It looks at every notice, which takes less than
  * answering does.
  */
-export async function find(months: readonly PreparedMonth[], query: Query): Promise<Found> {
+export async function find(months: readonly PreparedMonth[], query: Query): Promise<SearchResult> {
   const pause = createPause()
   const texts = months.map(({ search }) => search.text)
   const weights = query.sort.key === 'relevance' ? await weightsOf(query.terms, texts, pause) : null

@@ -12,7 +12,7 @@ import { latestForFeed } from '../feed/published.ts'
 export const EVENT_KINDS = Object.keys(KINDS)
 
 /** One event, as the change feed shows it. */
-export type FeedEvent = {
+export type ShownEvent = {
   /** Its place in the feed. */
   readonly cursor: string
   /** ISO 8601 in UTC. */
@@ -20,7 +20,7 @@ export type FeedEvent = {
   readonly kind: string
 }
 
-type Part = { readonly events: readonly FeedEvent[]; readonly next: string }
+type Part = { readonly events: readonly ShownEvent[]; readonly next: string }
 
 /** The change feeds of all companies, as webhooks need them. */
 export type Feeds = {
@@ -104,7 +104,7 @@ async function readPart(
   const snapshot = await feed.ready(() => current)
   const request = { limit, withValues: false, maxBytes: MAX_BYTES }
   const { events, next } = feed.page(feed.positionOf(since, snapshot), snapshot, request)
-  return { events: events.map(({ json }) => JSON.parse(json) as FeedEvent), next }
+  return { events: events.map(({ json }) => JSON.parse(json) as ShownEvent), next }
 }
 
 /** Null for a feed that is not ready yet. */

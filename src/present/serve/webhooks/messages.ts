@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { FeedEvent } from './feed.ts'
+import type { ShownEvent } from './feed.ts'
 import type { Delivery, Subscription } from './subscriptions.ts'
 
 /** The kind of the message that is sent when the log was replaced: what was received before may not be what is there now. */
@@ -8,7 +8,7 @@ export const RESET = 'feed_reset'
 export const PING = 'ping'
 
 /** An event as a message. Its id is that of the event whenever it is read; its cursor is that of the snapshot it was read from. */
-export function messageOf({ id, company }: Subscription, event: FeedEvent): Delivery {
+export function composeEvent({ id, company }: Subscription, event: ShownEvent): Delivery {
   const { kind, at, cursor: _, ...what } = event
   const same = JSON.stringify([id, kind, at, what])
   return {
@@ -19,6 +19,6 @@ export function messageOf({ id, company }: Subscription, event: FeedEvent): Deli
   }
 }
 
-export function isWanted({ events }: Subscription, { kind }: FeedEvent): boolean {
+export function isWanted({ events }: Subscription, { kind }: ShownEvent): boolean {
   return events === null || kind === RESET || events.includes(kind)
 }

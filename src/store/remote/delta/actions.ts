@@ -1,6 +1,7 @@
+import { hashOf } from '#src/platform/hash.ts'
 import type { RemoteTable, RemoteType } from '../columns.ts'
 import type { RemoteFile } from '../format.ts'
-import { hashOf, uuidOf } from '../identity.ts'
+import { uuidOf } from '../identity.ts'
 import { type Bound, type ColumnStatistics, textBound } from '../statistics.ts'
 
 /** Actions of a Delta table's log, as pure functions. Names are those of its protocol. */
@@ -107,7 +108,7 @@ export function metaData(table: RemoteTable, location: string, at: Date): Action
   }
 }
 
-export function schemaHash({ columns, comment }: RemoteTable): string {
+export function hashRemoteSchema({ columns, comment }: RemoteTable): string {
   return hashOf(JSON.stringify([comment, columns])).slice(0, 32)
 }
 

@@ -48,7 +48,7 @@ const HINT: JsonKind<{ version: number }> = {
  * Returns the newest checkpoint, or null.
  * @throws RemoteError if it is missing. @throws ForeignObject if this program did not write it.
  */
-export async function readCheckpoint(
+export async function readDeltaCheckpoint(
   store: ObjectStore,
   directory: string,
   parquet: ReadParquet,

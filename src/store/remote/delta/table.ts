@@ -2,8 +2,8 @@ import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { Commit, Expired, Expiry, OpenTable, ReadParquet, RemoteFile, TableFormat } from '../format.ts'
 import { tableKey } from '../latest.ts'
 import { create, type ObjectStore, RemoteError } from '../objects.ts'
-import { type Action, add, commitInfo, metaData, type Note, protocol, schemaHash } from './actions.ts'
-import { CHECKPOINT_EVERY, readCheckpoint, writeCheckpoint } from './checkpoint.ts'
+import { type Action, add, commitInfo, hashRemoteSchema, metaData, type Note, protocol } from './actions.ts'
+import { CHECKPOINT_EVERY, readDeltaCheckpoint, writeCheckpoint } from './checkpoint.ts'
 import { changesIn, MAX_LOG_BYTES, noteIn } from './log_lines.ts'
 import { commitPath, hintPath, logOf, versionOf } from './paths.ts'
 
@@ -84,7 +84,7 @@ async function commit(
   const after = new Set(files.map(({ path }) => path))
   const added = files.filter(({ path }) => !before.has(path))
   const removed = [...before].filter(path => !after.has(path))
-  const schema = schemaHash(table)
+  const schema = hashRemoteSchema(table)
   const isSameSchema = schema === base?.note.schema
   if (base !== null && isSameSchema && added.length + removed.length === 0) return base.version
   const version = base === null ? 0 : base.version + 1
@@ -128,7 +128,7 @@ async function readLog(
   parquet: ReadParquet,
 ): Promise<RemoteFile[]> {
   if (version === null) return []
-  const checkpoint = await readCheckpoint(store, directory, parquet)
+  const checkpoint = await readDeltaCheckpoint(store, directory, parquet)
   const present = new Map(checkpoint?.adds.map(one => [one.path, one]))
   for (let next = checkpoint === null ? 0 : checkpoint.version + 1; next <= version; next += 1) {
     const path = commitPath(directory, next)

@@ -21,7 +21,14 @@ import {
   withSchema,
 } from './metadata.ts'
 import { openRestCatalog, type RestCatalog } from './rest_catalog.ts'
-import { assertOurs, filesOf, nextMetadata, objectsOf, readTable, type Table } from './snapshot.ts'
+import {
+  assertOurs,
+  type IcebergTable,
+  listTableFiles,
+  nextMetadata,
+  objectsOf,
+  readTable,
+} from './snapshot.ts'
 import { changeOf, type TableChange } from './updates.ts'
 
 /**
@@ -72,7 +79,7 @@ async function open(opened: Opened, name: string, create?: RemoteTable): Promise
   assertOwner(catalog.nameOf(name), metadata, company)
   opened.lastChange = Math.max(opened.lastChange, metadata['last-updated-ms'])
   const table = await readTable(store, directory, metadata)
-  const files = filesOf(store, table)
+  const files = listTableFiles(store, table)
   return {
     version: metadata.refs[MAIN]?.['snapshot-id'] ?? null,
     files: new Set(files.map(({ path }) => path)),
@@ -126,7 +133,7 @@ async function createTable({ store, catalog, company }: Opened, directory: strin
 }
 
 /** @returns the id of the snapshot that has exactly the wanted files. */
-async function commit({ store, changes }: Opened, table: Table, wanted: Commit): Promise<number> {
+async function commit({ store, changes }: Opened, table: IcebergTable, wanted: Commit): Promise<number> {
   const next = await nextMetadata(store, table, wanted)
   const change = changeOf(wanted.table.name, table.metadata, next)
   if (change) changes.push(change)
@@ -152,7 +159,7 @@ function keepsTags({ refs, snapshots }: TableMetadata): boolean {
   return snapshots.length === 0 || Object.keys(refs).some(name => name !== MAIN)
 }
 
-async function expire(opened: Opened, name: string, table: Table, older: Expiry): Promise<Expired> {
+async function expire(opened: Opened, name: string, table: IcebergTable, older: Expiry): Promise<Expired> {
   const { store, catalog } = opened
   const { snapshots, expired } = expiry(table.metadata, older)
   const metadata = keeping(table.metadata, expired, older.now)

@@ -110,7 +110,7 @@ const TYPES: Readonly<Record<RemoteColumn['type'], string>> = {
 export const SNAPSHOT_TAG = 's-'
 
 /** The tag of a lake's snapshot. */
-export function tagOf(snapshot: string): string {
+export function snapshotTag(snapshot: string): string {
   return `${SNAPSHOT_TAG}${snapshot}`
 }
 
@@ -212,7 +212,7 @@ export function currentSnapshot(metadata: TableMetadata): Snapshot | null {
 }
 
 /** Makes a snapshot the present one. */
-export function withSnapshot(metadata: TableMetadata, snapshot: Snapshot): TableMetadata {
+export function makePresent(metadata: TableMetadata, snapshot: Snapshot): TableMetadata {
   const { 'snapshot-id': id, 'timestamp-ms': ms } = snapshot
   return {
     ...metadata,
@@ -228,13 +228,13 @@ export function withSnapshot(metadata: TableMetadata, snapshot: Snapshot): Table
 /** Names the present snapshot of the table as that of a snapshot of the lake. */
 export function withTag(metadata: TableMetadata, snapshot: string, at: Date): TableMetadata {
   const tag = { 'snapshot-id': metadata['current-snapshot-id'], type: 'tag' as const }
-  const refs = { ...metadata.refs, [tagOf(snapshot)]: tag }
+  const refs = { ...metadata.refs, [snapshotTag(snapshot)]: tag }
   return { ...metadata, 'last-updated-ms': at.getTime(), refs }
 }
 
 /** Without the tags of these snapshots of the lake, and what no other tag names. The same object if nothing changes. */
 export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>, now: Date): TableMetadata {
-  const gone = new Set([...expired].map(tagOf))
+  const gone = new Set([...expired].map(snapshotTag))
   const refs = Object.fromEntries(Object.entries(metadata.refs).filter(([name]) => !gone.has(name)))
   const named = new Set([
     metadata['current-snapshot-id'],

@@ -3,7 +3,7 @@ import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import { RemoteError } from '../objects.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
 import { MS, type SortOrder, type TableMetadata } from './metadata.ts'
-import { type Answer, openRestClient, type RestClient } from './rest_client.ts'
+import { type CatalogAnswer, openRestClient, type RestClient } from './rest_client.ts'
 import type { TableChange } from './updates.ts'
 
 /** A company's namespace in an Iceberg REST catalog. */
@@ -202,7 +202,7 @@ function requestOf({ table, requirements, updates }: TableChange, namespace: rea
   return { identifier: { namespace, name: table }, requirements, updates }
 }
 
-function refusedCommit(client: RestClient, name: string, answer: Answer): RemoteError {
+function refusedCommit(client: RestClient, name: string, answer: CatalogAnswer): RemoteError {
   const error = client.refusal(`commit to ${name}`, answer)
   if (answer.status !== 409) return error
   return new RemoteError(`${error.message} Another program changed it meanwhile. The next run publishes.`)
@@ -237,7 +237,7 @@ const METADATA = z.object({
 })
 
 /** Fields that a catalog leaves out are empty; those of a schema get the order that ours have, to be compared. */
-function metadataOf(client: RestClient, { json }: Answer): TableMetadata {
+function metadataOf(client: RestClient, { json }: CatalogAnswer): TableMetadata {
   if (!METADATA.safeParse(json.metadata).success) throw strange(client, 'the metadata of a table')
   const metadata = json.metadata as TableMetadata
   return {

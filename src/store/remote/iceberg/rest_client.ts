@@ -30,15 +30,15 @@ export type RestClient = {
   /** As the subject of a sentence. */
   readonly name: string
   /** Retried if the answer may differ the next time. */
-  get(path: string): Promise<Answer>
+  get(path: string): Promise<CatalogAnswer>
   /** Sent once: the caller decides about an unclear answer. */
-  post(path: string, body: object): Promise<Answer>
+  post(path: string, body: object): Promise<CatalogAnswer>
   /** The error for an answer that the caller cannot use. */
-  refusal(what: string, answer: Answer): RemoteError
+  refusal(what: string, answer: CatalogAnswer): RemoteError
   close(): void
 }
 
-export type Answer = {
+export type CatalogAnswer = {
   /** Null if it is unknown whether the catalog carried out the request. */
   readonly status: number | null
   /** The body if it is a JSON object. */
@@ -58,7 +58,7 @@ export function openRestClient({ uri, login, retryMs }: CatalogSettings, signal?
   const http = openClient(uri, signal)
   const { pathname } = new URL(uri)
   let token: Promise<string | null> | null = null
-  const send = async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
+  const send = async (method: 'GET' | 'POST', path: string, body?: object): Promise<CatalogAnswer> => {
     token ??= tokenOf(login, signal)
     const known = await token
     const answer = await ask(http, name, {
@@ -75,7 +75,11 @@ export function openRestClient({ uri, login, retryMs }: CatalogSettings, signal?
     return { ...answer, text: masked(answer.text), type: masked(answer.type) }
   }
   /** A token that was given for an hour may end during a long upload. */
-  const withNewToken = async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
+  const withNewToken = async (
+    method: 'GET' | 'POST',
+    path: string,
+    body?: object,
+  ): Promise<CatalogAnswer> => {
     const answer = await send(method, path, body)
     if (answer.status !== 401 || login === null || 'tokenFile' in login) return answer
     token = null
@@ -103,7 +107,7 @@ function openClient(uri: string, signal: AbortSignal | undefined): HttpClient {
 }
 
 /** @throws RemoteError if nothing was sent, or the catalog redirects to another server. */
-async function ask(http: HttpClient, name: string, request: HttpRequest): Promise<Answer> {
+async function ask(http: HttpClient, name: string, request: HttpRequest): Promise<CatalogAnswer> {
   const reply = await http.send(request).catch(error => {
     if (!(error instanceof NetworkError)) throw error
     if (error.trouble === 'untrusted')
@@ -120,7 +124,7 @@ async function ask(http: HttpClient, name: string, request: HttpRequest): Promis
   return answerOf(reply)
 }
 
-function answerOf({ status, body, isCut }: HttpReply): Answer {
+function answerOf({ status, body, isCut }: HttpReply): CatalogAnswer {
   if (isCut) return { status: null, json: {}, text: 'the answer is too large', type: '' }
   const json = jsonOf(body)
   const { message = '', type = '' } = (json.error ?? {}) as { message?: unknown; type?: unknown }
@@ -147,18 +151,18 @@ function jsonOf(body: Buffer): Readonly<Record<string, unknown>> {
 }
 
 class Again extends Error {
-  readonly answer: Answer
-  constructor(answer: Answer) {
+  readonly answer: CatalogAnswer
+  constructor(answer: CatalogAnswer) {
     super()
     this.answer = answer
   }
 }
 
 async function repeatedly(
-  get: () => Promise<Answer>,
+  get: () => Promise<CatalogAnswer>,
   retryMs: number,
   signal: AbortSignal | undefined,
-): Promise<Answer> {
+): Promise<CatalogAnswer> {
   const startedMs = performance.now()
   const attempt = async () => {
     const answer = await get()
@@ -182,7 +186,7 @@ async function repeatedly(
 function refusal(
   name: string,
   what: string,
-  { status, text, type }: Answer,
+  { status, text, type }: CatalogAnswer,
   login: CatalogLogin | null,
 ): RemoteError {
   if (status === null) return new RemoteError(`${name} did not ${what}: ${text}.`)

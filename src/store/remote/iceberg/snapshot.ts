@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { printable } from '#schema/text_key.ts'
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import { messageOf } from '#src/platform/errors.ts'
+import { hashOf } from '#src/platform/hash.ts'
 import type { RemoteTable } from '../columns.ts'
 import { type Commit, DATA_PATH, type RemoteFile } from '../format.ts'
-import { hashOf } from '../identity.ts'
 import { ForeignObject, type ObjectStore, RemoteError } from '../objects.ts'
 import type { ColumnStatistics } from '../statistics.ts'
 import { boundBytes } from './bounds.ts'
@@ -22,12 +22,12 @@ import {
 import {
   currentSchema,
   currentSnapshot,
+  makePresent,
   SNAPSHOT_PROPERTY,
   type Snapshot,
+  snapshotTag,
   type TableMetadata,
-  tagOf,
   withSchema,
-  withSnapshot,
   withTag,
 } from './metadata.ts'
 
@@ -36,7 +36,7 @@ import {
 const READS_AT_ONCE = 16
 
 /** A table as it is in the object store. */
-export type Table = {
+export type IcebergTable = {
   /** Where our objects are; files and manifests name them by their full addresses. */
   readonly directory: string
   readonly metadata: TableMetadata
@@ -48,7 +48,7 @@ export async function readTable(
   store: ObjectStore,
   directory: string,
   metadata: TableMetadata,
-): Promise<Table> {
+): Promise<IcebergTable> {
   return { directory, metadata, entries: await entriesOf(store, directory, metadata) }
 }
 
@@ -62,7 +62,7 @@ export function assertOurs(name: string, { snapshots }: TableMetadata): void {
 }
 
 /** The files of the current snapshot, with paths relative to the table. */
-export function filesOf(store: ObjectStore, { directory, entries }: Table): RemoteFile[] {
+export function listTableFiles(store: ObjectStore, { directory, entries }: IcebergTable): RemoteFile[] {
   const prefix = `${store.root}/${directory}/`
   return entries.map(({ data_file: { file_path, record_count, file_size_in_bytes } }) => ({
     path: file_path.slice(prefix.length),
@@ -75,10 +75,14 @@ export function filesOf(store: ObjectStore, { directory, entries }: Table): Remo
  * The metadata with the wanted snapshot; its manifest and list are written before this returns.
  * @returns the same object if the table has this snapshot already.
  */
-export async function nextMetadata(store: ObjectStore, base: Table, wanted: Commit): Promise<TableMetadata> {
+export async function nextMetadata(
+  store: ObjectStore,
+  base: IcebergTable,
+  wanted: Commit,
+): Promise<TableMetadata> {
   const { directory, metadata: before, entries } = base
   const { snapshot, at } = wanted
-  const tagged = before.refs[tagOf(snapshot)]
+  const tagged = before.refs[snapshotTag(snapshot)]
   if (tagged && tagged['snapshot-id'] === before['current-snapshot-id']) return before
   const described = withSchema(before, wanted.table)
   const schema = currentSchema(described) as IcebergSchema
@@ -201,7 +205,7 @@ async function addSnapshot(
   )
   const listKey = `${directory}/metadata/snap-${id}-${hashOf(list).slice(0, 32)}.avro`
   await store.put(listKey, list)
-  return withSnapshot(before, {
+  return makePresent(before, {
     'snapshot-id': id,
     ...(parent ? { 'parent-snapshot-id': parent['snapshot-id'] } : {}),
     'sequence-number': sequence,

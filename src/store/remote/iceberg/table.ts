@@ -5,7 +5,15 @@ import { tableKey } from '../latest.ts'
 import { create, type ObjectStore, RemoteError } from '../objects.ts'
 import { expiry } from './expiry.ts'
 import { keeping, METADATA, newTable, type TableMetadata } from './metadata.ts'
-import { assertOurs, filesOf, keyBelow, nextMetadata, objectsOf, readTable, type Table } from './snapshot.ts'
+import {
+  assertOurs,
+  type IcebergTable,
+  keyBelow,
+  listTableFiles,
+  nextMetadata,
+  objectsOf,
+  readTable,
+} from './snapshot.ts'
 
 /**
  * Iceberg v2 tables without a catalog: `metadata/v<N>.metadata.json` is created only if it does not exist, so that only
@@ -22,11 +30,11 @@ export function icebergTables(store: ObjectStore, company: string): TableFormat 
 }
 
 /** A table and its version, which is 0 before the first commit. */
-type FileTable = Table & { readonly version: number }
+type FileTable = IcebergTable & { readonly version: number }
 
 async function open(store: ObjectStore, directory: string, known: number | null): Promise<OpenTable> {
   const table = await openTable(store, directory, known)
-  const files = filesOf(store, table)
+  const files = listTableFiles(store, table)
   return {
     version: table.version === 0 ? null : table.version,
     files: new Set(files.map(({ path }) => path)),
@@ -124,7 +132,11 @@ async function expire(store: ObjectStore, table: FileTable, older: Expiry): Prom
 }
 
 /** Versions of the metadata: `latest.json` named each of them once. */
-function oldMetadata(store: ObjectStore, { directory, metadata }: Table, { keepMs, now }: Expiry): string[] {
+function oldMetadata(
+  store: ObjectStore,
+  { directory, metadata }: IcebergTable,
+  { keepMs, now }: Expiry,
+): string[] {
   const log = metadata['metadata-log']
   const supersededAt = (index: number) => log[index + 1]?.['timestamp-ms'] ?? metadata['last-updated-ms']
   const old = log.filter((_, index) => now.getTime() - supersededAt(index) > keepMs)

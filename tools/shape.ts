@@ -1,0 +1,121 @@
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { renderTable } from '#src/cli/table.ts'
+import { ALL, exportedNames, importedNames, importsOf, readSources, type SourceFile } from './imports.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const PRODUCT = ['src', 'jobs', 'schema', 'config']
+/** What a newcomer must read. */
+const CORE = [
+  'schema',
+  'src/sync.ts',
+  'src/pipeline',
+  'src/api/client',
+  'src/store/rawlog',
+  'src/store/warehouse',
+  'src/store/lake',
+  'src/store/*.ts',
+]
+
+/** A size of the project, which must not grow: whoever needs more of one raises its limit here, with the reason. */
+export type Measure = {
+  readonly name: string
+  readonly count: number
+  readonly limit: number
+  /** What it should come down to. */
+  readonly goal: number
+  /** What is counted, if it can be named. */
+  readonly found?: readonly string[]
+}
+
+/** Counts lines, files, settings and repeated ideas of the project as it is on the disk. */
+export function measureShape(): Measure[] {
+  const product = readSources(patterns(PRODUCT, 'ts')).filter(({ path }) => !path.endsWith('.d.ts'))
+  const users = readSources([...patterns(['test', 'bench', 'tools', 'clients'], 'ts'), 'src/**/*.js'])
+  const settings = settingNames()
+  const pairs = mutualPairs(product)
+  const twice = namesUsedTwice(product)
+  const unused = unusedExports(product, users)
+  return [
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 61_900, goal: 48_000 },
+    { name: 'lines of the core', count: linesIn(CORE), limit: 16_100, goal: 12_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 61_400, goal: 46_000 },
+    { name: 'lines of bench', count: linesIn(['bench']), limit: 7_950, goal: 5_000 },
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 640, goal: 300 },
+    { name: 'settings', count: settings.length, limit: 129, goal: 70, found: settings },
+    { name: 'pairs of folders that import each other', count: pairs.length, limit: 0, goal: 0, found: pairs },
+    { name: 'exported names with two meanings', count: twice.length, limit: 0, goal: 0, found: twice },
+    { name: 'exports that no other file imports', count: unused.length, limit: 0, goal: 0, found: unused },
+  ]
+}
+
+/** The files that people write: TypeScript, JavaScript, SQL, YAML. */
+const WRITTEN = '{ts,js,mjs,sql,yaml,css}'
+
+function patterns(places: readonly string[], endings: string): string[] {
+  return places.map(place => (/\.\w+$/.test(place) ? place : `${place}/**/*.${endings}`))
+}
+
+function filesIn(places: readonly string[]): string[] {
+  return [...new Set(globSync(patterns(places, WRITTEN), { cwd: ROOT }))]
+    .filter(path => !path.includes('node_modules/'))
+    .sort()
+}
+
+function linesIn(places: readonly string[]): number {
+  const lines = filesIn(places).map(path => readFileSync(join(ROOT, path), 'utf8').split('\n').length - 1)
+  return lines.reduce((sum, count) => sum + count, 0)
+}
+
+/** By the file that names all of them. */
+function settingNames(): string[] {
+  const text = readFileSync(join(ROOT, '.env.example'), 'utf8')
+  return [...new Set([...text.matchAll(/^#?([A-Z][A-Z0-9_]+)=/gm)].map(([, name]) => name as string))].sort()
+}
+
+function mutualPairs(files: readonly SourceFile[]): string[] {
+  const known = new Set(files.map(({ path }) => path))
+  const edges = new Set(
+    files.flatMap(file =>
+      importsOf(file)
+        .filter(path => known.has(path) && dirname(path) !== dirname(file.path))
+        .map(path => `${dirname(file.path)} ${dirname(path)}`),
+    ),
+  )
+  return [...edges]
+    .map(edge => edge.split(' ') as [string, string])
+    .filter(([from, to]) => from < to && edges.has(`${to} ${from}`))
+    .map(([from, to]) => `${from} and ${to}`)
+    .sort()
+}
+
+/** With the files that export it. */
+function namesUsedTwice(files: readonly SourceFile[]): string[] {
+  const exported = files.flatMap(file => exportedNames(file).map(name => ({ name, path: file.path })))
+  return [...Map.groupBy(exported, ({ name }) => name)]
+    .filter(([, all]) => all.length > 1)
+    .map(([name, all]) => `${name} (${all.map(({ path }) => path).join(', ')})`)
+    .sort()
+}
+
+function unusedExports(files: readonly SourceFile[], users: readonly SourceFile[]): string[] {
+  const used = new Set([...files, ...users].flatMap(importedNames))
+  return files
+    .flatMap(file => exportedNames(file).map(name => ({ name, path: file.path })))
+    .filter(({ name, path }) => !used.has(`${path} ${name}`) && !used.has(`${path} ${ALL}`))
+    .map(({ name, path }) => `${name} (${path})`)
+    .sort()
+}
+
+/** What can be named is named if there are at most so many. */
+const NAMED_UP_TO = 200
+
+if (import.meta.main) {
+  const measures = measureShape()
+  const rows = measures.map(({ name, count, limit, goal }) => ({ size: name, now: count, limit, goal }))
+  process.stdout.write(renderTable(['size', 'now', 'limit', 'goal'], rows))
+  for (const { name, count, goal, found = [] } of measures)
+    if (count > goal && found.length <= NAMED_UP_TO && name !== 'settings')
+      process.stdout.write(`\n${name}:\n${found.map(one => `  ${one}\n`).join('')}`)
+  if (measures.some(({ count, limit }) => count > limit)) process.exitCode = 1
+}
