@@ -1,4 +1,4 @@
-import { VIEWS } from '#schema/marts.ts'
+import { VIEWS } from '#schema/marts/marts.ts'
 import type { Sized } from '../bars.ts'
 import { type Verdict, verdict } from '../bars.ts'
 import { martKey } from './figures.ts'

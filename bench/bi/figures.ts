@@ -1,4 +1,4 @@
-import { VIEWS } from '#schema/marts.ts'
+import { VIEWS } from '#schema/marts/marts.ts'
 import { type Figure, type Figures, median } from '../figures.ts'
 import type { MartTimes } from './mart.ts'
 import type { Measured } from './measure.ts'

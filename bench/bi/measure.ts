@@ -1,7 +1,7 @@
 import { realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { VIEWS } from '#schema/marts.ts'
+import { VIEWS } from '#schema/marts/marts.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { latestLink, type Manifest, readManifest } from '#src/store/lake/manifest.ts'
 import type { RunReport } from '#src/store/run_report.ts'

@@ -1,4 +1,4 @@
-import { VIEWS } from '#schema/marts.ts'
+import { VIEWS } from '#schema/marts/marts.ts'
 import { renderTable } from '#src/cli/table.ts'
 import type { Verdict } from '../bars.ts'
 import type { Figures } from '../figures.ts'

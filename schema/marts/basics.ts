@@ -13,7 +13,7 @@ import {
   ofNotice,
   same,
   text,
-} from '../mart_columns.ts'
+} from './columns.ts'
 
 /** What other marts build on: the snapshot, phases and days. */
 

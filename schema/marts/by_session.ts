@@ -1,4 +1,4 @@
-import { count, type MartColumn, money } from '../mart_columns.ts'
+import { count, type MartColumn, money } from './columns.ts'
 
 /** A phase says nothing of the session: counts and values of notices in progress include sessions that are past. */
 

@@ -1,5 +1,5 @@
-import { count, date, derived, type Mart, money, of, ofCompany, text } from '../mart_columns.ts'
 import { bySession } from './by_session.ts'
+import { count, date, derived, type Mart, money, of, ofCompany, text } from './columns.ts'
 import { riscosPagamento } from './risks.ts'
 
 /** Money: what notices tie up, what it depends on, and what comparable items cost. */

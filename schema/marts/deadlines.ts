@@ -1,4 +1,4 @@
-import { date, days, type Mart, of, renamed, same, text } from '../mart_columns.ts'
+import { date, days, type Mart, of, renamed, same, text } from './columns.ts'
 import { editaisAtivos } from './live_notices.ts'
 
 /** Until when a notice may be contested. */

@@ -10,7 +10,7 @@ import {
   ofNotice,
   same,
   text,
-} from '../mart_columns.ts'
+} from './columns.ts'
 import { editaisAtivos } from './live_notices.ts'
 import { editalResumo } from './notices.ts'
 import { pendenciasHabilitacao } from './parts.ts'

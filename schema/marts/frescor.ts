@@ -1,5 +1,5 @@
-import { count, derived, local, type Mart, moment, of, text } from '../mart_columns.ts'
 import { snapshotInfo } from './basics.ts'
+import { count, derived, local, type Mart, moment, of, text } from './columns.ts'
 
 /** How fresh the data are. */
 

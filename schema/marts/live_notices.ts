@@ -1,3 +1,4 @@
+import { grafias } from './basics.ts'
 import {
   date,
   days,
@@ -12,8 +13,7 @@ import {
   ofNotice,
   same,
   text,
-} from '../mart_columns.ts'
-import { grafias } from './basics.ts'
+} from './columns.ts'
 
 /** Live notices, one row each: what other marts of notices build on. */
 

@@ -1,4 +1,4 @@
-import { count, date, type Mart, money, of, ofNotice, renamed, same, text } from '../mart_columns.ts'
+import { count, date, type Mart, money, of, ofNotice, renamed, same, text } from './columns.ts'
 import { prazosImpugnacao } from './deadlines.ts'
 import { editaisAtivos } from './live_notices.ts'
 import { riscosPagamento } from './risks.ts'

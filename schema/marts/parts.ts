@@ -10,7 +10,7 @@ import {
   renamed,
   same,
   text,
-} from '../mart_columns.ts'
+} from './columns.ts'
 import { prazosImpugnacao } from './deadlines.ts'
 import { editaisAtivos } from './live_notices.ts'
 

@@ -1,3 +1,4 @@
+import { bySession } from './by_session.ts'
 import {
   count,
   date,
@@ -13,8 +14,7 @@ import {
   ofNotice,
   same,
   text,
-} from '../mart_columns.ts'
-import { bySession } from './by_session.ts'
+} from './columns.ts'
 
 /** How notices move through phases, and how they change. */
 

@@ -1,4 +1,4 @@
-import { flag, type Mart, renamed, same, text } from '../mart_columns.ts'
+import { flag, type Mart, renamed, same, text } from './columns.ts'
 
 /** Which payment risk counts, if the buyer's report and the pricing both name one. */
 

@@ -1,3 +1,4 @@
+import { bySession } from './by_session.ts'
 import {
   count,
   date,
@@ -10,8 +11,7 @@ import {
   ofCompany,
   same,
   text,
-} from '../mart_columns.ts'
-import { bySession } from './by_session.ts'
+} from './columns.ts'
 import { riscosPagamento } from './risks.ts'
 
 /** Sums over live notices. */

@@ -1,5 +1,5 @@
-import { count, date, days, derived, type Mart, money, of, ofCompany } from '../mart_columns.ts'
 import { calendario } from './basics.ts'
+import { count, date, days, derived, type Mart, money, of, ofCompany } from './columns.ts'
 import { agendaSessoes } from './notices.ts'
 
 /** The work ahead, day by day. */

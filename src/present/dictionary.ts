@@ -1,5 +1,5 @@
 import type { Portuguese } from '#schema/columns.ts'
-import { type Mart, type MartColumn, VIEWS } from '#schema/marts.ts'
+import { type Mart, type MartColumn, VIEWS } from '#schema/marts/marts.ts'
 import { type Column, publishedColumns, TABLES, type Table } from '#schema/tables.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { SCHEMA_VERSION, schemaHash } from '#src/store/warehouse/schema.ts'

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { CATALOG } from '#schema/marts.ts'
+import { CATALOG } from '#schema/marts/marts.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
 import { idOf, notices } from '#test/support/notices.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { VIEWS } from '#schema/marts.ts'
+import { VIEWS } from '#schema/marts/marts.ts'
 import { readCard } from '#src/present/metabase/cards.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { Database } from '#src/store/warehouse/database.ts'

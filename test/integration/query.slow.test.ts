@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { CATALOG } from '#schema/marts.ts'
+import { CATALOG } from '#schema/marts/marts.ts'
 import { notices } from '#test/support/notices.ts'
 import {
   companyDirectory,

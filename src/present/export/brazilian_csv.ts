@@ -1,4 +1,4 @@
-import type { Mart, MartColumn } from '#schema/marts.ts'
+import type { Mart, MartColumn } from '#schema/marts/marts.ts'
 import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'

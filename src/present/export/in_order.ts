@@ -1,4 +1,4 @@
-import type { Mart } from '#schema/marts.ts'
+import type { Mart } from '#schema/marts/marts.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
 
 /** Sessions, deadlines and observations: the latest first. The other marts sort their rows themselves. */

@@ -1,5 +1,5 @@
 import { type CellValue, type WriteSheet, writeXlsx } from 'hucre/xlsx'
-import { MARTS, type Mart, type MartColumn } from '#schema/marts.ts'
+import { MARTS, type Mart, type MartColumn } from '#schema/marts/marts.ts'
 import { isPlausible } from '#schema/times.ts'
 import type { CatalogSource } from '#src/store/lake/catalog.ts'
 import type { Database, Row } from '#src/store/warehouse/database.ts'

@@ -1,5 +1,5 @@
 import { type McpServer, ResourceTemplate } from '@modelcontextprotocol/server'
-import { CATALOG, VIEWS } from '#schema/marts.ts'
+import { CATALOG, VIEWS } from '#schema/marts/marts.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { describeRelation } from '../dictionary.ts'
 

@@ -1,5 +1,5 @@
 import { comment } from '#schema/comment.ts'
-import { CATALOG, type Relation } from '#schema/marts.ts'
+import { CATALOG, type Relation } from '#schema/marts/marts.ts'
 
 /** What Metabase should know about a column. */
 export type ColumnMeaning = {

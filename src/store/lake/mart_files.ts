@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MARTS } from '#schema/marts.ts'
+import { MARTS } from '#schema/marts/marts.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
 import { syncDirectory } from '#src/platform/durable.ts'
 import type { Database } from '#src/store/warehouse/database.ts'

@@ -1,5 +1,5 @@
 import { comment } from '#schema/comment.ts'
-import { MARTS } from '#schema/marts.ts'
+import { MARTS } from '#schema/marts/marts.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 
 /** Tables and marts as other engines see them. */

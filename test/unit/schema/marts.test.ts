@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ANALYSIS } from '#schema/analysis.ts'
-import { MARTS, type Mart } from '#schema/marts.ts'
+import { MARTS, type Mart } from '#schema/marts/marts.ts'
 import { NOTICE, OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
 import { fieldPaths } from '#schema/record.ts'
 import { goodRunSql, isGoodRun } from '#schema/sync_runs.ts'

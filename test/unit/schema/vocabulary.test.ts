@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Portuguese } from '#schema/columns.ts'
-import { CATALOG } from '#schema/marts.ts'
+import { CATALOG } from '#schema/marts/marts.ts'
 
 describe('the Portuguese vocabulary', () => {
   it('has a label and one line for every table, mart and column', () => {

@@ -1,4 +1,4 @@
-import { CATALOG } from '#schema/marts.ts'
+import { CATALOG } from '#schema/marts/marts.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { COMPUTING } from '#src/store/lake/table_functions.ts'
 import type { Database } from '#src/store/warehouse/database.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Mart, type MartColumn, VIEWS } from '#schema/marts.ts'
+import { type Mart, type MartColumn, VIEWS } from '#schema/marts/marts.ts'
 import { readPncpId } from '#schema/pncp_id.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'

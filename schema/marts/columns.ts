@@ -1,6 +1,6 @@
-import type { ColumnType, Portuguese } from './columns.ts'
-import { publishedColumns, TABLES } from './tables.ts'
-import { PLAUSIBLE_YEARS } from './times.ts'
+import type { ColumnType, Portuguese } from '#schema/columns.ts'
+import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 
 /** What a mart is, and short ways to write its columns. */
 

@@ -1,22 +1,22 @@
-import type { Mart, MartColumn } from './mart_columns.ts'
-import { calendario, fases, feriados, grafias, rotulos, snapshotInfo } from './marts/basics.ts'
-import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './marts/capital.ts'
-import { prazosCalculados, prazosImpugnacao } from './marts/deadlines.ts'
+import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { calendario, fases, feriados, grafias, rotulos, snapshotInfo } from './basics.ts'
+import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './capital.ts'
+import type { Mart, MartColumn } from './columns.ts'
+import { prazosCalculados, prazosImpugnacao } from './deadlines.ts'
 import {
   descartesRecomendados,
   mudancasParecer,
   requisitosBloqueantes,
   sessoesPerdidas,
-} from './marts/decisions.ts'
-import { frescor } from './marts/frescor.ts'
-import { editaisAtivos } from './marts/live_notices.ts'
-import { agendaSessoes, editalResumo } from './marts/notices.ts'
-import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './marts/parts.ts'
-import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './marts/phases.ts'
-import { riscosPagamento } from './marts/risks.ts'
-import { motivosDescarte, orgaos, valorPorModalidade, valorPorUf } from './marts/sums.ts'
-import { cargaDeTrabalho } from './marts/workload.ts'
-import { publishedColumns, TABLES } from './tables.ts'
+} from './decisions.ts'
+import { frescor } from './frescor.ts'
+import { editaisAtivos } from './live_notices.ts'
+import { agendaSessoes, editalResumo } from './notices.ts'
+import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './parts.ts'
+import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './phases.ts'
+import { riscosPagamento } from './risks.ts'
+import { motivosDescarte, orgaos, valorPorModalidade, valorPorUf } from './sums.ts'
+import { cargaDeTrabalho } from './workload.ts'
 
 /**
  * The marts: views for BI in every catalog. `schema/marts/<name>.sql` defines a view; the files beside it describe its
@@ -24,7 +24,7 @@ import { publishedColumns, TABLES } from './tables.ts'
  * A mart may use the tables, `snapshot_info` and the marts before it.
  */
 
-export type { Mart, MartColumn } from './mart_columns.ts'
+export type { Mart, MartColumn } from './columns.ts'
 export { grafias, snapshotInfo }
 
 /** In the order in which they are created. */
