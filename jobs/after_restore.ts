@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { redisRefusal } from '#src/platform/redis_refusal.ts'
+import type { LogPosition } from '#src/store/log_position.ts'
 import type { Company } from './company_registry.ts'
 import { recordDirectory } from './directory.ts'
 import { forgetLaterRuns } from './known_state.ts'
@@ -12,8 +13,8 @@ import { firstTry, fromRedis } from './within.ts'
 const WITHIN_MS = 5000
 
 export type Restored = Pick<Company, 'slug' | 'paths' | 'settings'> & {
-  /** The last segment of the restored log. */
-  readonly segments: number
+  /** How far the restored log goes; null if its name is not known. */
+  readonly end: LogPosition | null
 }
 
 /** What Redis was made to forget, as sentences; or why it could not be used. */
@@ -25,12 +26,12 @@ export type Forgotten = { readonly done: readonly string[]; readonly problem: st
  */
 export async function forgetBefore(
   settings: RedisSettings,
-  { segments, ...company }: Restored,
+  { end, ...company }: Restored,
   log: Logger,
 ): Promise<Forgotten> {
   const { prefix } = settings
   // The result says what is wrong with Redis.
-  const { redis, problem, end } = connectRedis(settings, log.child({}, { level: 'silent' }))
+  const { redis, problem, end: endConnection } = connectRedis(settings, log.child({}, { level: 'silent' }))
   const shared = { redis, prefix }
   const { slug } = company
   try {
@@ -39,7 +40,7 @@ export async function forgetBefore(
       ...((await recordDirectory(shared, company))
         ? [`Redis knew another directory of ${slug}; workers accept this one from now on.`]
         : []),
-      ...((await forgetLaterRuns(shared, slug, segments))
+      ...((await forgetLaterRuns(shared, slug, end))
         ? [`Redis no longer has the state of runs of ${slug} that are not in the restored log.`]
         : []),
     ])
@@ -48,7 +49,7 @@ export async function forgetBefore(
     const why = isRefusal(error) ? redisRefusal(messageOf(error)) : (problem()?.sentence ?? messageOf(error))
     return { done: [], problem: why }
   } finally {
-    end()
+    endConnection()
     redis.disconnect()
   }
 }

@@ -133,12 +133,20 @@ export async function laterElsewhere(shared: Shared, company: Of): Promise<strin
 }
 
 /**
- * Forgets what workers left of runs after this segment, because the log was restored from a backup that ends there.
+ * Forgets what workers left of runs that a restored log does not have: later ones, and those of another log.
+ * @param end how far the restored log goes; null if its name is not known.
  * @returns whether there was anything.
  */
-export async function forgetLaterRuns(shared: Shared, slug: string, segment: number): Promise<boolean> {
-  const known = (await statesInRedis(shared, [slug])).get(slug)
-  if ((known?.state?.raw_log.segments ?? 0) <= segment) return false
+export async function forgetLaterRuns(
+  shared: Shared,
+  slug: string,
+  end: LogPosition | null,
+): Promise<boolean> {
+  const state = (await statesInRedis(shared, [slug])).get(slug)?.state
+  if (!state) return false
+  const last = LogPosition.of(state.log, state.raw_log.segments)
+  const order = last && end ? last.compare(end) : null
+  if (order === 'before' || order === 'same') return false
   await shared.redis.hdel(keyOf(shared), slug)
   return true
 }

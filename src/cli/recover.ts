@@ -8,7 +8,9 @@ import { salvage } from '#src/operate/salvage.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
+import { requireLatest } from '#src/store/lake/latest.ts'
 import type { Published } from '#src/store/lake/publish.ts'
+import { LogPosition } from '#src/store/log_position.ts'
 import { readBase, segmentNumbers } from '#src/store/rawlog/files.ts'
 import { exitOf } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
@@ -34,8 +36,8 @@ export type Forget = (restored: {
   readonly slug: string
   readonly paths: CompanyPaths
   readonly settings: Settings
-  /** The last segment of the restored log. */
-  readonly segments: number
+  /** How far the restored log goes; null if its name is not known. */
+  readonly end: LogPosition | null
   readonly log: Logger
 }) => Promise<{ readonly done: readonly string[]; readonly problem: string | null }>
 
@@ -112,8 +114,9 @@ function restoring(environment: Environment, forget: Forget): Work {
       )
     const published = sharedLog === null ? await rebuildAndPublish(context) : await publishOnly(context)
     print(describeSnapshot(published, options))
-    const segments = await lastSegment(raw)
-    const { done, problem } = await forget({ environment, slug, paths, settings, segments, log })
+    const { log: logName } = await requireLatest(paths.lake)
+    const end = LogPosition.of(logName, await lastSegment(raw))
+    const { done, problem } = await forget({ environment, slug, paths, settings, end, log })
     for (const sentence of done) onNote(sentence)
     if (problem === null) return
     onNote(

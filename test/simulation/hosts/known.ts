@@ -1,6 +1,8 @@
 import { readSettings } from '#config/settings.ts'
 import type { Company } from '#jobs/company_registry.ts'
 import { forgetLaterRuns, isLastRunElsewhere, knownState, shareState } from '#jobs/known_state.ts'
+import { requireLatest } from '#src/store/lake/latest.ts'
+import { LogPosition } from '#src/store/log_position.ts'
 import { assertHolds } from '../assertions.ts'
 import { inNoTime } from '../remote/store.ts'
 import type { Host, HostsPlay } from './play.ts'
@@ -15,8 +17,9 @@ export async function share({ redis }: HostsPlay, host: Host): Promise<void> {
 }
 
 /** As the command that restores a log does. */
-export async function forgetLater({ redis }: HostsPlay, segments: number): Promise<void> {
-  await forgetLaterRuns({ redis: redis.client, prefix: PREFIX }, 'acme', segments)
+export async function forgetLater({ redis }: HostsPlay, { paths }: Host, segments: number): Promise<void> {
+  const { log } = await requireLatest(paths.lake)
+  await forgetLaterRuns({ redis: redis.client, prefix: PREFIX }, 'acme', LogPosition.of(log, segments))
 }
 
 /** I16: these hosts know the last run, and whether it was on another host. */

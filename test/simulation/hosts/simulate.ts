@@ -119,7 +119,7 @@ async function restoreBackup(play: HostsPlay): Promise<void> {
   play.flaky = 0
   await runOn(play, hosts[0] as Host, 'publish')
   play.flaky = flaky
-  await forgetLater(play, keys.length - lost.length)
+  await forgetLater(play, hosts[0] as Host, keys.length - lost.length)
 }
 
 /** Without faults, every host ends with the same tables: those of the company. */
