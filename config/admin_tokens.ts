@@ -55,7 +55,7 @@ function readSingle(environment: Environment): string | null {
 }
 
 /**
- * All tokens that are valid now; the file is read at each call.
+ * Returns all tokens that are valid now; the file is read at each call.
  * @throws FatalError (usage) with one sentence if the file cannot be used.
  */
 export function readAdminTokens({ single, file }: AdminTokenSettings): readonly AdminToken[] {

@@ -35,7 +35,7 @@ type Companies = {
   readonly problem: string | null
 }
 
-/** Where the companies are configured: the absolute path, and whether COMPANIES_FILE names it. */
+/** Returns where the companies are configured: the absolute path, and whether COMPANIES_FILE names it. */
 export function companiesFile(environment: Environment): { path: string; named: boolean } {
   const named = environment.COMPANIES_FILE?.trim()
   return { path: resolve(named || DEFAULT_FILE), named: Boolean(named) }
@@ -102,7 +102,7 @@ function shownName(name: string): string {
 }
 
 /**
- * The environment of the company that a command is for.
+ * Returns the environment of the company that a command is for.
  * @throws FatalError (usage) if the companies' file does not list it, or lists several and none was named.
  */
 export async function environmentOf(environment: Environment, company?: string): Promise<Environment> {
@@ -133,7 +133,7 @@ export async function environmentOf(environment: Environment, company?: string):
   throw new FatalError(`${named} is not in ${file}, which has ${namesOf(slugs)}.`, EXIT.usage)
 }
 
-/** The names for use in a sentence: a file may have a thousand of them. */
+/** Returns the names for use in a sentence: a file may have a thousand of them. */
 export function namesOf(slugs: readonly string[]): string {
   const shown = slugs.slice(0, MAX_NAMES).join(', ')
   return slugs.length <= MAX_NAMES ? shown : `${shown} and ${counted(slugs.length - MAX_NAMES, 'other')}`
@@ -145,7 +145,7 @@ type Entry = {
   readonly own: OwnSettings | string
 }
 
-/** The company's data directory; the environment's if the entry's own is invalid. */
+/** Returns the company's data directory; the environment's if the entry's own is invalid. */
 function placeIn(environment: Environment, { company, defaults, own }: Entry): Environment {
   const { DATA_DIR } = {
     ...environment,
@@ -161,7 +161,7 @@ function placeIn(environment: Environment, { company, defaults, own }: Entry): E
   }
 }
 
-/** The worker's environment, overridden by the company's own settings, with only this company's key. */
+/** Returns the worker's environment, overridden by the company's own settings, with only this company's key. */
 function environmentIn(environment: Environment, { company, defaults, own }: Entry): Environment {
   if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }

@@ -126,12 +126,12 @@ function isCronLike(value: string): boolean {
   return /^(?:[\d*/,# -]|[A-Z]{3}(?![A-Z]))*$/i.test(value)
 }
 
-/** Whether a message may repeat it: a name may be a misplaced secret, and nearly all secrets have digits (I7). */
+/** Returns whether a message may repeat it: a name may be a misplaced secret, and nearly all secrets have digits (I7). */
 function isShown(name: string): boolean {
   return /^[a-z_-]{1,40}$/i.test(name)
 }
 
-/** A name in the form that messages may show. */
+/** Returns a name in the form that messages may show. */
 export function shownSetting(name: string): string {
   return isShown(name) ? name : 'a name (not shown: it may be a secret)'
 }
@@ -155,7 +155,7 @@ function companiesIn(root: unknown): CompaniesFile {
   return { defaults, companies: new Map(companies) }
 }
 
-/** An error message if the settings cannot be used; an empty entry has no settings. */
+/** Returns an error message if the settings cannot be used; an empty entry has no settings. */
 function settingsIn(own: unknown): OwnSettings | string {
   if (own === null || own === undefined) return {}
   if (!isNode(own)) return 'put its settings below it, each as `name: value` on a line of its own.'

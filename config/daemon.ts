@@ -260,7 +260,7 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
   }
 }
 
-/** When a company's jobs run, and its heartbeat address. Throws FatalError (usage) that names every wrong variable. */
+/** Returns when a company's jobs run, and its heartbeat address. Throws FatalError (usage) that names every wrong variable. */
 export function readSchedule(environment: Environment): Schedule {
   const values = parseSettings(scheduleSchema, environment)
   if (values.REPORT_CRON) checkMailSettings(environment)
@@ -284,7 +284,7 @@ function hasDatabase(text: string): boolean {
 const NO_CRON = 'must be a cron expression such as */5 * * * * (minute hour day month weekday)'
 const NEVER = 'never fires: there is no such date. Use a day that exists in its months'
 
-/** A cron expression has five fields, or six with seconds, or is a name such as @daily; and it must fire some day. */
+/** Accepts a cron expression of five fields, or six with seconds, or is a name such as @daily; and it must fire some day. */
 function problemOfCron(text: string): string | null {
   if (!/^@[a-z]+$/.test(text) && ![5, 6].includes(text.split(/\s+/).length)) return NO_CRON
   // `H` gives a different time at each parse.

@@ -60,7 +60,7 @@ export const catalogShape = {
 type Values = z.output<z.ZodObject<typeof catalogShape>>
 
 /**
- * Null if there is no catalog.
+ * Returns null if there is no catalog.
  * @throws FatalError (usage) if the settings do not fit together.
  */
 export function catalogSettings(values: Values, company: string): CatalogSettings | null {

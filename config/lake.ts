@@ -37,7 +37,7 @@ export function lakeSettings(values: z.output<z.ZodObject<typeof lakeShape>>): L
   return { mode: values.LAKE_MODE ?? null, group: values.LAKE_GROUP ?? null }
 }
 
-/** The group's id, or what is wrong. */
+/** Returns the group's id, or what is wrong. */
 function groupNamed(name: string): number | string {
   try {
     const lines = readFileSync(GROUPS, 'utf8').split('\n')

@@ -23,7 +23,7 @@ const server = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-/** Null if it is not encoded as addresses are. */
+/** Returns null if it is not encoded as addresses are. */
 function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text)

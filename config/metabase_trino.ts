@@ -36,7 +36,7 @@ const address = z.string().transform((text, context): TrinoAddress => {
 export const trinoShape = { METABASE_TRINO_URL: address.optional() }
 
 /**
- * Null if Metabase does not use Trino.
+ * Returns null if Metabase does not use Trino.
  * @throws FatalError (usage) if no Iceberg catalog says where the tables are.
  */
 export function trinoTarget(

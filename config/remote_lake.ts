@@ -40,7 +40,7 @@ export const remoteLakeShape = {
 type Values = z.output<z.ZodObject<typeof remoteLakeShape>>
 
 /**
- * Null if the lake stays only on this machine.
+ * Returns null if the lake stays only on this machine.
  * @throws FatalError (usage) if the settings do not fit together.
  */
 export function remoteLakeSettings(

@@ -234,7 +234,7 @@ export function loadEnvironment(): Environment {
 export const NO_ADDRESS =
   "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `npm run demo`."
 
-/** The environment of a run that the daemon started: it is complete, and `.env` must not add to it. */
+/** Returns the environment of a run that the daemon started: it is complete, and `.env` must not add to it. */
 export function givenEnvironment(): Environment {
   return process.env
 }
@@ -376,7 +376,7 @@ const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   ...['ALERT_PAGERDUTY_URL', 'ALERT_OPSGENIE_URL'],
 ])
 
-/** The value of a wrong setting, unless it contains the key or looks as if it did (invariant I7). */
+/** Returns the value of a wrong setting, unless it contains the key or looks as if it did (invariant I7). */
 function withoutKey(value = '', key?: string): string {
   const known = key?.trim()
   const secret = (known && value.includes(known)) || /bearer|@|[?#]/i.test(value)
@@ -397,7 +397,7 @@ function readApiKey(environment: Environment): string {
 }
 
 /**
- * A secret from the file that `<name>_FILE` names, read again at each call, or else from the variable itself.
+ * Returns a secret from the file that `<name>_FILE` names, read again at each call, or else from the variable itself.
  * @throws FatalError (usage) if the file cannot be read.
  */
 export function readSecret(
@@ -411,7 +411,7 @@ export function readSecret(
   return { value, origin, path }
 }
 
-/** The value may be the secret itself instead of the path of its file (invariant I7). */
+/** Returns a path to show: the value may be the secret itself instead of the path of its file (invariant I7). */
 export function shownSecretPath(path: string): string {
   const directory = dirname(path)
   // For a secret such as /3f9c= the directory is the root, which does not make it a path.

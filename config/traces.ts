@@ -11,7 +11,7 @@ export type TraceSettings = {
 /** A collector of traces must never fail a run, so what is wrong here is a note at its end. */
 const HEADERS = 'OTEL_EXPORTER_OTLP_HEADERS'
 
-/** Where traces of runs go; null if they are off. Never throws. */
+/** Returns where traces of runs go; null if they are off. Never throws. */
 export function readTraceSettings(environment: Environment): TraceSettings | null {
   const own = Object.entries(environment).flatMap(([name, value]) =>
     name.startsWith('OTEL_') && value?.trim() ? [[name, value.trim()] as const] : [],

@@ -100,7 +100,7 @@ async function noteLater(company: Company, known: Followed, { queues, now }: Opt
   if (why !== null) known.behind = { since: now(), why }
 }
 
-/** Null if the store has no more than this host, or cannot be asked: a worker says so (`standby.ts`). */
+/** Returns null if the store has no more than this host, or cannot be asked: a worker says so (`standby.ts`). */
 async function whyByStore(company: Company, known: Followed): Promise<string | null> {
   if (performance.now() < known.askStoreAtMs) return null
   known.askStoreAtMs = performance.now() + ASK_STORE_MS

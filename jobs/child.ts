@@ -124,7 +124,7 @@ function traceOf(
   return trace.inStage
 }
 
-/** Null if nothing was due. */
+/** Returns null if nothing was due. */
 function traceEnd(ended: Ended): TraceEnd | null {
   if (ended.kind === 'synced')
     return { report: ended.report, error: ended.report.error, exitCode: ended.exitCode }
@@ -155,7 +155,7 @@ async function renderReport({ paths, now }: RunContext): Promise<Ended> {
   return { kind: 'report', html: await renderLatestReport(paths.lake, { now: now() }) }
 }
 
-/** The week's report. A second attempt at the same job gives the same mail, so receivers show it once. */
+/** Returns the week's report. A second attempt at the same job gives the same mail, so receivers show it once. */
 async function mailReport(
   { job }: RunOrder & { kind: 'mail' },
   context: RunContext,

@@ -24,7 +24,7 @@ export type Company = {
   readonly paths: CompanyPaths
 }
 
-/** Whether a host may run the company. */
+/** Returns whether a host may run the company. */
 export function runsOn(host: string, { schedule }: Pick<Company, 'schedule'>): boolean {
   return schedule.hosts === null || schedule.hosts.includes(host)
 }
@@ -100,7 +100,7 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
   }
 }
 
-/** A company whose entry is now broken keeps its previous configuration. */
+/** Keeps each company whose entry is now broken: it has its previous configuration. */
 function keepBroken(next: Read, before: CompanyRegistry['companies']): Read {
   const companies = new Map(next.companies)
   for (const slug of next.broken.keys()) {

@@ -6,7 +6,7 @@ type Pause = { readonly fromMs: number; readonly nextMs: number }
 /** A cache of the last pause, by schedule: there are few schedules, and they are looked up often. */
 const pauses = new Map<string, Pause>()
 
-/** The next time of the schedule (a cron expression in its time zone) after `ms`, in ms since the epoch. */
+/** Returns the next time of the schedule (a cron expression in its time zone) after `ms`, in ms since the epoch. */
 export function nextAfter(ms: number, pattern: string, timezone: string): number {
   const key = `${timezone} ${pattern}`
   const known = pauses.get(key)
@@ -21,7 +21,7 @@ const periods = new Map<string, number>()
 /** Any time works if all workers use the same one. */
 const PERIOD_FROM = new Date('2026-01-01T00:00:00Z')
 
-/** The time between two runs of the schedule; if its intervals differ, the first one. */
+/** Returns the time between two runs of the schedule; if its intervals differ, the first one. */
 export function periodMs(pattern: string, timezone: string): number {
   const key = `${timezone} ${pattern}`
   const known = periods.get(key)

@@ -230,7 +230,7 @@ function startLoops(shared: Shared, watching: Watching): void {
   void every(INSPECT_MS, () => keepWatch(shared, watching), loop)
 }
 
-/** Null if the API keys cannot be opened: runs may still succeed, or report the problem themselves. */
+/** Returns null if the API keys cannot be opened: runs may still succeed, or report the problem themselves. */
 function openServed(options: ServedCompaniesOptions): ServedCompanies | null {
   try {
     return new ServedCompanies(options)

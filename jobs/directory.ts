@@ -60,7 +60,7 @@ export type Volumes = {
 }
 
 /**
- * Whether each DATA_DIR is the volume that the workers of this Redis use. It is not if none of its companies has the
+ * Returns whether each DATA_DIR is the volume that the workers of this Redis use. It is not if none of its companies has the
  * directory that Redis knows: then another volume is mounted, or none. Creates and records nothing, so that a worker
  * can check before it takes a job.
  */
@@ -80,7 +80,7 @@ export async function checkVolumes(
   return { problems, areAllWrong }
 }
 
-/** Null if it is the right volume, or if Redis knows none of its companies yet. */
+/** Returns null if it is the right volume, or if Redis knows none of its companies yet. */
 async function wrongVolume(
   { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
   { dataDir, mounted }: { dataDir: string; mounted: readonly Company[] },
@@ -118,7 +118,7 @@ function describeWrong({ dataDir, slug, own, id, forget }: Wrong): string {
     : `${dataDir} is not the volume that the workers of this Redis use (${slug} has ${own === null ? 'no readable id' : `the id ${own}`} here, and the id ${id} there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`${forget}\` against REDIS_URL.`
 }
 
-/** The key may be on any node of a cluster. */
+/** Looks for a key, which may be on any node of a cluster. */
 function cliOf({ isCluster }: Queues['redis']): string {
   return isCluster ? 'redis-cli -c' : 'redis-cli -u "$REDIS_URL"'
 }

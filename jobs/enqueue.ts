@@ -148,7 +148,10 @@ async function follow(queues: Queues, patience: Patience, options: EnqueueOption
   throw new InterruptedError()
 }
 
-/** The request is stored, so a Redis that refuses for a while only delays the answer: until then there is none. */
+/**
+ * Waits for the answer: the request is stored, so a Redis that refuses for a while only delays the answer: until then
+ * there is none.
+ */
 function despiteRefusals<T>(look: () => Promise<T>): () => Promise<T | null> {
   let sinceMs: number | null = null
   return async () => {

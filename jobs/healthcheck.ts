@@ -7,7 +7,7 @@ import { endProcess } from '#src/platform/exit.ts'
 /** A worker that is alive answers within milliseconds. */
 const TIMEOUT_MS = 4000
 
-/** The URL of the worker on this machine; if it listens on every address, it does so on this one. */
+/** Returns the URL of the worker on this machine; if it listens on every address, it does so on this one. */
 function localAddress(): string {
   const { serve } = readDaemonSettings(loadEnvironment())
   const host = ['0.0.0.0', '::'].includes(serve.host) ? '127.0.0.1' : serve.host
@@ -25,7 +25,7 @@ function statusOf(url: string): Promise<number | undefined> {
   })
 }
 
-/** Null if the worker is alive, else the problem. */
+/** Returns null if the worker is alive, else the problem. */
 async function problem(): Promise<string | null> {
   let url = ''
   try {

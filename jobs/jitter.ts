@@ -8,7 +8,7 @@ const MAX_SPREAD_MS = 60_000
 const SPREAD_SHARE = 0.1
 
 /**
- * How long after its scheduled time a company's tick requests a run. Schedules fire at second 0, and a thousand
+ * Returns how long after its scheduled time a company's tick requests a run. Schedules fire at second 0, and a thousand
  * companies at once would be a burst for the API. Always the same for a company, whichever worker takes the tick; 0 if
  * there is only one company.
  */

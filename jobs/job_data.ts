@@ -14,14 +14,14 @@ const shape = z.object({
 
 type AnyJob = Pick<Job<unknown>, 'id' | 'name' | 'data' | 'queueName'>
 
-/** The company of a job; null if the job has data of another shape, which this program did not write. */
+/** Returns the company of a job; null if the job has data of another shape, which this program did not write. */
 export function jobCompany(job: Pick<AnyJob, 'data'>): string | null {
   const parsed = shape.safeParse(job.data)
   return parsed.success ? parsed.data.company : null
 }
 
 /**
- * Why no worker can do the job: Redis may hold what another program or version wrote there, and what is left of a tick that
+ * Returns why no worker can do the job: Redis may hold what another program or version wrote there, and what is left of a tick that
  * two workers scheduled for one time because their clocks differ. Null if it can be done.
  */
 export function whyJobRefused(job: AnyJob): string | null {

@@ -37,7 +37,7 @@ export function createJobLocks({ redis, runs }: Pick<Queues, 'redis' | 'runs'>, 
   }
 }
 
-/** Whether the queue has the job as active, but its worker is gone or cannot reach Redis. */
+/** Returns whether the queue has the job as active, but its worker is gone or cannot reach Redis. */
 export async function isAbandoned(
   { redis, runs }: Pick<Queues, 'redis' | 'runs'>,
   job: string,

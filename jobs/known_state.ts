@@ -44,7 +44,7 @@ export async function knownStates(shared: Shared, companies: readonly Of[]): Pro
   )
 }
 
-/** What workers left in Redis. Until Redis is back, what is on this disk must do. */
+/** Returns what workers left in Redis. Until Redis is back, what is on this disk must do. */
 async function statesInRedis(shared: Shared, slugs: readonly string[]): Promise<ReadonlyMap<string, Known>> {
   const found = new Map<string, Known>()
   for (let from = 0; from < slugs.length; from += ASKED_AT_ONCE) {
@@ -62,7 +62,7 @@ async function statesInRedis(shared: Shared, slugs: readonly string[]): Promise<
   return found
 }
 
-/** Null if another version of the program wrote it in another form. */
+/** Returns null if another version of the program wrote it in another form. */
 function readable(text: string): Known | null {
   try {
     return JSON.parse(text) as Known
@@ -99,7 +99,7 @@ async function isOlderThan(known: Known, own: Known, company: Of): Promise<boole
 }
 
 /**
- * What the store has beside the log on this disk; null if it cannot be asked now, or hosts share no log.
+ * Returns what the store has beside the log on this disk; null if it cannot be asked now, or hosts share no log.
  * @param segment one that this disk has, after which the store may have more; by default its last one.
  */
 export async function readStanding({ paths, settings }: Of, segment?: number): Promise<Standing | null> {
@@ -115,12 +115,12 @@ export async function readStanding({ paths, settings }: Of, segment?: number): P
   }
 }
 
-/** Whether another host ran the company after this one: then a look here cannot replace a run, but there it can. */
+/** Returns whether another host ran the company after this one: then a look here cannot replace a run, but there it can. */
 export async function isLastRunElsewhere(shared: Shared, company: Of): Promise<boolean> {
   return (await laterElsewhere(shared, company)) !== null
 }
 
-/** The id of the last run, if another host ran the company after this one; null otherwise. */
+/** Returns the id of the last run, if another host ran the company after this one; null otherwise. */
 export async function laterElsewhere(shared: Shared, company: Of): Promise<string | null> {
   const { slug, settings } = company
   if (settings.remoteLog === null) return null

@@ -94,7 +94,7 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   }
 }
 
-/** Null while another process holds the company: API_MAX_RPS and API_CONCURRENCY hold for both together. */
+/** Returns null while another process holds the company: API_MAX_RPS and API_CONCURRENCY hold for both together. */
 async function openApi(
   { slug, environment, paths }: Company,
   { metrics }: Context['shared'],

@@ -158,7 +158,7 @@ function died(subject: Subject, { code, signal }: Exit): Ended {
   return { ...FAILED, message, cause: signal === null ? null : 'killed' }
 }
 
-/** The company's settings, its key, and what any program needs; no secret of the worker or of another company. */
+/** Returns the company's settings, its key, and what any program needs; no secret of the worker or of another company. */
 function environmentFor({ environment }: Company): NodeJS.ProcessEnv {
   const own = Object.entries(environment).filter(([name]) => OWN_VARIABLES.test(name) || isOfCompany(name))
   const compiled = getCompileCacheDir()

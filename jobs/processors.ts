@@ -177,7 +177,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
 
 type Look = { readonly refusal: string | null; readonly holder: LockHolder | null }
 
-/** Whether the run may begin: this is the company's directory, and no other process holds it. */
+/** Returns whether the run may begin: this is the company's directory, and no other process holds it. */
 async function lookBefore(job: RunJob, company: Company, context: Context): Promise<Look> {
   const { shared } = context
   try {
@@ -200,7 +200,7 @@ async function carryOut(job: RunJob, company: Company, context: InSlot): Promise
   return await inProcess({ ...context, company, order, signal })
 }
 
-/** What fails is tried again after each tick. */
+/** Tries again after each tick what failed. */
 async function publishCompany(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
   const { alerts } = context.shared
   const signal = AbortSignal.any([context.signal, context.slot.signal])
@@ -284,7 +284,7 @@ export async function noteEnd(
   }
 }
 
-/** The run exceeded RUN_TIMEOUT and loaded nothing; a retry would load nothing either. */
+/** Describes a run that exceeded RUN_TIMEOUT and loaded nothing; a retry would load nothing either. */
 function isHung({ cut }: Slot, ended: Ended): boolean {
   return cut === 'timeout' && isInterrupted(ended) && !(ended.kind === 'synced' && ended.report.loaded > 0)
 }
@@ -320,7 +320,7 @@ function isInterrupted(ended: Ended): boolean {
   return ended.kind === 'synced' && ended.report.status === 'interrupted'
 }
 
-/** Whether it ended early on request. If it did not and was killed, it is a failure. */
+/** Returns whether it ended early on request. If it did not and was killed, it is a failure. */
 function wasStopped(ended: Ended, { signal, slot }: InSlot): boolean {
   return signal.aborted || (slot.cut !== null && isInterrupted(ended))
 }
@@ -328,7 +328,7 @@ function wasStopped(ended: Ended, { signal, slot }: InSlot): boolean {
 /** A job's failure that is already in the log. */
 export class LoggedError extends FatalError {}
 
-/** A job fails if its run did, so that the board shows it; everything else is a result. */
+/** Makes a job fail if its run did, so that the board shows it; everything else is a result. */
 function conclude(result: JobResult): JobResult {
   if ('skipped' in result) return result
   const { ended } = result

@@ -8,14 +8,14 @@ const ANSWER_WITHIN_MS = 30_000
 
 type Asked = { readonly registry: Pick<CompanyRegistry, 'companies'> }
 
-/** What `status --json` prints. */
+/** Returns what `status --json` prints. */
 export async function statusOf(slug: string, asked: Asked, signal: AbortSignal): Promise<string> {
   const ended = await askProcess(slug, { kind: 'status' }, asked, signal)
   if (ended.kind === 'status') return JSON.stringify(ended.status)
   throw new FatalError(ended.kind === 'failed' ? ended.message : `The status of ${slug} cannot be read.`)
 }
 
-/** The report of the latest snapshot, as HTML. */
+/** Returns the report of the latest snapshot, as HTML. */
 export async function answerReport(slug: string, asked: Asked, signal: AbortSignal): Promise<string> {
   const ended = await askProcess(slug, { kind: 'report' }, asked, signal)
   if (ended.kind === 'report') return ended.html

@@ -57,7 +57,7 @@ const CLOCK = `
   redis.call('DEL', KEYS[1])
   return id`
 
-/** How far Redis's clock is ahead of this machine's, in ms, to half the time of an answer. */
+/** Returns how far Redis's clock is ahead of this machine's, in ms, to half the time of an answer. */
 export async function clockAheadMs(redis: RedisClient, prefix: string): Promise<number> {
   const [askedMs, startedMs] = [Date.now(), performance.now()]
   const id = String(await redis.eval(CLOCK, 1, `${prefix}:clock`))

@@ -32,7 +32,7 @@ const LOST =
 const LOST_TEXT =
   /Connection is closed|None of startup nodes is available|Cluster is ended|Failed to refresh slots cache|^Socket timeout\.|Command aborted due to connection close|^UNBLOCKED /
 
-/** The problem of the connection or of Redis that the error shows; null if it shows neither. */
+/** Returns the problem of the connection or of Redis that the error shows; null if it shows neither. */
 export function redisProblem(error: unknown, address: RedisAddress): RedisProblem | null {
   const text = textOf(error)
   const code = systemCode(error) ?? ''
@@ -65,7 +65,7 @@ export function redisProblem(error: unknown, address: RedisAddress): RedisProble
   )
 }
 
-/** Why a connection was lost or could not be made; an error that shows no other problem means `away`. */
+/** Returns why a connection was lost or could not be made; an error that shows no other problem means `away`. */
 export function lostConnection(
   error: unknown,
   address: RedisAddress,
@@ -76,7 +76,7 @@ export function lostConnection(
   return away(systemCode(error) ?? '', messageOf(error), { address, wasEverReady })
 }
 
-/** Whether the connection was cut: then the next attempt shows the cause. */
+/** Returns whether the connection was cut: then the next attempt shows the cause. */
 export function isHangUp(error: unknown): boolean {
   return /^(ECONNRESET|EPIPE)$/.test(systemCode(error) ?? '')
 }
@@ -138,17 +138,17 @@ function noAnswer({ url, setting }: RedisAddress, how: string, hint: string): Re
   return { kind: 'away', sentence }
 }
 
-/** The message without the prefix that BullMQ adds. */
+/** Returns the message without the prefix that BullMQ adds. */
 function textOf(error: unknown): string {
   return messageOf(error).replace(/^Failed to add repeatable job for next iteration: /, '')
 }
 
-/** Whether Redis rejected the command, and would reject a retry too. */
+/** Returns whether Redis rejected the command, and would reject a retry too. */
 export function isRefusal(error: unknown): boolean {
   return isRedisRefusal(textOf(error))
 }
 
-/** Whether the error is due to Redis, not to the command itself. */
+/** Returns whether the error is due to Redis, not to the command itself. */
 export function isOfRedis(error: unknown): boolean {
   return redisProblem(error, { url: 'redis://redis', setting: 'REDIS_URL' }) !== null
 }

@@ -45,7 +45,7 @@ export class RedisStatus {
     this.#once = createOnce(watched.log)
   }
 
-  /** Why Redis cannot be used now; null if no problem is known. */
+  /** Returns why Redis cannot be used now; null if no problem is known. */
   get problem(): RedisProblem | null {
     return this.#problem
   }

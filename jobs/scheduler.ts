@@ -109,7 +109,7 @@ async function scheduleCompany(
 }
 
 /**
- * Whether the next tick, by the clock of this worker, is one that a worker whose clock is ahead has already taken. Then the
+ * Returns whether the next tick, by the clock of this worker, is one that a worker whose clock is ahead has already taken. Then the
  * scheduler is set at a later check.
  */
 async function isTickUnderWay(
@@ -178,7 +178,7 @@ async function catchUp(
   await requestDueRun(queues, slug, now)
 }
 
-/** Whether a run has been due since the last one, for so long that its tick is not still on its way. */
+/** Returns whether a run has been due since the last one, for so long that its tick is not still on its way. */
 function isDue(
   company: Company,
   lastRun: string | undefined,
@@ -193,7 +193,7 @@ function isDue(
   return (fresh ? due : Math.max(due, startedAt.getTime()) + patienceMs) <= now.getTime()
 }
 
-/** Whether a run waits or is under way; a key left by a job that has ended or was lost does not count. */
+/** Returns whether a run waits or is under way; a key left by a job that has ended or was lost does not count. */
 async function isQueued({ runs }: Queues, deduplicationId: string): Promise<boolean> {
   const id = await runs.getDeduplicationJobId(deduplicationId)
   return id !== null && !['unknown', 'completed', 'failed'].includes(await runs.getJobState(id))

@@ -98,7 +98,7 @@ export function createStandby({ registry, queues, log, signal }: Watching): Stan
   }
 }
 
-/** A company for each place and set of keys: its log stands for the others'. */
+/** Returns a company for each place and set of keys: its log stands for the others'. */
 function placesOf(companies: Iterable<Company>): ReadonlyMap<string, Company> {
   const places = new Map<string, Company>()
   for (const company of companies) {

@@ -207,7 +207,7 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
   else await noteAsked(queues, data.company, new Date())
 }
 
-/** Whether a look here would only start a run, because another host ran the company last, or only others may. */
+/** Returns whether a look here would only start a run, because another host ran the company last, or only others may. */
 async function isForAnother(
   company: Company,
   offers: number,

@@ -112,7 +112,7 @@ export const observedAt: PublishedColumn = {
   ],
 }
 
-/** A column that the statements of `src/store/warehouse/projection.ts` write. */
+/** Returns a column that the statements of `src/store/warehouse/projection.ts` write. */
 export function kept(
   name: string,
   type: ColumnType,

@@ -4,7 +4,7 @@
  */
 const PLAIN_PATH_SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._~:@+=-]{1,200}$/
 
-/** True for an id that may be put into `/editais/{id}`. */
+/** Returns true for an id that may be put into `/editais/{id}`. */
 export function isPlainPathSegment(id: string): boolean {
   return PLAIN_PATH_SEGMENT.test(id)
 }

@@ -47,7 +47,7 @@ const REGEXPS = {
   sequence: new RegExp(SEQUENCE),
 }
 
-/** The parts of an identifier; null for what cannot be read. */
+/** Returns the parts of an identifier; null for what cannot be read. */
 export function readPncpId(text: string): PncpId {
   const seen = isTooLong(text) ? '' : text.replace(REGEXPS.unseen, '').replace(REGEXPS.dash, '-')
   const parts = REGEXPS.parts.exec(seen) ?? []

@@ -94,7 +94,7 @@ export type DocumentOf<F> = { readonly [K in Always<F>]: ValueOf<F[K]> } & {
   readonly [K in Exclude<keyof F, Always<F>>]?: ValueOf<F[K]> | null | undefined
 }
 
-/** Every field below these, by path: `verdict.reason`, `items[].quantidade`. */
+/** Returns every field below these, by path: `verdict.reason`, `items[].quantidade`. */
 export function* fieldPaths(fields: Fields, within = ''): Generator<readonly [path: string, field: Field]> {
   for (const [name, field] of Object.entries(fields)) {
     yield [within + name, field]
@@ -108,7 +108,7 @@ type Repeated<F> = Omit<F, keyof Described | 'api' | 'inAnalysis'> & {
   readonly column: false
 }
 
-/** The fields that the analysis repeats: their columns are in the notice's table. */
+/** Returns the fields that the analysis repeats: their columns are in the notice's table. */
 export function repeated<F extends Readonly<Record<string, Value>>>(
   fields: F,
 ): { readonly [K in keyof F as F[K] extends { readonly inAnalysis: true } ? K : never]: Repeated<F[K]> } {

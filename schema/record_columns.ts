@@ -15,7 +15,7 @@ const COLUMN_TYPES: Readonly<Record<ValueType, ColumnType>> = {
 }
 
 /**
- * The columns of a document's fields, in their order. An object's fields become `<object>_<field>`; lists are tables
+ * Returns the columns of a document's fields, in their order. An object's fields become `<object>_<field>`; lists are tables
  * of their own.
  */
 export function columnsOf(fields: Fields): PublishedColumn[] {

@@ -99,7 +99,7 @@ const GOOD_RUN = {
   status: ['ok', 'partial'],
 } as const
 
-/** An unfiltered run that attempted everything listed, without failing: the data is as fresh as the API. */
+/** Returns whether a run was unfiltered and attempted everything listed, without failing: the data is as fresh as the API. */
 export function isGoodRun(run: { mode: string; status: string; not_attempted: number }): boolean {
   const isOneOf = (values: readonly string[], value: string) => values.includes(value)
   return isOneOf(GOOD_RUN.mode, run.mode) && isOneOf(GOOD_RUN.status, run.status) && run.not_attempted === 0

@@ -75,7 +75,7 @@ function oneOf(ranges: readonly Range[], escaped: Escape, not = ''): string {
   return `[${not}${all.join('')}]`
 }
 
-/** Whether cleaning a text may change it. Each alternative is found in one pass. */
+/** Returns whether cleaning a text may change it. Each alternative is found in one pass. */
 function oddPattern(escaped: Escape): string {
   return `${oneOf([[0x20, 0x20], ...PLAIN], escaped, '^')}|  |^ | $|^$`
 }
@@ -87,7 +87,7 @@ const INVISIBLE_RUN = new RegExp(`${oneOf(INVISIBLE, inProgram)}+`, 'gu')
 const PUNCTUATION_RUN = new RegExp(`${PUNCTUATION}+`, 'gu')
 const MARKS = /\p{M}+/gu
 
-/** A text as it is shown; empty if nothing in it is visible. */
+/** Returns a text as it is shown; empty if nothing in it is visible. */
 export function cleanText(text: string): string {
   if (!ODD.test(text)) return text
   const visible = text.toWellFormed().replaceAll(INVISIBLE_RUN, '')
@@ -95,7 +95,7 @@ export function cleanText(text: string): string {
 }
 
 /**
- * A text as a terminal can show it, in one line: without characters that it would obey or hide. Spaces stay, because
+ * Returns a text as a terminal can show it, in one line: without characters that it would obey or hide. Spaces stay, because
  * tables show values as they are.
  */
 export function printable(text: string): string {

@@ -28,7 +28,7 @@ type Time = {
   readonly isDay: boolean
 }
 
-/** True for text in one of the forms above, if the day and the time exist. */
+/** Returns true for text in one of the forms above, if the day and the time exist. */
 export function isDateTime(text: string): boolean {
   if (text.length > MAX_CHARACTERS) return false
   const parts = DATE_TIME.exec(text) ?? DATE_TIME.exec(cleanText(text))
@@ -45,7 +45,7 @@ function daysInMonth(year: number, month: number): number {
 }
 
 /**
- * The text in a form that SQL can parse, with all digits: `YYYY-MM-DD`, or with `T` or a space `HH:MM[:SS[.f…]]`,
+ * Returns the text in a form that SQL can parse, with all digits: `YYYY-MM-DD`, or with `T` or a space `HH:MM[:SS[.f…]]`,
  * then, after seconds, `Z`, `±HH:MM` or nothing (local time). DuckDB truncates a fraction to microseconds.
  * Expects text for which `isDateTime` holds.
  */
@@ -93,7 +93,7 @@ export function readTime(text: string, timeZone: string): Time | null {
 
 const DAY_LENGTH = 'YYYY-MM-DD'.length
 
-/** Whether two texts are the same day, or the same point in time, however they are written. */
+/** Returns whether two texts are the same day, or the same point in time, however they are written. */
 export function isSameTime(one: string, other: string, timeZone: string): boolean {
   return one === other || timeKey(one, timeZone) === timeKey(other, timeZone)
 }
@@ -105,7 +105,7 @@ export function timeKey(text: string, timeZone: string): string {
 }
 
 /**
- * The text that all spellings of a point in time share: `YYYY-MM-DDTHH:MM:SS[.f…]` and `Z`, without zeros at the end. Those
+ * Returns the text that all spellings of a point in time share: `YYYY-MM-DDTHH:MM:SS[.f…]` and `Z`, without zeros at the end. Those
  * without an offset share one of their own, because which instant they are depends on the company. Days and other texts
  * stay as they are.
  */
@@ -121,7 +121,7 @@ export function usualSpelling(text: string): string {
 const USUAL = /^.{10}T.{8}(?:\.\d*[1-9])?Z$/
 const OFFSET = /[Zz]$|^[^:]*:.*[+-][\d:]+$/
 
-/** Whether a date-time says which offset its zone has. */
+/** Returns whether a date-time says which offset its zone has. */
 export function hasOffset(text: string): boolean {
   return OFFSET.test(cleanText(text))
 }
@@ -133,7 +133,7 @@ function utcText({ micros, beyond }: Time): string {
 }
 
 /**
- * The local time of a text, as a Date whose UTC parts are the local ones: the form in which DuckDB returns local times. Null
+ * Returns the local time of a text, as a Date whose UTC parts are the local ones: the form in which DuckDB returns local times. Null
  * for a text that is no time, and outside the plausible years.
  */
 export function localTimeOf(text: string, timeZone: string): Date | null {
@@ -143,19 +143,19 @@ export function localTimeOf(text: string, timeZone: string): Date | null {
   return isPlausible(local) ? local : null
 }
 
-/** An instant in the same form. */
+/** Returns an instant as `localTimeOf` does. */
 export function localTime(instant: Date, timeZone: string): Date {
   const local = Temporal.Instant.fromEpochMilliseconds(instant.getTime()).toZonedDateTimeISO(timeZone)
   return new Date(instant.getTime() + local.offsetNanoseconds / 1e6)
 }
 
-/** Whether a local time, in that form, is in the plausible years. */
+/** Returns whether a local time, in that form, is in the plausible years. */
 export function isPlausible(local: Date): boolean {
   const year = local.getUTCFullYear()
   return year >= PLAUSIBLE_YEARS.first && year <= PLAUSIBLE_YEARS.last
 }
 
-/** The plausible instants in a zone, as text: from the first one on, and before the last one. */
+/** Returns the plausible instants in a zone, as text: from the first one on, and before the last one. */
 export function plausibleInstants(timeZone: string): { readonly from: string; readonly before: string } {
   const { first, last } = PLAUSIBLE_YEARS
   const beginningOf = (year: number) =>

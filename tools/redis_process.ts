@@ -134,7 +134,7 @@ function ready(child: ChildProcess, timeoutMs: number): Promise<void> {
 }
 
 /**
- * A free port of 127.0.0.1, below those that systems use for outgoing connections (32768 and up), so that it
+ * Returns a free port of 127.0.0.1, below those that systems use for outgoing connections (32768 and up), so that it
  * stays free while a server is down and will restart on it.
  */
 export async function freePort(): Promise<number> {
@@ -153,7 +153,7 @@ function canListen(port: number): Promise<boolean> {
   })
 }
 
-/** Whether a Docker engine answers, not only whether the command exists. */
+/** Returns whether a Docker engine answers, not only whether the command exists. */
 export async function dockerWorks(): Promise<boolean> {
   try {
     await promisify(execFile)('docker', ['info', '--format', '{{.ServerVersion}}'], { timeout: 10_000 })

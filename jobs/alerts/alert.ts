@@ -104,7 +104,7 @@ export function subjectOf({ subject, company }: Pick<News, 'subject' | 'company'
   return subject ?? company ?? 'worker'
 }
 
-/** The alert after a problem occurred. If it is already raised, it stays as it is. */
+/** Returns the alert after a problem occurred. If it is already raised, it stays as it is. */
 export function raised(
   before: Alert | null,
   news: News & { readonly details?: Details },
@@ -126,7 +126,7 @@ export function raised(
   }
 }
 
-/** The alert after the problem ended. One that was never delivered is removed without a message. */
+/** Returns the alert after the problem ended. One that was never delivered is removed without a message. */
 export function cleared(before: Alert | null, news: News, moment: Moment): Alert | null {
   if (before?.state !== 'raised') return before
   return unlessForgotten({ ...before, ...changed(news, moment), state: 'recovered' })
@@ -141,7 +141,7 @@ function changed({ message, settleMs = 0 }: News, { id, now }: Moment) {
   }
 }
 
-/** A recovered alert is kept until all receivers that knew of the problem know that it is over. */
+/** Keeps a recovered alert until all receivers that knew of the problem know that it is over. */
 function unlessForgotten(alert: Alert): Alert | null {
   const isKnown = Object.values(alert.receipts).some(({ state }) => state !== null)
   return alert.state === 'recovered' && !isKnown ? null : alert
@@ -155,7 +155,7 @@ export type AlertListener = {
   readonly repeatMs: number
 }
 
-/** Whether the receiver must be sent the current state: for the first time, because it changed, or as a repetition. */
+/** Returns whether the receiver must be sent the current state: for the first time, because it changed, or as a repetition. */
 export function isOwed(alert: Alert, { to, severities, repeatMs }: AlertListener, now: Date): boolean {
   const { state, at } = receiptOf(alert, to)
   if (Date.parse(alert.not_before) > now.getTime()) return false
@@ -166,7 +166,7 @@ export function isOwed(alert: Alert, { to, severities, repeatMs }: AlertListener
   return repeatMs > 0 && at !== null && now.getTime() - Date.parse(at) >= repeatMs
 }
 
-/** The alert before it is sent: from here on, what the receiver knows is uncertain, even if the sender dies. */
+/** Returns the alert before it is sent: from here on, what the receiver knows is uncertain, even if the sender dies. */
 export function noteAttempt(before: Alert, to: ReceiverName, token: string): Alert {
   const known = receiptOf(before, to)
   return withReceipt(before, to, { ...known, state: 'unknown', attempt: { token, before: known.state } })
@@ -181,7 +181,7 @@ type Sent = {
   readonly now: Date
 }
 
-/** The alert after it was sent. Meanwhile its state may have changed, or another worker may have sent it. */
+/** Returns the alert after it was sent. Meanwhile its state may have changed, or another worker may have sent it. */
 export function settled(before: Alert | null, { to, alert, outcome, now }: Sent): Alert | null {
   const { attempt, at, count } = receiptOf(alert, to)
   if (!before || !attempt || receiptOf(before, to).attempt?.token !== attempt.token) return before
@@ -207,7 +207,7 @@ function withReceipt(alert: Alert, to: ReceiverName, receipt: Receipt): Alert {
 /** An alert as version 0.2.0 stored it: there was only the webhook. */
 type OldAlert = Omit<Alert, 'receipts'> & { readonly told: Receipt['state']; readonly attempt?: unknown }
 
-/** The text of an alert in Redis, which a worker of an older version may have written. */
+/** Returns the text of an alert in Redis, which a worker of an older version may have written. */
 export function readAlert(text: string): Alert {
   const alert = JSON.parse(text) as Alert | OldAlert
   if ('receipts' in alert) return alert

@@ -103,7 +103,7 @@ export async function inspect(inspection: Inspection): Promise<void> {
 
 const NOTHING_SEEN: Seen = { since: () => null }
 
-/** Null while Redis is away or refuses, so that the other checks still run. */
+/** Returns null while Redis is away or refuses, so that the other checks still run. */
 async function inRedis<T>({ queues }: Inspection, ask: () => Promise<T>): Promise<T | null> {
   await firstTry(queues.redis, REDIS_WITHIN_MS)
   try {
@@ -352,18 +352,18 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   })
 }
 
-/** Null also for a time later than now: a clock that was ahead must not keep a company from becoming stale. */
+/** Returns null also for a time later than now: a clock that was ahead must not keep a company from becoming stale. */
 function lastGoodOf(state: CompanyState | null, now: Date): Date | null {
   const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
   return lastGood && lastGood.getTime() - now.getTime() <= CLOCK_SKEW_MS ? lastGood : null
 }
 
-/** Whether the worker has just started, and may still be catching up on runs that were due before. */
+/** Returns whether the worker has just started, and may still be catching up on runs that were due before. */
 function hasJustBegun({ schedule }: Company, { startedAt }: Inspection, now: Date): boolean {
   return startedAt <= now && !isOver(schedule, startedAt, 1, now)
 }
 
-/** Whether at least `periods` times of the schedule have passed since `from`. */
+/** Returns whether at least `periods` times of the schedule have passed since `from`. */
 function isOver({ syncCron, timezone }: Schedule, from: Date, periods: number, now: Date): boolean {
   let ms = from.getTime()
   for (let period = 0; period < periods; period += 1) {
@@ -379,7 +379,7 @@ function latest(dates: readonly (Date | null)[]): Date {
 
 type Age = Inspection & { readonly seen: Seen; readonly failing: ReadonlySet<string | null> }
 
-/** Whether a run of the company is under way in any worker. */
+/** Returns whether a run of the company is under way in any worker. */
 async function isUnderWay(slug: string, inspection: Inspection): Promise<boolean> {
   const { isActive, queues } = inspection
   if (isActive(slug)) return true

@@ -79,7 +79,7 @@ const SIGNS: Readonly<Record<Severity, string>> = {
   warning: ':large_yellow_circle:',
 }
 
-/** A message can quote an error of the API: without this, `<!channel>` in it would notify everyone. */
+/** Escapes a text: a message can quote an error of the API, and without this, `<!channel>` in it would notify everyone. */
 function escapeForSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -99,7 +99,10 @@ function unanswered(error: unknown, limit: string): ReceiverAnswer {
   }
 }
 
-/** The client sends nothing of the address but its path, so a name and password in it become a header. */
+/**
+ * Makes a header of a name and password in an address: the client sends nothing of it but its path, so a name and
+ * password in it become a header.
+ */
 function login(url: string): Readonly<Record<string, string>> {
   const { username, password } = new URL(url)
   if (!username && !password) return {}

@@ -79,7 +79,7 @@ export function adminOnly(
   }
 }
 
-/** Why a request without a valid token is refused. While the file cannot be read, the token may be right. */
+/** Returns why a request without a valid token is refused. While the file cannot be read, the token may be right. */
 function refusalOf(
   c: RequestContext,
   { given, tokens }: { given: string | null; tokens: AdminTokens },

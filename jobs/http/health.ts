@@ -95,7 +95,10 @@ async function checkRedis({ redis, prefix, problem, ticks, runs }: Checked['queu
   }
 }
 
-/** A worker that serves some companies as they should be is not taken from those; the others are refused by name. */
+/**
+ * Refuses only if all companies are too far behind: a worker that serves some as they should be is not taken from those;
+ * the others are refused by name.
+ */
 function checkServed(served: Served | null): Check {
   const companies = served?.companies ?? []
   const behind = companies.flatMap(company => {
@@ -152,7 +155,7 @@ async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Spa
   }
 }
 
-/** The path, or until the first run creates it, the nearest parent that exists. */
+/** Returns the path, or until the first run creates it, the nearest parent that exists. */
 async function nearestPresent(path: string): Promise<string> {
   try {
     await stat(path)

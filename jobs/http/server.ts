@@ -45,7 +45,7 @@ export type HttpOptions = CompanyRequests &
     readonly log: Logger
   }
 
-/** The routes of a worker for operators, container orchestrators and Prometheus. */
+/** Returns the routes of a worker for operators, container orchestrators and Prometheus. */
 export function createHttp(options: HttpOptions): Service {
   const { registry, queues, served = null, standby, metrics, adminTokens, api, log } = options
   const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })

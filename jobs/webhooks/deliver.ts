@@ -115,7 +115,7 @@ function newReceiver(): Receiver {
   return { underWay: new Set(), rest: null, lastBackMs: 0 }
 }
 
-/** How long a message must wait for its receiver; 0 if it can be sent now. */
+/** Returns how long a message must wait for its receiver; 0 if it can be sent now. */
 function waitFor(receiver: Receiver, { id }: Delivery, nowMs: number): number {
   const { underWay, rest, lastBackMs } = receiver
   const isResting = rest !== null && rest.untilMs > nowMs
@@ -127,7 +127,7 @@ function waitFor(receiver: Receiver, { id }: Delivery, nowMs: number): number {
   return receiver.lastBackMs - nowMs
 }
 
-/** What becomes of an attempt, and no fault of this worker. */
+/** Returns how an attempt ended, through no fault of this worker. */
 function isOutcome(error: unknown): boolean {
   return [RefusedError, UnrecoverableError, DelayedError].some(kind => error instanceof kind)
 }

@@ -14,7 +14,7 @@ export type WebhookMetrics = {
   show(): void
 }
 
-/** What this worker posted to receivers, and what waits for them. */
+/** Returns what this worker posted to receivers, and what waits for them. */
 export function createWebhookMetrics(registry: Registry, now: () => Date): WebhookMetrics {
   const { attempts, ...gauges } = define(registry)
   let read: () => readonly Backlog[] = () => []
@@ -65,7 +65,7 @@ function define(registry: Registry) {
   }
 }
 
-/** The worker logs why webhooks cannot be read; the other metrics must be there all the same. */
+/** Returns nothing if webhooks cannot be read, and the worker logs why; the other metrics must be there all the same. */
 function readable(read: () => readonly Backlog[]): readonly Backlog[] {
   try {
     return read()

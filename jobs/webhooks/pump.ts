@@ -34,7 +34,7 @@ export function forgetOld(dataDir: string, now: Date): void {
   withStore(dataDir, store => store.forgetOld(now))
 }
 
-/** Null without a file of subscriptions. */
+/** Returns null without a file of subscriptions. */
 function withStore<T>(dataDir: string, work: (store: Subscriptions) => T): T | null {
   const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
   try {
@@ -44,7 +44,7 @@ function withStore<T>(dataDir: string, work: (store: Subscriptions) => T): T | n
   }
 }
 
-/** What waits for each receiver. */
+/** Returns what waits for each receiver. */
 export function backlogsOf(dataDir: string): readonly Backlog[] {
   return withStore(dataDir, store => store.backlogs()) ?? []
 }
@@ -134,7 +134,7 @@ async function takeNew(
   }
 }
 
-/** The log is another one: the receiver has to read everything once, and gets what changes from now on. */
+/** Begins anew, because the log is another one: the receiver has to read everything once, and gets what changes from now on. */
 async function beginAnew(
   store: Subscriptions,
   subscription: Subscription,

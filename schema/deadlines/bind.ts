@@ -129,7 +129,7 @@ const HANDED_IN =
   /^(?:\s?(?:que for |se )?|,\s(?:(?:que|a qual|as quais)\s[a-z ]{0,20})?)(?:apresentad|protocol|recebid|interpost|enviad|encaminhad|formulad)[a-z]*\s(?!ser)[^,;]{0,25}$/
 
 /**
- * What acts beside one another mean for the times before them, and then for those behind. What is answered is not contested,
+ * Says what acts beside one another mean for the times before them, and then for those behind. What is answered is not contested,
  * unless its being handed in comes last. Another deadline beside an act is a part of it.
  */
 function meanings(acts: ReadonlySet<Act>, isHandedIn: boolean): Act[][] {
@@ -152,7 +152,7 @@ const SUBORDINATE = /,\s(?:cabendo|devendo|sendo|tendo|a ser|que ser)\b/
 const MAX_LINK = 100
 
 /**
- * The group that a deadline belongs to: usually the one before it. But "3 dias úteis para impugnar e 2 para responder" has
+ * Returns the group that a deadline belongs to: usually the one before it. But "3 dias úteis para impugnar e 2 para responder" has
  * the times first.
  */
 function groupFor(folded: string, parsed: Parsed, index: number): Group | undefined {
@@ -174,7 +174,7 @@ function groupFor(folded: string, parsed: Parsed, index: number): Group | undefi
   return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
 }
 
-/** Whether a group has another deadline before this one, or a mark is in between. */
+/** Returns whether a group has another deadline before this one, or a mark is in between. */
 function isApart(folded: string, parsed: Parsed, group: Group, index: number): boolean {
   const { start } = parsed.clause.times[index] as TimeToken
   return (

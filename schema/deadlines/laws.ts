@@ -30,7 +30,7 @@ const NORMS: readonly (readonly [Norm, RegExp])[] = [
 ]
 
 /**
- * A law by its number, which stands behind "lei" or "decreto", or beside nothing that makes it a price, a telephone or a file.
+ * Finds a law by its number, which stands behind "lei" or "decreto", or beside nothing that makes it a price, a telephone or a file.
  * @param year its last two digits.
  */
 function lawPattern(thousands: string, units: string, year: string, names?: string): RegExp {
@@ -70,7 +70,10 @@ function normsIn(words: string): Norm[] {
   return NORMS.flatMap(([norm, pattern]) => (pattern.test(words) ? [norm] : []))
 }
 
-/** A decree regulates the law of the pregão, which comes before the general Lei 8.666; a company's rules follow its law. */
+/**
+ * Chooses among laws: a decree regulates the law of the pregão, which comes before the general Lei 8.666; a company's
+ * rules follow its law.
+ */
 function mostSpecific(norms: readonly Norm[]): Norm[] {
   const has = (norm: Norm) => norms.includes(norm)
   return norms.filter(norm => {

@@ -71,7 +71,7 @@ function decodeEntity(entity: string, ...parts: readonly (string | undefined)[])
   return ENTITIES[(name as string).toLowerCase()] ?? entity
 }
 
-/** A row of labels above a row of days becomes one line for each day. */
+/** Rewrites a row of labels above a row of days as one line for each day. */
 function withLabelledCells(text: string): string {
   const rows = text.split('\n').filter(row => !/^[\s|:-]*$/.test(row))
   if (rows.length < 2) return text

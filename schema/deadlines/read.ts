@@ -129,7 +129,7 @@ function looseness(folded: string, { acts, isContinued, clause, index }: BoundTi
 
 type Day = Omit<Reading, 'nomeado' | 'trecho'>
 
-/** The ways to read one deadline: several if it gives several numbers, or if it does not say which days count. */
+/** Returns the ways to read one deadline: several if it gives several numbers, or if it does not say which days count. */
 function daysOf(folded: string, deadline: BoundTime, times: readonly BoundTime[]): Day[] {
   const { time, clause, index } = deadline
   switch (time.kind) {
@@ -169,7 +169,7 @@ const COUNTED_FROM_SESSION =
 const [MAX_EVENT, MAX_LATER] = [300, 6]
 const PUBLICATION = /\b(?:publicac|publicad|divulg|disponibiliz|veicul)/
 /**
- * Which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody asks.
+ * Returns which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody asks.
  */
 function eventOf(
   folded: string,
@@ -211,7 +211,7 @@ const MAX_EXCERPT = 200
 /** So much of a long clause is shown before its day. */
 const EXCERPT_BEFORE = 60
 
-/** The clause, or what is around the time if it is long. */
+/** Returns the clause, or what is around the time if it is long. */
 function excerptOf({ shown }: PlainText, { start, end, clause }: BoundTime): string {
   const isLong = clause.end - clause.start > MAX_EXCERPT
   const first = Math.min(start, end - MAX_EXCERPT + EXCERPT_BEFORE) - EXCERPT_BEFORE

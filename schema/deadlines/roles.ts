@@ -93,7 +93,7 @@ export function roleOf(folded: string, clause: Clause, index: number): Role {
 /** The day does not count: "até 04/12, exclusive". */
 const EXCLUSIVE = /^\s?[,(]?\s?exclusive\b/
 
-/** Whether a deadline ends when this day begins: "até as 00h de 04/12", "antes de 04/12", "até 04/12, exclusive". */
+/** Returns whether a deadline ends when this day begins: "até as 00h de 04/12", "antes de 04/12", "até 04/12, exclusive". */
 export function isOverBeforeDay(folded: string, clause: Clause, index: number): boolean {
   const before = wordsBefore(folded, clause, index)
   const { end } = clause.times[index] as TimeToken
@@ -111,7 +111,7 @@ export function isOverBeforeDay(folded: string, clause: Clause, index: number): 
 const OF_DEADLINE =
   /\d+[a-z]*(?: de [a-z]+ de \d+)?|\b(?:ate|dias?|datas?|prazos?|periodo|limite|final|fim|termino|encerra[a-z]*|vence[a-z]*|expira[a-z]*|ultimo|quando|hora|horas|horario|antes|antecedencia|minim[ao]|maxim[ao]|edital|impreterivelmente|somente|apenas|exclusivamente|nov[ao]|d[ao]s|ou|seja|isto|e|portanto|sendo|tendo|que|sera|seg(?:unda)?|ter(?:ca)?|qua(?:rta)?|qui(?:nta)?|sex(?:ta)?|feira|meio|partir|desde|inicio|expediente|[a-z]{1,2})\b|\b(?:n[oa]s?|pel[oa]s?|via|por|conforme|mediante|com|em|item)\s.*/gs
 
-/** Whether a clause has words before a time that say what it is for, but not by an act, such as "envelopes até". */
+/** Returns whether a clause has words before a time that say what it is for, but not by an act, such as "envelopes até". */
 export function hasLabel(folded: string, clause: Clause, index: number): boolean {
   const words = wordsBefore(folded, clause, index)
   return actsIn(words).length === 0 && /[a-z]{3}/.test(words.replace(OF_DEADLINE, ''))
@@ -132,12 +132,12 @@ function wordsBefore(folded: string, clause: Clause, index: number): string {
   return folded.slice(Math.max(index === 0 ? clause.labelStart : clause.start, start - CONTEXT), start)
 }
 
-/** Whether a day behind these words is that of a law, a number or a street. */
+/** Returns whether a day behind these words is that of a law, a number or a street. */
 export function isReference(before: string): boolean {
   return BEFORE_REFERENCE.test(before) || BEFORE_STREET_NAME.test(before)
 }
 
-/** Whether the day between these words begins a range. */
+/** Returns whether the day between these words begins a range. */
 function isRange(before: string, between: string): boolean {
   const words = between.replace(TIME_OF_DAY, '').replace(PARENTHESIS, '')
   return TO.test(words) || TO_TIME.test(between) || (BEFORE_RANGE.test(before) && AND.test(words))

@@ -47,7 +47,7 @@ export function same(table: string, ...names: readonly string[]): MartColumn[] {
   })
 }
 
-/** A column of a table under another name, or with another meaning in Portuguese. */
+/** Returns a column of a table under another name, or with another meaning in Portuguese. */
 export function renamed(name: string, from: string, portuguese?: Portuguese): MartColumn {
   const [table = '', column = ''] = from.split('.')
   const source = same(table, column)[0] as MartColumn

@@ -5,7 +5,7 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
 import { printerFor, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 
-/** A command for each saved question, whose options are its parameters. */
+/** Returns a command for each saved question, whose options are its parameters. */
 export async function askCommand(environment: Environment): Promise<Command> {
   const questions = await readQuestions(readSettings(environment).questionsDir)
   const ask = new Command('ask')

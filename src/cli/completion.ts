@@ -45,7 +45,7 @@ const IN_USE =
   /\b(?:from|join)\s+"?(\w+)"?(?:\s+(?:as\s+)?(?!(?:join|left|where|group|order|using|on|limit)\b)"?(\w+)"?)?/gi
 
 /**
- * The words that can stand where `line` ends, and the part of it that they replace.
+ * Returns the words that can stand where `line` ends, and the part of it that they replace.
  * @param around what of the statement stands before and behind it.
  */
 export function complete(
@@ -92,7 +92,7 @@ function cased(part: string): readonly string[] {
   return part !== '' && part === part.toLowerCase() ? KEYWORDS.map(word => word.toLowerCase()) : KEYWORDS
 }
 
-/** Whether SQL ends with a semicolon that is part of no string, name or comment. */
+/** Returns whether SQL ends with a semicolon that is part of no string, name or comment. */
 export function isComplete(sql: string): boolean {
   return withoutTexts(sql).trimEnd().endsWith(';')
 }

@@ -80,7 +80,7 @@ export async function startDemoStore(directory: string): Promise<DemoStore> {
   )
 }
 
-/** Null if it is not installed. */
+/** Returns null if it is not installed. */
 async function start(
   { command, args, environment }: Program,
   port: number,

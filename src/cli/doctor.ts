@@ -135,7 +135,7 @@ function createStep(): (what: string, howFar?: string) => void {
   }
 }
 
-/** How to give the suggested commands this company; empty if they use it by default. */
+/** Returns how to give the suggested commands this company; empty if they use it by default. */
 async function companyHint(environment: Environment, { company, findings }: Diagnosis): Promise<string> {
   if (!findings.some(({ mend }) => mend?.includes('`npm run'))) return ''
   const usual = await environmentOf(environment).then(

@@ -9,7 +9,7 @@ const day = z.iso.date()
 const instant = z.iso.datetime({ offset: true })
 
 /**
- * When a key expires: after a duration such as 90d, at the end of a day in UTC, or at an instant.
+ * Returns when a key expires: after a duration such as 90d, at the end of a day in UTC, or at an instant.
  * @throws FatalError (usage) unless it is one of these and in the future.
  */
 export function parseExpiry(text: string, now: Date): Date {
@@ -28,7 +28,7 @@ export function parseExpiry(text: string, now: Date): Date {
 }
 
 /**
- * How long a replaced key still works beside its successor, in milliseconds.
+ * Returns how long a replaced key still works beside its successor, in milliseconds.
  * @throws FatalError (usage) unless it is a duration.
  */
 export function parseOverlap(text: string): number {

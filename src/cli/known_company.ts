@@ -5,7 +5,7 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { companyPaths } from '#src/store/company.ts'
 
 /**
- * The company that a command is for: it is configured, or it has data from when it was.
+ * Returns the company that a command is for: it is configured, or it has data from when it was.
  * @throws FatalError (usage) for any other company; the message lists the known ones.
  */
 export async function knownCompany(

@@ -26,7 +26,7 @@ import { asTyped } from './own_command.ts'
 import { withDisplay } from './progress.ts'
 import { renderTable } from './table.ts'
 
-/** The lake in an object store. */
+/** Returns the lake in an object store. */
 export function lakeCommand(environment: Environment): Command {
   return new Command('lake')
     .description(

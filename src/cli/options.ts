@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander'
 
 export type CompanyOptions = { readonly company?: string; readonly json?: true }
 
-/** A command that does one thing with one company, and prints the result. */
+/** Returns a command that does one thing with one company, and prints the result. */
 export function companyCommand(name: string, description: string): Command {
   return new Command(name)
     .description(description)

@@ -105,7 +105,7 @@ class Answers {
     return this.#giving
   }
 
-  /** Whether there was a statement to cancel. */
+  /** Returns whether there was a statement to cancel. */
   cancel(): boolean {
     if (this.#giving === null) return false
     this.#isCancelled = true
@@ -209,7 +209,7 @@ function historyFile(): string {
   return join(state, 'editais-sync', 'query_history')
 }
 
-/** The newest line first. */
+/** Returns the newest line first. */
 async function readHistory(path: string): Promise<string[]> {
   const text = await readFile(path, 'utf8').catch(() => '')
   return text.split('\n').filter(Boolean)

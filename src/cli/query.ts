@@ -34,7 +34,7 @@ export function queryCommand(environment: Environment): Command {
     })
 }
 
-/** Whether a person can type and read. */
+/** Returns whether a person can type and read. */
 function isTerminal({ csv, json }: Options): boolean {
   return process.stdin.isTTY === true && process.stdout.isTTY === true && !csv && !json
 }

@@ -65,7 +65,7 @@ export function restoreCommand(environment: Environment, forget: Forget): Comman
   return command(environment, 'restore', description, restoring(environment, forget))
 }
 
-/** A command that works on local data, without any API request. */
+/** Returns a command that works on local data, without any API request. */
 function command(environment: Environment, name: string, description: string, work: Work): Command {
   return companyCommand(name, description).action((options: Options) => run(environment, name, options, work))
 }

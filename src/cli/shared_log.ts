@@ -12,7 +12,7 @@ import { assertHasData } from './has_data.ts'
 import { type CompanyOptions, companyCommand } from './options.ts'
 import { withDisplay } from './progress.ts'
 
-/** The raw log in an object store. */
+/** Returns the raw log in an object store. */
 export function logCommand(environment: Environment): Command {
   return new Command('log')
     .description(

@@ -75,7 +75,7 @@ async function openFor(
   return { db, sources: [sourceOf(manifest)] }
 }
 
-/** The lakes of all configured companies. */
+/** Returns the lakes of all configured companies. */
 export async function lakesOf(environment: Environment): Promise<string[]> {
   const { environments, places, problem } = await readCompanies(environment)
   if (problem !== null) process.stderr.write(`${problem}\n`)

@@ -17,7 +17,7 @@ type Standing = {
   readonly problem: string | null
 }
 
-/** The state of all configured companies, those with problems first. Reads no snapshot: a thousand take a second. */
+/** Returns the state of all configured companies, those with problems first. Reads no snapshot: a thousand take a second. */
 export async function readStandings(environment: Environment): Promise<Standing[]> {
   const { environments, broken, places, problem } = await readCompanies(environment)
   const all = [...environments.values(), ...places.values()].map(own => readSettings(own))

@@ -6,7 +6,7 @@ import type { Salvaged } from '#src/store/rawlog/salvage.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { formatSeconds } from './format.ts'
 
-/** The result of a run, for people: what changed, what needs attention, where the snapshot is. */
+/** Returns the result of a run, for people: what changed, what needs attention, where the snapshot is. */
 export function describeRun(report: RunReport, published: PublishedFigures, seconds: number): string {
   const notices = counts({
     new: report.added,
@@ -53,7 +53,7 @@ export function describePlan(plan: RunPlan): string {
   ].join('\n')
 }
 
-/** What was kept of a damaged log: the output must show that something was lost. */
+/** Returns what was kept of a damaged log: the output must show that something was lost. */
 export function describeSalvage(salvaged: readonly Salvaged[], directory: string): string {
   if (salvaged.length === 0) return 'The raw log is intact: there is nothing to salvage.\n'
   const lines = salvaged.flatMap(({ segment, why, moved_to, kept }) => [

@@ -33,12 +33,12 @@ export function renderCells(
   return `${table.toString()}\n`
 }
 
-/** A line of CSV (RFC 4180): quoted only if necessary, NULL as an empty field. */
+/** Returns a line of CSV (RFC 4180): quoted only if necessary, NULL as an empty field. */
 export function csvLine(fields: WrittenRow): string {
   return `${fields.map(field => quoted(field ?? '')).join(',')}\r\n`
 }
 
-/** A value as plain text: rounded numbers, times in ISO 8601 UTC, nothing for null. */
+/** Returns a value as plain text: rounded numbers, times in ISO 8601 UTC, nothing for null. */
 function plainText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (value instanceof Date) return value.toISOString()

@@ -97,7 +97,7 @@ async function add(
   )
 }
 
-/** The place in the feed after which events are new. */
+/** Returns the place in the feed after which events are new. */
 async function latest(environment: Environment, company: string): Promise<string> {
   const { environments, places } = await readCompanies(environment)
   const place = environments.get(company) ?? places.get(company) ?? { DATA_DIR: dataDirOf(environment) }

@@ -5,7 +5,7 @@ import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { forgetRemote, readRemotely } from '#src/store/remote/state.ts'
 
-/** Who reads the snapshots of a company: Metabase and the object store, as far as they are configured. */
+/** Returns who reads the snapshots of a company: Metabase and the object store, as far as they are configured. */
 export function followers(
   { metabase, remoteLake }: Pick<Settings, 'metabase' | 'remoteLake'>,
   paths: CompanyPaths,
@@ -20,7 +20,7 @@ export function followers(
 }
 
 /**
- * The lake in an object store, which gets a snapshot after the run (`src/operate/publish_remote.ts`). Without one, what
+ * Returns the lake in an object store, which gets a snapshot after the run (`src/operate/publish_remote.ts`). Without one, what
  * is left of an earlier one is deleted.
  */
 function remoteFollower(settings: RemoteLakeSettings | null, paths: CompanyPaths): Follower {

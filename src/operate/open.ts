@@ -20,7 +20,7 @@ export type Listener = {
   note(text: string): void
 }
 
-/** The real effects for one company: its directories, the clock, ids, and a listener. */
+/** Returns the real effects for one company: its directories, the clock, ids, and a listener. */
 export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): RunContext {
   const paths = companyPaths(settings.dataDir, settings.company)
   return {
@@ -123,7 +123,7 @@ async function holdingSharedLog<T>(
   }
 }
 
-/** How segments from the object store are brought to this disk. */
+/** Returns how segments from the object store are brought to this disk. */
 export function bringing(
   { settings, paths }: Pick<RunContext, 'settings' | 'paths'>,
   listener: Listener,

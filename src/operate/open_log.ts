@@ -6,7 +6,7 @@ import type { LogLevel } from '#src/platform/log_level.ts'
 
 const STDERR = 2
 
-/** A logger for interactive use: colours on a terminal, JSON elsewhere. */
+/** Returns a logger for interactive use: colours on a terminal, JSON elsewhere. */
 export async function openLog(level: LogLevel, about: Readonly<Record<string, string>>): Promise<Logger> {
   if (!isatty(STDERR)) return createLogger(level, about)
   return createLogger(level, about, await forTerminal(STDERR))

@@ -118,7 +118,7 @@ type Received = {
   readonly updatedAt: string
 }
 
-/** What was received, from the line of the raw log that quarantined it. */
+/** Returns what was received, from the line of the raw log that quarantined it. */
 async function receivedOf({ segment, seq }: Quarantined, rawDirectory: string): Promise<Received | null> {
   for await (const line of readLines(segmentPath(rawDirectory, segment))) {
     const parsed = JSON.parse(line) as Record<string, unknown>

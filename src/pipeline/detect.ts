@@ -144,7 +144,7 @@ function compare(options: CompareOptions): string {
     )`
 }
 
-/** An empty list excludes nothing: phases not yet in the contract have analyses too. */
+/** Excludes nothing for an empty list: phases not yet in the contract have analyses too. */
 function isExcluded({ analysisStatuses }: CompareOptions, status = 'status'): string {
   if (analysisStatuses.length === 0) return 'false'
   return `NOT list_contains([${analysisStatuses.map(literal).join(', ')}], ${status})`
@@ -155,14 +155,14 @@ function isWaiting(q: string): string {
   return `(${q}.observed_at <= $now::TIMESTAMPTZ AND $now::TIMESTAMPTZ < ${q}.next_attempt_at)`
 }
 
-/** A date far in the future counts as old too: a clock that was ahead must not keep an analysis for a year. */
+/** Counts a date far in the future as old, too: a clock that was ahead must not keep an analysis for a year. */
 function isOld(options: CompareOptions): string {
   const age = maxAge(options)
   return `NOT ($now::TIMESTAMPTZ > a.fetched_at - ${age} AND $now::TIMESTAMPTZ < a.fetched_at + ${age})`
 }
 
 /**
- * The maximum age of an analysis. Each notice gets its own share, between half and all of the maximum, so
+ * Returns the maximum age of an analysis. Each notice gets its own share, between half and all of the maximum, so
  * that analyses fetched together do not stay due together.
  */
 function maxAge({ analysisMaxAge: { openMs, closedMs } }: CompareOptions): string {

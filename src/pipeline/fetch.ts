@@ -34,7 +34,7 @@ export type Fetched = {
   lastExcluded: string | null
 }
 
-/** How many analyses have an outcome. */
+/** Returns how many analyses have an outcome. */
 export function countAttempted({ loaded, gone, quarantined, failed, excluded }: Fetched): number {
   return loaded + gone + quarantined + failed + excluded
 }

@@ -53,7 +53,7 @@ export async function leaveIndex(
   await writeListIndex(context, index, segments)
 }
 
-/** False if there are too many notices, or two pages show one differently: it changed while the list was read. */
+/** Returns false if there are too many notices, or two pages show one differently: it changed while the list was read. */
 function isUsable(pages: readonly ShownPage[]): boolean {
   const shown = new Map<string, string>()
   for (const { notices } of pages) {

@@ -59,14 +59,14 @@ export async function writeListIndex(
   await move('index.rename', `${paths.listIndex}.part`, paths.listIndex)
 }
 
-/** Null if there is none, or it is damaged. */
+/** Returns null if there is none, or it is damaged. */
 export async function readListIndex({ listIndex }: CompanyPaths): Promise<ListIndex | null> {
   const content = await readFile(listIndex, 'utf8').catch(() => '')
   const [sum, text = ''] = content.split('\n')
   return sum === hashOf(text) ? (JSON.parse(text) as ListIndex) : null
 }
 
-/** Why a look at the list cannot replace a run; null if it can. Reads names, sizes and times of files only. */
+/** Returns why a look at the list cannot replace a run; null if it can. Reads names, sizes and times of files only. */
 export async function whyOutdated(
   { basis, place, made_at, due_at }: ListIndex,
   { paths, settings }: Basis,
@@ -80,7 +80,7 @@ export async function whyOutdated(
   return null
 }
 
-/** Null if the log does not end with this segment. */
+/** Returns null if the log does not end with this segment. */
 async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | null> {
   const { root, raw, lake } = paths
   const [last, next, warehouse, rows, ...snapshot] = await Promise.all([

@@ -24,7 +24,7 @@ export class ListedFile {
     this.#compared = new BoundedFiles(dirname(path), basename(path, '.ndjson'))
   }
 
-  /** All that was received, a line for each read, from 1. */
+  /** Returns all that was received, a line for each read, from 1. */
   get path(): string {
     return this.#received.path
   }
@@ -38,7 +38,7 @@ export class ListedFile {
     await Promise.all([this.#received.add(Buffer.concat(received)), this.#compared.add(compared)])
   }
 
-  /** What DuckDB compares, as a relation: a row for each read. Null if nothing was read. */
+  /** Returns what DuckDB compares, as a relation: a row for each read. Null if nothing was read. */
   get compared(): string | null {
     if (this.#reads === 0) return null
     return this.#compared.relation(`{read: 'BIGINT', edital_id: 'VARCHAR', updated_at: 'VARCHAR', hash: 'VARCHAR',

@@ -40,7 +40,7 @@ class Doubt extends Error {
 }
 
 /**
- * Whether a run would find anything to do: reads the list, and compares it with what the last run saw. Takes no lock,
+ * Returns whether a run would find anything to do: reads the list, and compares it with what the last run saw. Takes no lock,
  * opens no database, writes nothing, and decides nothing about what is new.
  * @throws InterruptedError if the signal is aborted.
  */
@@ -60,7 +60,10 @@ export async function look(context: LookContext): Promise<Look> {
   return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
 }
 
-/** A manual run may have begun or ended while the list was read, and another host may have run at any time. */
+/**
+ * Returns whether a look may still speak: a manual run may have begun or ended while the list was read, and another host
+ * may have run at any time.
+ */
 async function whyReplaced(context: LookContext, { run_id, place }: ListIndex): Promise<string | null> {
   const index = await readListIndex(context.paths)
   if (index?.run_id !== run_id) return 'another run ended meanwhile'

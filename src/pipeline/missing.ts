@@ -62,14 +62,14 @@ async function countLive(db: Database): Promise<number> {
 /** An API that writes fewer digits than before writes milliseconds or seconds. */
 const COARSER_US = [1000, 1_000_000] as const
 
-/** Whether one of two times may be the other one, written to a unit: cut off or rounded. */
+/** Returns whether one of two times may be the other one, written to a unit: cut off or rounded. */
 function isRounded(one: bigint, other: bigint, unitUs: bigint): boolean {
   const apart = one > other ? one - other : other - one
   return apart < unitUs && (one % unitUs === 0n || other % unitUs === 0n)
 }
 
 /**
- * Whether the list shows a notice that is stored. Two companies may have equal ids; but `created_at`, when each began to
+ * Returns whether the list shows a notice that is stored. Two companies may have equal ids; but `created_at`, when each began to
  * follow the notice, differs. Where it is merely less exact than before, that must be so of most notices that are in both:
  * two companies may have begun to follow one of them in the same second.
  * @param which of the stored notices, as a condition on `editais e`.
@@ -144,7 +144,7 @@ export async function verifyMissing(options: {
   return { gone: held ? [] : gone, found, held, unverified }
 }
 
-/** Live notices that the list did not show. */
+/** Returns the live notices that the list did not show. */
 export async function missingNotices(db: Database): Promise<{ id: string }[]> {
   return await db.rows(
     `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL

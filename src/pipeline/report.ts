@@ -29,7 +29,7 @@ export type Outcomes = {
 }
 
 /**
- * The report of a run: its counters and everything that it has to explain, from what its stages returned.
+ * Returns the report of a run: its counters and everything that it has to explain, from what its stages returned.
  * @param begun the run's report as it began, with all counters 0.
  */
 export function composeReport(begun: RunReport, outcomes: Outcomes): Reported {

@@ -164,7 +164,7 @@ function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdic
   return verdict
 }
 
-/** The bytes without a UTF-8 byte order mark, which Latin-1 does not recognise. */
+/** Returns the bytes without a UTF-8 byte order mark, which Latin-1 does not recognise. */
 function withoutMark(bytes: Buffer): Buffer {
   return isMarked(bytes) ? bytes.subarray(3) : bytes
 }
@@ -330,7 +330,7 @@ function repair(value: unknown, schema: Schema): Repaired {
   return { drift: [...found.values()], changed: true }
 }
 
-/** The notice has an identifier of which a part cannot be read. The analysis repeats it. */
+/** Reports an identifier of which a part cannot be read. The analysis repeats it. */
 function unreadParts({ pncp_id }: Readonly<Record<string, unknown>>, { root }: Schema): Drift[] {
   if (root !== NOTICE_SCHEMA.root || typeof pncp_id !== 'string') return []
   const isRead = Object.values(readPncpId(pncp_id)).every(part => part !== null)

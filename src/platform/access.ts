@@ -21,7 +21,7 @@ export const SPECIAL = 0o7000
 /** Another user's file, or a file system without modes. Neither ends a run. */
 const CANNOT_CHANGE: readonly (string | undefined)[] = ['EPERM', 'EACCES', 'EROFS', 'ENOTSUP', 'ENOSYS']
 
-/** Whether the error means that this user cannot change the mode or group of this file. */
+/** Returns whether the error means that this user cannot change the mode or group of this file. */
 export function isNotChangeable(error: unknown): boolean {
   return CANNOT_CHANGE.includes(systemCode(error))
 }
@@ -31,13 +31,13 @@ export function octal(mode: number): string {
   return (mode & PERMISSIONS).toString(8).padStart(4, '0')
 }
 
-/** The bits of a mode that `allowed` does not have. */
+/** Returns the bits of a mode that `allowed` does not have. */
 export function excess(mode: number, allowed: number): number {
   return mode & PERMISSIONS & ~allowed
 }
 
 /**
- * Whether a trusted user owns it: this user, root, or the owner of the directory, who could replace it anyway.
+ * Returns whether a trusted user owns it: this user, root, or the owner of the directory, who could replace it anyway.
  */
 export function isTrusted(path: string, { uid }: Pick<Stats, 'uid'>): boolean {
   return uid === process.geteuid?.() || uid === 0 || uid === statSync(dirname(path)).uid

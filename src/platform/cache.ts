@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { excess, LAKE_DIRECTORY } from './access.ts'
 
 /**
- * A directory for files that can be made again at any time: the one that holds Node's compile cache.
+ * Returns a directory for files that can be made again at any time: the one that holds Node's compile cache.
  * @returns null if it is missing, or other users can write to it.
  */
 export function cacheDirectory(): string | null {

@@ -127,7 +127,7 @@ export async function writeNew(path: string, content: string | Buffer): Promise<
   }
 }
 
-/** A stream to a new file, under the same rules as `openNew`. */
+/** Returns a stream to a new file, under the same rules as `openNew`. */
 export function newStream(path: string): WriteStream {
   rmSync(path, { force: true })
   return createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE })

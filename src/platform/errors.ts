@@ -63,7 +63,7 @@ export function throwIfInterrupted(signal: AbortSignal): void {
   if (signal.aborted) throw new InterruptedError()
 }
 
-/** The system error code (`ENOSPC`, `ECONNREFUSED`, …), even if the error is wrapped. */
+/** Returns the system error code (`ENOSPC`, `ECONNREFUSED`, …), even if the error is wrapped. */
 export function systemCode(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string') return cause.code
@@ -71,13 +71,13 @@ export function systemCode(error: unknown): string | undefined {
   return undefined
 }
 
-/** A one-line message for any thrown value, without a stack. */
+/** Returns a one-line message for any thrown value, without a stack. */
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   return message.split('\n')[0] ?? message
 }
 
-/** A clear message for any thrown value, and the matching exit code. Never a stack trace. */
+/** Returns a clear message for any thrown value, and the matching exit code. Never a stack trace. */
 export function explain(error: unknown): { readonly message: string; readonly exitCode: ExitCode } {
   if (error instanceof FatalError) return { message: error.message, exitCode: error.exitCode }
   const text = messageOf(error)

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 
-/** SHA-256 of a document's text or a body's bytes, as hex. */
+/** Returns the SHA-256 of a document's text or a body's bytes, as hex. */
 export function hashOf(content: string | Buffer): string {
   return hash('sha256', content)
 }
@@ -13,7 +13,7 @@ const SMALL_FILE_BYTES = 1024 * 1024
 
 export type FileDigest = { readonly bytes: number; readonly sha256: string }
 
-/** Size and SHA-256 of a file. */
+/** Returns the size and SHA-256 of a file. */
 export async function digestOf(path: string): Promise<FileDigest> {
   const { size } = await stat(path)
   if (size <= SMALL_FILE_BYTES) {

@@ -33,7 +33,7 @@ interface Place {
 }
 
 /**
- * True if both JSON texts hold the same value, token by token. White space outside strings is ignored.
+ * Returns true if both JSON texts hold the same value, token by token. White space outside strings is ignored.
  * Strings compare after unescaping, numbers by their exact decimal value (0 equals -0), and members in
  * order, including duplicates. False if a text is malformed, unless both texts are identical: those are
  * not parsed. Never throws.
@@ -56,7 +56,7 @@ export function sameMeaning(original: string, reserialised: string): boolean {
 }
 
 /**
- * The source text of each element of the array in the top-level object's `property`. If the property is
+ * Returns the source text of each element of the array in the top-level object's `property`. If the property is
  * duplicated, the last one counts, as in JSON.parse. Null if the text is malformed or is not an object with
  * such an array.
  */
@@ -86,7 +86,7 @@ export function elementTexts(text: string, property: string): string[] | null {
   }
 }
 
-/** True if brackets in the JSON text nest deeper than the bound. Builds nothing, so any depth is safe. */
+/** Returns true if brackets in the JSON text nest deeper than the bound. Builds nothing, so any depth is safe. */
 export function nestsDeeperThan(text: string, bound: number): boolean {
   // Each level takes two characters.
   if (text.length <= 2 * bound) return false
@@ -252,7 +252,7 @@ function firstSignificant(units: Uint16Array, from: number, end: number): number
   return at
 }
 
-/** The power of ten of the digit at `first`; NaN, which equals nothing, if a double could not hold it. */
+/** Returns the power of ten of the digit at `first`; NaN, which equals nothing, if a double could not hold it. */
 function power(units: Uint16Array, from: number, to: number, end: number, first: number): number {
   let point = from
   while (point < end && units[point] !== POINT) point++
@@ -362,7 +362,7 @@ function digitsEnd(units: Uint16Array, from: number): number {
   return at
 }
 
-/** The UTF-16 unit that the escape at `at` encodes; negative if it is malformed. */
+/** Returns the UTF-16 unit that the escape at `at` encodes; negative if it is malformed. */
 function unescaped(units: Uint16Array, at: number): number {
   const kind = units[at + 1] ?? 0
   if (kind !== LOWER_U) return SIMPLE_ESCAPES.get(kind) ?? -1

@@ -1,4 +1,4 @@
-/** The lines of bytes that are all there; as `linesOf`. */
+/** Returns the lines of bytes that are all there; as `linesOf`. */
 export function* linesIn(bytes: Buffer): Generator<string> {
   let start = 0
   for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, start)) {

@@ -14,7 +14,7 @@ export class LinesFile {
     this.#stream.on('error', () => {})
   }
 
-  /** Null if there is room for more; otherwise resolves when it is written. Not at `drain`: the stream may end before. */
+  /** Returns null if there is room for more; otherwise resolves when it is written. Not at `drain`: the stream may end before. */
   add(content: Buffer): Promise<void> | null {
     const { promise, isRoom } = this.#write(content)
     promise.catch(() => {})

@@ -106,7 +106,7 @@ function openLockFile(path: string): DatabaseSync {
 
 const UNKNOWN_HOLDER: LockHolder = { pid: 0, host: 'unknown', what: 'another process', since: '' }
 
-/** The current holder of the lock, or null. It may be taken a moment later. */
+/** Returns the current holder of the lock, or null. It may be taken a moment later. */
 export async function lockHolder(path: string): Promise<LockHolder | null> {
   const db = openLockFile(path)
   try {
@@ -120,7 +120,7 @@ export async function lockHolder(path: string): Promise<LockHolder | null> {
   }
 }
 
-/** The last known holder of the lock. */
+/** Returns the last known holder of the lock. */
 export async function readHolder(path: string): Promise<LockHolder | null> {
   try {
     return JSON.parse(await readFile(holderPath(path), 'utf8')) as LockHolder

@@ -31,12 +31,12 @@ const REFUSED = new RegExp(
   `^(?:${IN_A_SCRIPT})?(?:${Object.keys(REDIS_REFUSALS).join('|')}) |${NO_RIGHT.source}|^ERR max number of clients|^ERR unknown command`,
 )
 
-/** Whether Redis rejected the command, and would reject a retry too. */
+/** Returns whether Redis rejected the command, and would reject a retry too. */
 export function isRedisRefusal(text: string): boolean {
   return REFUSED.test(text)
 }
 
-/** What an error reply from Redis means, and what to do. */
+/** Returns what an error reply from Redis means, and what to do. */
 export function redisRefusal(text: string): string {
   const plain = text.replace(new RegExp(`^${IN_A_SCRIPT}(?=[A-Z]+ )`), '')
   const code = NO_RIGHT.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')

@@ -2,7 +2,7 @@
 const MAX_DEPTH = 1000
 
 /**
- * False if JSON.parse of this text cannot yield a lone surrogate. Bytes decoded as UTF-8 hold none, so one
+ * Returns false if JSON.parse of this text cannot yield a lone surrogate. Bytes decoded as UTF-8 hold none, so one
  * can only come from an escape. True means only that there is such an escape; every escaped pair has one too.
  * Texts that were not decoded from bytes are out of scope.
  */

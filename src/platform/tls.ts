@@ -17,7 +17,7 @@ const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
 const NO_TLS_TEXT = /wrong version number|packet length too long/
 
 /**
- * What a system error, given by its code and its text, says about TLS; null if it is about something else. EPROTO alone
+ * Returns what a system error, given by its code and its text, says about TLS; null if it is about something else. EPROTO alone
  * is not enough: it is also the code of a connection that breaks after its handshake.
  */
 export function tlsTrouble(code: string, text: string): TlsTrouble | null {

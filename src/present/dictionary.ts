@@ -62,7 +62,7 @@ type Relation = {
   readonly columns: readonly Described[]
 }
 
-/** The data dictionary as Markdown: every table, every mart and their columns, in English and Portuguese. */
+/** Returns the data dictionary as Markdown: every table, every mart and their columns, in English and Portuguese. */
 export function renderDictionary(): string {
   const [tables, marts] = [TABLES.map(tableRelation), VIEWS.map(martRelation)]
   const parts = [
@@ -77,7 +77,7 @@ export function renderDictionary(): string {
   return parts.join('\n')
 }
 
-/** The dictionary's section on one table or mart as Markdown; null if none has this name. */
+/** Returns the dictionary's section on one table or mart as Markdown; null if none has this name. */
 export function describeRelation(name: string): string | null {
   const table = TABLES.find(one => one.name === name)
   if (table) return section(tableRelation(table))
@@ -115,7 +115,7 @@ function martRelation(mart: Mart): Relation {
   return { ...mart, columns: mart.columns.map(column => ({ ...column, source: martSource(column) })) }
 }
 
-/** Where in the contract a column comes from, or which part of the worker writes it. */
+/** Returns where in the contract a column comes from, or which part of the worker writes it. */
 function tableSource(table: Table, { from }: Column): string {
   if ('field' in from) return `\`${documentOf(table)}.${from.field}\``
   if ('freeForm' in from) return `\`${documentOf(table)}.${from.freeForm}.${from.property}\``
@@ -133,7 +133,7 @@ function tableSource(table: Table, { from }: Column): string {
   return `worker: ${KEPT_BY[table.name] ?? 'bookkeeping'}`
 }
 
-/** The contract's name of the object that a table's fields come from. */
+/** Returns the contract's name of the object that a table's fields come from. */
 function documentOf(table: Table): string {
   if (table.each) return ELEMENTS[table.each]
   return table.document === 'notice' ? 'Edital' : 'EditalAnalysis'

@@ -57,7 +57,7 @@ async function readSql(path: string): Promise<string> {
 }
 
 /**
- * The questions of users and of the dashboards, by key. One of a user replaces ours of the same key.
+ * Returns the questions of users and of the dashboards, by key. One of a user replaces ours of the same key.
  * @param directory of the users' files; it need not exist.
  * @throws FatalError (usage) if a user's file cannot be read, or is not a question.
  */
@@ -96,7 +96,7 @@ function parametersOf(sql: string): Parameter[] {
 }
 
 /**
- * The SQL of a question for these values, which it holds as parameters of the statement: `$uf`.
+ * Returns the SQL of a question for these values, which it holds as parameters of the statement: `$uf`.
  * @param given the parameters that have a value.
  */
 export function sqlFor({ sql }: Pick<Question, 'sql'>, given: ReadonlySet<string>): string {

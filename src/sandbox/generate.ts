@@ -81,7 +81,7 @@ export function generateEntry(options: EntryOptions): Entry {
   return { edital, analysis: generateAnalysis(edital, phase.level) }
 }
 
-/** The number of the tender that a company follows at a position: one of two per position. */
+/** Returns the number of the tender that a company follows at a position: one of two per position. */
 export function sequenceAt(company: string, position: number): number {
   return 1 + 2 * position + (fractionOf(`${company} choice ${position}`) < 0.5 ? 0 : 1)
 }
@@ -153,7 +153,7 @@ function between(random: Random, from: Date, to: Date): Date {
   return new Date(from.getTime() + Math.floor(random.next() * (to.getTime() - from.getTime())))
 }
 
-/** The instant in one of the forms that the API's writers use: milliseconds, microseconds or an offset. */
+/** Returns the instant in one of the forms that the API's writers use: milliseconds, microseconds or an offset. */
 function instantText(random: Random, instant: Date): string {
   const iso = instant.toISOString()
   return random.weighted([

@@ -11,7 +11,7 @@ type Recommendation = keyof typeof REASONS
 type Colour = keyof typeof NOTES
 
 /**
- * The analysis of a notice at a level, valid by the level rules (docs/contract.md#phases-and-levels). It depends only on
+ * Returns the analysis of a notice at a level, valid by the level rules (docs/contract.md#phases-and-levels). It depends only on
  * the notice's `id`, public facts and level: a deeper level keeps the values of a shallower one.
  * @param tenderItems the notice's items if they are already known; else they are generated.
  */
@@ -42,7 +42,7 @@ export function generateAnalysis(
   return withPlainFields(ANALYSIS, generated, `${id} plain`)
 }
 
-/** The recommendation for this notice, the same at every level. */
+/** Returns the recommendation for this notice, the same at every level. */
 export function recommendationOf(id: string): Recommendation {
   return createRandom(`${id} recommendation`).weighted([
     ['participar', 40],

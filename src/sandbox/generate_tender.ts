@@ -59,7 +59,7 @@ export function generateTender(seed: string, sequence: number, publishedAt: Date
   }
 }
 
-/** The segment that matches an object's words; an unknown object gets one by its length. */
+/** Returns the segment that matches an object's words; an unknown object gets one by its length. */
 export function segmentOf(objeto: unknown): MarketSegment {
   const text = String(objeto ?? '').replace(/\s+/gu, ' ')
   const segment = SEGMENTS.find(({ words }) => words.test(text)) ?? SEGMENTS[text.length % SEGMENTS.length]
@@ -67,7 +67,7 @@ export function segmentOf(objeto: unknown): MarketSegment {
   return segment
 }
 
-/** A tender's items. They depend only on its `pncp_id` and segment. */
+/** Returns a tender's items. They depend only on its `pncp_id` and segment. */
 export function generateItems(pncpId: string, segment: MarketSegment): TenderItem[] {
   const random = createRandom(`${withDigits(pncpId)} items`)
   // Log-normal: the median is the segment's; one tender in a hundred has twenty times as many.
@@ -93,7 +93,10 @@ export function generateItems(pncpId: string, segment: MarketSegment): TenderIte
   })
 }
 
-/** Since July 2026, new CNPJs may have letters. These buyers' differ from their earlier ones in three places, and in nothing else. */
+/**
+ * Since July 2026, new CNPJs may have letters. These buyers' differ from their earlier ones in three places, and in
+ * nothing else.
+ */
 const LETTERS = 'ABCDEFGHIJ'
 const LETTERS_SHARE = 0.1
 
@@ -102,21 +105,21 @@ function withLetters(root: string): string {
   return root.slice(0, 2) + letters.join('') + root.slice(5)
 }
 
-/** The identifier that the buyer would have without letters: a tender's items are those of that one. */
+/** Returns the identifier that the buyer would have without letters: a tender's items are those of that one. */
 function withDigits(pncpId: string): string {
   const [cnpj = '', ...rest] = pncpId.split('-')
   const root = cnpj.slice(0, 8).replace(/[A-J]/gu, letter => String(LETTERS.indexOf(letter)))
   return [/^\d*$/u.test(cnpj) ? cnpj : cnpjOf(root), ...rest].join('-')
 }
 
-/** A CNPJ for a root of eight characters and a branch of four, with its two check digits. */
+/** Returns a CNPJ for a root of eight characters and a branch of four, with its two check digits. */
 export function cnpjOf(root: string, branch = '0001'): string {
   const base = root + branch
   const first = checkDigit(base, [5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2])
   return `${base}${first}${checkDigit(`${base}${first}`, [6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2])}`
 }
 
-/** An instant as Brasília's wall clock, `YYYY-MM-DDTHH:MM:SS`, without an offset. */
+/** Returns an instant as Brasília's wall clock, `YYYY-MM-DDTHH:MM:SS`, without an offset. */
 export function brasiliaTime(instant: Date): string {
   return new Date(instant.getTime() + BRASILIA_OFFSET_MS).toISOString().slice(0, 19)
 }
@@ -211,7 +214,7 @@ function cents(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** The session is days or weeks after publication; rarely before it or years ahead; sometimes not set. */
+/** Draws a session, days or weeks after publication; rarely before it or years ahead; sometimes not set. */
 function sessionText(random: Random, publishedAt: Date): string | null {
   const days = random.weighted([
     [random.int(8, 35), 960],

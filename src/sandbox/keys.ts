@@ -18,7 +18,7 @@ export function createKeyring<T>(
   return { find: key => byHash.get(hash(key)) ?? null, revoke }
 }
 
-/** The key of a company in the sandbox; the same seed and slug give the same key. */
+/** Returns the key of a company in the sandbox; the same seed and slug give the same key. */
 export function sandboxKey(seed: string | number, slug: string): string {
   return `edk_${slug}_${hash(`sandbox ${seed} ${slug}`).slice(0, 32)}`
 }

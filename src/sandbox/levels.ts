@@ -4,12 +4,12 @@ export type Level = (typeof ANALYSIS_LEVELS)[number]
 
 const DEPTH: Readonly<Record<Level, number>> = { none: 0, simple: 1, medium: 2, deep: 3 }
 
-/** True if an evaluation at the first level includes the results of the second. */
+/** Returns true if an evaluation at the first level includes the results of the second. */
 export function reaches(level: Level, needed: Level): boolean {
   return DEPTH[level] >= DEPTH[needed]
 }
 
-/** The next deeper level, or null for the deepest. */
+/** Returns the next deeper level, or null for the deepest. */
 export function deeper(level: Level): Level | null {
   return ({ none: 'simple', simple: 'medium', medium: 'deep', deep: null } as const)[level]
 }

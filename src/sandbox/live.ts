@@ -86,7 +86,7 @@ function moveSome(world: World, random: Random, now: Date): Change[] {
   return changes
 }
 
-/** What happens next to a notice depends on its phase; closed ones stay as they are. */
+/** Draws what happens next to a notice, which depends on its phase; closed ones stay as they are. */
 function move(world: World, entry: Entry, random: Random, now: Date): Change['what'] | null {
   const { status } = entry.edital
   if (!OPEN_STATUSES.includes(status)) return null

@@ -113,7 +113,7 @@ function numberOf(socket: Socket): number {
   return number
 }
 
-/** The URL of a request, with a placeholder host. */
+/** Returns the URL of a request, with a placeholder host. */
 export function requestUrl(incoming: IncomingMessage): URL {
   const path = incoming.url ?? '/'
   return URL.parse(`http://sandbox.invalid${path}`) ?? new URL('http://sandbox.invalid/')

@@ -45,7 +45,7 @@ export class World implements NoticeSource {
     for (const entry of entries) this.#entries.set(entry.edital.id, entry)
   }
 
-  /** Live notices. */
+  /** Returns the live notices. */
   get size(): number {
     return this.#entries.size
   }

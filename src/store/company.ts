@@ -97,7 +97,7 @@ async function makeDirectory(path: string, mode: number, isNew: boolean): Promis
     throw Object.assign(new Error(`${path} cannot be created`), { code: 'ENOENT' })
 }
 
-/** False if its parent was missing; the parent may exist by now. */
+/** Returns false if its parent was missing; the parent may exist afterwards. */
 async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<boolean> {
   try {
     await mkdir(path, mode)

@@ -55,7 +55,7 @@ function namesIn(dataDir: string): string[] {
   }
 }
 
-/** Whether this user owns it, and everything in it is this program's. */
+/** Returns whether this user owns it, and everything in it is this program's. */
 export function isOursAlone(dataDir: string): boolean {
   const { mode, uid } = statSync(dataDir)
   if (uid !== process.geteuid?.() || (mode & STICKY) !== 0) return false
@@ -65,7 +65,7 @@ export function isOursAlone(dataDir: string): boolean {
   )
 }
 
-/** An empty directory does not count: it may be a mount point. */
+/** Returns whether there is data: an empty directory does not count, because it may be a mount point. */
 function isCompany(path: string): boolean {
   try {
     return readdirSync(path).some(name => OF_A_COMPANY.includes(name))

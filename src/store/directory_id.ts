@@ -4,7 +4,7 @@ import { refuseStrange } from '#src/platform/access.ts'
 import { syncPath, writeNew } from '#src/platform/durable.ts'
 import { systemCode } from '#src/platform/errors.ts'
 
-/** The id of a company's directory, wherever it is mounted. Created once: of two processes at a time, both get the same. */
+/** Returns the id of a company's directory, wherever it is mounted. Created once: of two processes at a time, both get the same. */
 export async function directoryId(path: string): Promise<string> {
   const known = await knownDirectoryId(path)
   if (known) return known

@@ -19,7 +19,7 @@ export type Failure = {
   readonly reason: string
 }
 
-/** Null if the last run finished, or if the file is invalid. */
+/** Returns null if the last run finished, or if the file is invalid. */
 export async function readFailure({ failure: path }: Pick<CompanyPaths, 'failure'>): Promise<Failure | null> {
   try {
     return failure.parse(JSON.parse(await readFile(path, 'utf8')))

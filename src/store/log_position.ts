@@ -17,7 +17,7 @@ export class LogPosition {
     return log ? new LogPosition(log, segment) : null
   }
 
-  /** Whether this one is before or after another; null if they are of two logs. */
+  /** Returns whether this one is before or after another; null if they are of two logs. */
   compare(other: LogPosition): 'before' | 'same' | 'after' | null {
     if (this.#log !== other.#log) return null
     if (this.#segment === other.#segment) return 'same'

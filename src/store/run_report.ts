@@ -29,7 +29,7 @@ export function newReport(runId: string, mode: RunMode, startedAt: Date): RunRep
   }
 }
 
-/** How long the run has taken so far; 0 if the clock was set back. */
+/** Returns how long the run has taken so far; 0 if the clock was set back. */
 export function secondsSince({ started_at }: RunReport, { now }: { now: () => Date }): number {
   return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
 }
@@ -56,7 +56,7 @@ export type Shortcoming = {
 
 export type Reported = { readonly report: RunReport; readonly causes: ReadonlySet<Cause> }
 
-/** The report with the worst status among the findings, every reason, and their causes. */
+/** Returns the report with the worst status among the findings, every reason, and their causes. */
 export function withFindings(report: RunReport, findings: readonly Shortcoming[]): Reported {
   const statuses = [report.status, ...findings.map(({ status }) => status)]
   const worst = Math.max(...statuses.map(status => SEVERITY.indexOf(status)))

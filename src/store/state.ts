@@ -26,7 +26,7 @@ export type KnownState = CompanyState & {
   readonly looked_at: string | null
 }
 
-/** Null before the first run. */
+/** Returns null before the first run. */
 export async function readState({ state, look }: CompanyPaths): Promise<KnownState | null> {
   const known = await readJson<CompanyState>(state)
   if (known === null) return null
@@ -62,7 +62,7 @@ export async function writeState({ state: path }: CompanyPaths, state: CompanySt
   await move('state.rename', `${path}.part`, path)
 }
 
-/** A run interrupted before it loaded anything. It does not show that runs finish again. */
+/** Returns whether a run was interrupted before it loaded anything. It does not show that runs finish again. */
 export function broughtNothing({ status, loaded }: RunReport): boolean {
   return status === 'interrupted' && loaded === 0
 }

@@ -20,7 +20,7 @@ export class TransientError extends Error {
   }
 }
 
-/** The error for an answer that a retry would not change. */
+/** Returns the error for an answer that a retry would not change. */
 export function refusedAnswer(reply: HttpReply): Error {
   const { status } = reply
   const detail = errorDetail(reply)
@@ -43,13 +43,13 @@ export function refusedAnswer(reply: HttpReply): Error {
 /** A word for programs. Gateways, such as Spring's, have a property of the same name for people: `Not Found`. */
 const ERROR_WORD = /^[\w.-]+$/
 
-/** Whether the body of a failure is the contract's (docs/contract.md#error). */
+/** Returns whether the body of a failure is the contract's (docs/contract.md#error). */
 export function isErrorOfApi(reply: HttpReply): boolean {
   const { error } = errorOf(reply)
   return typeof error === 'string' && ERROR_WORD.test(error)
 }
 
-/** The error for a 404 that a gateway or a proxy may have sent in place of the API. It proves nothing about a notice. */
+/** Returns the error for a 404 that a gateway or a proxy may have sent in place of the API. It proves nothing about a notice. */
 export function notOfApi({ status, body }: HttpReply): TransientError {
   const begin = printable(body.subarray(0, QUOTED_BYTES).toString('utf8').trim())
   const sent = begin === '' ? 'nothing' : `"${begin}"`
@@ -58,14 +58,14 @@ export function notOfApi({ status, body }: HttpReply): TransientError {
   )
 }
 
-/** The server's explanation, for a message; empty if there is none that can be read. */
+/** Returns the server's explanation, for a message; empty if there is none that can be read. */
 export function errorDetail(reply: HttpReply): string {
   const { error, detail } = errorOf(reply)
   const explanation = [error, detail].filter(part => typeof part === 'string').join(': ')
   return explanation ? `: ${quoteServer(explanation)}` : ''
 }
 
-/** The error if the server reports that it lacks this one analysis (`schema/unavailable.ts`); otherwise null. */
+/** Returns the error if the server reports that it lacks this one analysis (`schema/unavailable.ts`); otherwise null. */
 export function unavailable(reply: HttpReply): RequestError | null {
   if (reply.status !== 503) return null
   const { error, detail } = errorOf(reply)
@@ -84,7 +84,7 @@ function errorOf({ body, isCut }: HttpReply): { readonly error?: unknown; readon
   }
 }
 
-/** A server's words, safe inside a message. */
+/** Returns a server's words, safe inside a message. */
 export function quoteServer(text: string): string {
   return printable(text.slice(0, 200)).replace(/\.$/, '')
 }

@@ -35,7 +35,7 @@ export function withMaskedHeaders(reply: HttpReply, mask: Mask): HttpReply {
 }
 
 /**
- * The key as a server may repeat it: as sent, in a URL, or in JSON as the encoders of PHP and .NET write it. Usually
+ * Returns the key as a server may repeat it: as sent, in a URL, or in JSON as the encoders of PHP and .NET write it. Usually
  * they are all equal. Empty for a key so short that it could be a word in the documents.
  */
 function spellings(key: string): readonly string[] {

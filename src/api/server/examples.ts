@@ -120,7 +120,7 @@ export const EXAMPLES = {
   EditalAnalysis: { summary: 'A deep analysis, shortened', value: ANALYSIS },
 } as const
 
-/** The content of an error: the schema, and bodies by name. */
+/** Returns the content of an error: the schema, and bodies by name. */
 export function errorBodies(
   bodies: Readonly<Record<string, object>>,
   schema: object = schemaOf('Error'),

@@ -63,7 +63,7 @@ function withExtras(parameter: Node): Node {
   return { ...parameter, ...PARAMETERS[parameter.name] }
 }
 
-/** All answers of an operation, inlined: the contract's shared ones have different headers on each server. */
+/** Returns all answers of an operation, inlined: the contract's shared ones have different headers on each server. */
 function answersOf({ operationId, responses }: Node, shared: Node, extras: Extras): Node {
   const own = Object.entries<Node>(responses).map(([status, response]) => {
     const name = response.$ref?.split('/').at(-1)

@@ -4,7 +4,7 @@ type PresentedKey = {
 }
 
 /**
- * The key that a request sends, or null. The contract requires exactly one header (docs/contract.md#authentication). Both headers
+ * Returns the key that a request sends, or null. The contract requires exactly one header (docs/contract.md#authentication). Both headers
  * with the same key are accepted; different keys are refused, as is any scheme but Bearer.
  */
 export function presentedKey({ authorization, xApiKey }: PresentedKey): string | null {

@@ -81,7 +81,7 @@ function idOf({ req }: Context): string {
   return req.param('id') ?? ''
 }
 
-/** The requested filter, or the first unknown status. */
+/** Returns the requested filter, or the first unknown status. */
 function filterOf({ req }: Context): NoticeFilter | { readonly unknown: string } {
   const statuses = statusFilter(req.queries('status') ?? [])
   const unknown = statuses?.find(status => !(STATUSES as readonly string[]).includes(status))

@@ -12,7 +12,7 @@ const OWN_KEY = /(edk_[0-9a-z]{1,8})[0-9a-z_-]*/gi
 const OPAQUE = /(?<![\w+=~-])([\w+=~-]{6})[\w+=~-]{34,}(?![\w+=~-])/g
 
 /**
- * A path that is safe to log: it may contain a key, or control characters that a terminal would execute.
+ * Returns a path that is safe to log: it may contain a key, or control characters that a terminal would execute.
  * @param secrets credentials that the request sent; they are masked everywhere in the path.
  */
 export function shownPath(path: string, secrets: readonly (string | undefined)[] = []): string {
@@ -25,7 +25,7 @@ export function shownPath(path: string, secrets: readonly (string | undefined)[]
     .slice(0, MAX_LENGTH)
 }
 
-/** The scheme and key of a header; a header with more words holds no key. */
+/** Returns the scheme and key of a header; a header with more words holds no key. */
 function wordsOf(secrets: readonly (string | undefined)[]): string[] {
   return secrets.flatMap(secret =>
     (secret ?? '').split(' ', MAX_WORDS).filter(word => word.length >= MIN_SECRET_LENGTH),

@@ -24,7 +24,7 @@ export function problem(check: string, subject: string, what: string, mend: stri
   return { check, status: 'problem', subject, what, mend }
 }
 
-/** All findings, with `well` in front unless there is a problem among them. */
+/** Returns all findings, with `well` in front unless there is a problem among them. */
 export function orWell(findings: readonly Finding[], well: Finding): Finding[] {
   return findings.some(({ status }) => status === 'problem') ? [...findings] : [well, ...findings]
 }

@@ -130,13 +130,13 @@ function isManifest(manifest: Manifest | null): manifest is Manifest {
   return tables.length > 0 && tables.every(table => Array.isArray(table?.files))
 }
 
-/** The error code if there is a manifest that cannot be read; else null. */
+/** Returns the error code if there is a manifest that cannot be read; else null. */
 async function refusalOf(directory: string): Promise<string | null> {
   const code = await readFile(join(directory, MANIFEST_FILE)).then(() => undefined, systemCode)
   return code === undefined || code === 'ENOENT' || code === 'ENOTDIR' ? null : code
 }
 
-/** A file that merely belongs to another user does not need to be written again. */
+/** Passes over what needs no repair: a file that merely belongs to another user does not need to be written again. */
 function mendOf<T>(code: string | undefined, otherwise: T): T | string {
   return code === 'EACCES' || code === 'EPERM' ? OTHER_USER : otherwise
 }
@@ -206,7 +206,7 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
   return findings
 }
 
-/** What is wrong with a file, with the error code if it cannot be read; null if nothing is wrong. */
+/** Returns what is wrong with a file, with the error code if it cannot be read; null if nothing is wrong. */
 async function checkFile(
   path: string,
   { bytes, sha256 }: { bytes: number | null; sha256: string | null },
@@ -281,7 +281,7 @@ async function checkRowCount(db: Database, path: string, file: SnapshotFile): Pr
   }
 }
 
-/** The paths in a view's `read_parquet([…])`: texts in SQL, or a place and a text that is joined to it. */
+/** Returns the paths in a view's `read_parquet([…])`: texts in SQL, or a place and a text that is joined to it. */
 function filesIn(sql: string): string[] {
   let place = ''
   return [...sql.matchAll(/'((?:[^']|'')*)'(\)? \|\| )?/g)].flatMap(([, text = '', joined]) => {

@@ -64,7 +64,7 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
   return warning(CHECK, store.root, has, 'The next run brings it there, or `npm run lake -- publish`')
 }
 
-/** Whether the catalog answers, lets us in, and has the company's tables. */
+/** Returns whether the catalog answers, lets us in, and has the company's tables. */
 async function checkCatalog(settings: CatalogSettings, signal: AbortSignal): Promise<Finding> {
   const { openRestCatalog } = await import('#src/store/remote/iceberg/rest_catalog.ts')
   const catalog = await openRestCatalog(settings, signal)

@@ -148,7 +148,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Null if there is no such file, or this user cannot read it. */
+/** Returns null if there is no such file, or this user cannot read it. */
 async function textOf(path: string): Promise<string | null> {
   return await readFile(path, 'utf8').catch(() => null)
 }

@@ -94,7 +94,7 @@ async function checkCheckpoints(store: ObjectStore, company: string, quick: bool
   return [ok(CHECK, store.root, `${counted(names.length, 'checkpoint')}${newest}`)]
 }
 
-/** Whether a file of checkpoints is what was written; each is read once, because checkpoints share most of them. */
+/** Returns whether a file of checkpoints is what was written; each is read once, because checkpoints share most of them. */
 function wholeness(store: ObjectStore, company: string): (file: CheckpointFile) => Promise<boolean> {
   const known = new Map<string, boolean>()
   return async ({ bytes, sha256 }) => {

@@ -180,7 +180,7 @@ async function checkRows(options: Options, scratch: string, { applied, rowBytes 
   }
 }
 
-/** Why a second warehouse must not be written; null if it may. Other programs need room on that disk too. */
+/** Returns why a second warehouse must not be written; null if it may. Other programs need room on that disk too. */
 export function judgeRoom(
   path: string,
   { freeBytes, warehouseBytes }: { freeBytes: number; warehouseBytes: number },
@@ -196,7 +196,7 @@ export function judgeRoom(
   )
 }
 
-/** A problem, because a real rebuild would fail as well. */
+/** Returns a problem, because a real rebuild would fail as well. */
 function failedBuild(path: string, error: unknown): Finding {
   const failed = (why: string) => `was not compared with the raw log: the rebuild from it failed: ${why}`
   if (error instanceof FatalError && error.message.includes(WAYS_OUT)) {
@@ -254,7 +254,7 @@ type Pair = readonly [stored: string, rebuilt: string]
 const OWN: Readonly<Record<string, string>> = { meta: 'warehouse_id', row_places: 'file' }
 
 /**
- * The tables of both warehouses; null for one that only one of them has.
+ * Returns the tables of both warehouses; null for one that only one of them has.
  * @param directories those with the rows of child tables.
  */
 async function relations(
@@ -282,14 +282,14 @@ async function relations(
 }
 
 /**
- * SQL for a value that two relations share if they have the same rows, in any order.
+ * Returns SQL for a value that two relations share if they have the same rows, in any order.
  * @param rows a relation.
  */
 export function fingerprintOfRows(rows: string): string {
   return `(SELECT {'rows': count(*), 'mixed': bit_xor(hash(t)), 'summed': sum(hash(t)::HUGEINT)} FROM ${rows} t)`
 }
 
-/** How a table differs from the one rebuilt from the log; null if it does not. Rows have no order. */
+/** Returns how a table differs from the one rebuilt from the log; null if it does not. Rows have no order. */
 async function difference(db: Database, name: string, [stored, rebuilt]: Pair): Promise<string | null> {
   const { same } = await db.row<{ same: boolean }>(
     `SELECT ${fingerprintOfRows(stored)} IS NOT DISTINCT FROM ${fingerprintOfRows(rebuilt)} AS same`,

@@ -170,13 +170,13 @@ type Body = Pick<HttpReply, 'body' | 'isCut'>
 
 const NOTHING: Body = { body: Buffer.alloc(0), isCut: true }
 
-/** The first value of a header; the name in lower case. */
+/** Returns the first value of a header; the name in lower case. */
 export function headerOf({ headers }: Pick<HttpReply, 'headers'>, name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value[0] : value
 }
 
-/** Whether an answer leads to another address; 304 only says that nothing has changed. */
+/** Returns whether an answer leads to another address; 304 only says that nothing has changed. */
 export function isRedirect(status: number): boolean {
   return status >= 300 && status < 400 && status !== 304
 }
@@ -185,7 +185,7 @@ export function isRedirect(status: number): boolean {
 const SAME_SERVER = 'https://same-server.invalid'
 
 /**
- * What a redirect means, and what to do; the server is the subject. Names only the origin of the target: the rest of
+ * Returns what a redirect means, and what to do; the server is the subject. Names only the origin of the target: the rest of
  * the address may repeat what was sent.
  */
 export function describeRedirect(reply: Pick<HttpReply, 'status' | 'headers'>, setting: string): string {
@@ -197,7 +197,7 @@ export function describeRedirect(reply: Pick<HttpReply, 'status' | 'headers'>, s
   return `${redirects} to ${target}. Redirects are not followed, so that no other server receives the key. Set ${setting} to the final address`
 }
 
-/** Where a Location header leads, without its path; null if it is not an address of HTTP (`javascript:`, `http://[`). */
+/** Returns where a Location header leads, without its path; null if it is not an address of HTTP (`javascript:`, `http://[`). */
 function targetOf(location: string): string | null {
   const url = URL.parse(location, SAME_SERVER)
   if (!url || !/^https?:$/.test(url.protocol)) return null

@@ -48,14 +48,14 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
   }
 }
 
-/** The peer's address; an IPv4-mapped IPv6 address is returned as IPv4. */
+/** Returns the peer's address; an IPv4-mapped IPv6 address is returned as IPv4. */
 export function peerAddress({ remoteAddress = '' }: { remoteAddress?: string | undefined }): string {
   return remoteAddress.startsWith('::ffff:') && remoteAddress.includes('.')
     ? remoteAddress.slice(7)
     : remoteAddress
 }
 
-/** A client with one IPv6 address usually has 2^64 of them, so a /64 network counts as one. */
+/** Groups addresses: a client with one IPv6 address usually has 2^64 of them, so a /64 network counts as one. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address
   const [head = '', tail] = address.split('%')[0]?.split('::') ?? []

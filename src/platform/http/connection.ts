@@ -87,13 +87,13 @@ export class Connection {
     for (const { group, place } of this.#memberships) group[this.#phase].remove(place)
   }
 
-  /** Whether nothing of its answer was read for `STALLED_MS`. */
+  /** Returns whether nothing of its answer was read for `STALLED_MS`. */
   hasStalled(now: number): boolean {
     const sinceMs = this.answering ? this.answering.lastPieceMs : this.unreadSinceMs
     return now - Math.max(sinceMs, this.unread?.lastPieceMs ?? 0) > STALLED_MS
   }
 
-  /** Whether its answer is a stream of which its client has not taken the last piece within this time. */
+  /** Returns whether its answer is a stream of which its client has not taken the last piece within this time. */
   isStuck(now: number, withinMs: number): boolean {
     const { answering } = this
     return answering !== null && answering.writableLength > 0 && now - answering.lastPieceMs > withinMs

@@ -101,7 +101,7 @@ export class Connections {
     return this.#waiting.size
   }
 
-  /** Bytes of answers that clients have not read yet. */
+  /** Returns the number of bytes of answers that clients have not read yet. */
   get unreadBytes(): number {
     return this.#all.unreadBytes
   }
@@ -152,7 +152,7 @@ export class Connections {
     } else this.#cut(connection)
   }
 
-  /** Whether a request on it awaits its answer. */
+  /** Returns whether a request on it awaits its answer. */
   isBusy(socket: unknown): boolean {
     const connection = this.#bySocket.get(socket as Socket)
     return connection !== undefined && isOwed(connection)
@@ -271,7 +271,7 @@ export class Connections {
     this.#limits.onCrowd(isCrowd)
   }
 
-  /** Whether an address may have one more connection, perhaps by closing another. */
+  /** Returns whether an address may have one more connection, perhaps by closing another. */
   #isWelcome(address: string, group: Group): boolean {
     const { isExempt, maxPerAddress } = this.#limits
     if (isExempt(address)) return true
@@ -325,7 +325,7 @@ export class Connections {
     connection.pipelined.length = 0
   }
 
-  /** The address with the largest measure; all of them if every measure is 0. */
+  /** Returns the address with the largest measure; all of them if every measure is 0. */
   #largestGroup(measure: (group: Group) => number): Group {
     let largest = this.#all
     let most = 0

@@ -23,7 +23,7 @@ export class LinkedList<T> implements Iterable<T> {
     return this.#size
   }
 
-  /** The value that has been in the list longest. */
+  /** Returns the value that has been in the list longest. */
   get first(): T | null {
     return this.#first?.value ?? null
   }
@@ -32,7 +32,7 @@ export class LinkedList<T> implements Iterable<T> {
     return this.#first
   }
 
-  /** The value added last. */
+  /** Returns the value added last. */
   get last(): T | null {
     return this.#last?.value ?? null
   }
@@ -60,7 +60,7 @@ export class LinkedList<T> implements Iterable<T> {
     return true
   }
 
-  /** The first value that matches, or null. */
+  /** Returns the first value that matches, or null. */
   find(matches: (value: T) => boolean): T | null {
     for (const value of this) if (matches(value)) return value
     return null

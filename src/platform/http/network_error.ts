@@ -61,7 +61,7 @@ function meanings(limit: string): Readonly<Record<string, Meaning>> {
 }
 
 /**
- * A NetworkError for an error of the network; programming errors are returned unchanged, because a retry would not
+ * Returns a NetworkError for an error of the network; programming errors are returned unchanged, because a retry would not
  * help.
  * @param limit names the time limit in messages: a setting, or a duration.
  */
@@ -75,7 +75,7 @@ export function explainNetwork(error: unknown, limit: string): unknown {
   return new NetworkError(trouble, clause, code, { cause: error })
 }
 
-/** Whether its message is in our words, and not the system's, which can contain an address. */
+/** Returns whether its message is in our words, and not the system's, which can contain an address. */
 export function isInOurWords({ code, trouble }: NetworkError): boolean {
   return code === null || trouble === 'untrusted' || meanings('')[code] !== undefined
 }

@@ -64,7 +64,10 @@ export class Outgoing extends ServerResponse {
   /** When the most recent piece was written. */
   lastPieceMs = 0
 
-  /** Bytes held for a client that has not read its whole answer: the whole body, until its last piece is written. */
+  /**
+   * Returns the number of bytes held for a client that has not read its whole answer: the whole body, until its last
+   * piece is written.
+   */
   get unreadBytes(): number {
     return this.#remaining ? this.#bodyBytes : this.writableLength
   }
@@ -114,7 +117,7 @@ export class Outgoing extends ServerResponse {
   }
 }
 
-/** Whether a request's body may be so large that closing the connection is better than reading the rest. */
+/** Returns whether a request's body may be so large that closing the connection is better than reading the rest. */
 function hasLargeBody({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false
   const { 'content-length': length, 'transfer-encoding': encoding } = headers

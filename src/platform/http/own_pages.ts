@@ -1,4 +1,4 @@
-/** Whether a browser sent the request from a page of another site. Programs send neither header. */
+/** Returns whether a browser sent the request from a page of another site. Programs send neither header. */
 export function isFromElsewhere(headers: Headers): boolean {
   // Set by the browser, and no page can forge it. Browsers send it only over a secure connection.
   const site = headers.get('sec-fetch-site')

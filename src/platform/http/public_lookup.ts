@@ -7,7 +7,7 @@ export class PrivateAddressError extends Error {
   readonly code = 'EPRIVATE'
 }
 
-/** Whether an address can be that of a server of somebody else on the internet. */
+/** Returns whether an address can be that of a server of somebody else on the internet. */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.process(address)
@@ -21,7 +21,7 @@ const AZURE_PLATFORM = '168.63.129.16'
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3')
 
 /**
- * Whether the host of a URL is public as far as its text shows; a name is checked again when it is resolved.
+ * Returns whether the host of a URL is public as far as its text shows; a name is checked again when it is resolved.
  * @param host as in `URL.hostname`.
  */
 export function mayBePublic(host: string): boolean {

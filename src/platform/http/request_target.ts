@@ -6,7 +6,7 @@ type BadRequest = { readonly status: 400; readonly detail: string }
 /** A name or address, and optionally a port, per RFC 9110; no list, user or path. */
 const HOST = /^(?:[a-z0-9._~!$&'()*+;=%-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
-/** What is wrong with the request line or the Host header, or null. */
+/** Returns what is wrong with the request line or the Host header, or null. */
 export function badRequest(incoming: IncomingMessage): BadRequest | null {
   const { host } = incoming.headers
   // Node keeps only the first, so the raw headers are counted.
@@ -34,7 +34,7 @@ function bad(detail: string): BadRequest {
 }
 
 /**
- * The exact request path: `/a/.` and `/a/%2e` stay as they are. A URL parser would turn them into `/a/`, a
+ * Returns the exact request path: `/a/.` and `/a/%2e` stay as they are. A URL parser would turn them into `/a/`, a
  * different path. Percent-encoded letters are decoded, as every router does.
  */
 export function requestPath(target: string): string {

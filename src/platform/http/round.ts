@@ -18,7 +18,7 @@ export class Round<T> {
     return this.#size
   }
 
-  /** The next one in turn. */
+  /** Returns the next one in turn. */
   get first(): Place<T> | null {
     return this.#queues.values().next().value?.firstPlace ?? null
   }

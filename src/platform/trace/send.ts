@@ -53,7 +53,7 @@ function startThread(shipment: Shipment, environment: Readonly<Record<string, st
   return worker.on('error', () => {})
 }
 
-/** The shorter of the user's and our own. */
+/** Returns the shorter of the user's and our own. */
 function timeouts(environment: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     TIMEOUTS.map(name => {

@@ -8,7 +8,7 @@ const NOT_IN_XML = new RegExp(FORBIDDEN.replaceAll('\\x', '\\u'), 'gu')
 /** What a workbook reads as the character with this code. */
 const ESCAPED = /_(?=x[0-9A-Fa-f]{4}_)/g
 
-/** A text that is not cut within a character, with an ellipsis if it is too long for a cell. */
+/** Returns a text that is not cut within a character, with an ellipsis if it is too long for a cell. */
 export function cutText(text: string): string {
   if (text.length <= MAX_CELL_TEXT) return text
   return `${text.slice(0, MAX_CELL_TEXT - 1).replace(/[\uD800-\uDBFF]$/, '')}…`

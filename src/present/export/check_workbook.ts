@@ -37,7 +37,7 @@ export async function checkWorkbook(path: string, rows: readonly number[]): Prom
   }
 }
 
-/** The files in the archive, by its directory. */
+/** Returns the files in the archive, by its directory. */
 function partsOf(zip: Buffer): Part[] {
   const end = zip.lastIndexOf(END)
   if (end === -1 || end + END_BYTES > zip.length) throw new Error('the archive has no end')

@@ -22,7 +22,7 @@ const ORDER: Readonly<Record<string, string>> = {
 }
 
 /**
- * The `FROM` of a mart whose rows people read from top to bottom, company by company.
+ * Returns the `FROM` of a mart whose rows people read from top to bottom, company by company.
  * @param relation the mart, or what has its columns.
  */
 export function inOrder({ name, columns }: Mart, relation = identifier(name)): string {

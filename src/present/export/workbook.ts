@@ -44,7 +44,7 @@ export type Workbook = {
 }
 
 /**
- * A workbook for people: one sheet per mart, with its labels in Portuguese, after one that describes them. Values have
+ * Returns a workbook for people: one sheet per mart, with its labels in Portuguese, after one that describes them. Values have
  * their types, so that they can be summed and sorted; texts are never formulas.
  * @param db shows the snapshots of these sources.
  */
@@ -158,7 +158,7 @@ function lengthOf(value: CellValue): number {
   return String(value ?? '').length
 }
 
-/** The name of the column with this number, from 1: A, Z, AA. */
+/** Returns the name of the column with this number, from 1: A, Z, AA. */
 function lettersOf(column: number): string {
   const before = Math.floor((column - 1) / 26)
   return `${before > 0 ? lettersOf(before) : ''}${String.fromCharCode(65 + ((column - 1) % 26))}`

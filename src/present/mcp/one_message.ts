@@ -25,7 +25,7 @@ export async function oneMessage(request: Request, maxBytes: number): Promise<On
   return { request: new Request(url, { method, headers, signal, ...(body === '' ? {} : { body }) }) }
 }
 
-/** Whether the value of `Accept` admits JSON; without one, RFC 9110 admits all types. */
+/** Returns whether the value of `Accept` admits JSON; without one, RFC 9110 admits all types. */
 function admitsJson(accept: string | null): boolean {
   if (!accept?.trim()) return true
   const ranges = new Map(
@@ -38,7 +38,7 @@ function admitsJson(accept: string | null): boolean {
   return found !== undefined && ranges.get(found) === true
 }
 
-/** Null if it is longer. */
+/** Returns null if it is longer. */
 async function bodyOf(request: Request, maxBytes: number): Promise<string | null> {
   if (Number(request.headers.get('content-length')) > maxBytes) return null
   const parts: Uint8Array[] = []

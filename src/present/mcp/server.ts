@@ -56,7 +56,7 @@ type Served = {
 
 type Output = ReturnType<typeof fromJsonSchema>
 
-/** The MCP server of one company, for one client or one request. */
+/** Returns the MCP server of one company, for one client or one request. */
 export function createMcpServer(served: Served): McpServer {
   const server = new McpServer(
     { name: 'editais-sync', title: 'Editais', version: VERSION },

@@ -8,7 +8,7 @@ export async function readCard(key: string): Promise<QuestionText> {
   return await readQuestion(join(CARDS_DIRECTORY, `${key}.sql`))
 }
 
-/** The filters that a card's SQL uses. */
+/** Returns the filters that a card's SQL uses. */
 export function filtersOf(sql: string, filters: readonly FilterSpec[]): FilterSpec[] {
   return filters.filter(({ key }) => sql.includes(`{{${key}}}`))
 }
@@ -73,7 +73,7 @@ function variable(key: string) {
   return ['variable', ['template-tag', key]]
 }
 
-/** A stable UUID: cards must not change from run to run. */
+/** Returns a stable UUID: cards must not change from run to run. */
 function tagId(key: string): string {
   const hex = createHash('sha256').update(`editais-sync ${key}`).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`

@@ -1,5 +1,5 @@
 /**
- * Whether `actual` contains everything in `wanted`. Metabase adds properties and defaults to what it was given, and
+ * Returns whether `actual` contains everything in `wanted`. Metabase adds properties and defaults to what it was given, and
  * uses null for absent values.
  */
 export function covers(actual: unknown, wanted: unknown): boolean {

@@ -187,7 +187,7 @@ function arranged(
   })
 }
 
-/** A user's card on one of our dashboards, unchanged. */
+/** Returns a user's card on one of our dashboards, unchanged. */
 function accepted(dashcard: MetabaseDashcard): object {
   const series = Array.isArray(dashcard.series)
     ? dashcard.series.map(({ id }: { id: number }) => ({ id }))

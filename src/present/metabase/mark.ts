@@ -10,17 +10,17 @@ export function mark(company: string, key: string): string {
   return `[editais-sync ${company}/${key}]`
 }
 
-/** Whether a description belongs to an object that we created. */
+/** Returns whether a description belongs to an object that we created. */
 export function isMarked(description: string | null | undefined, company: string, key: string): boolean {
   return description?.includes(mark(company, key)) ?? false
 }
 
-/** The company of a database, by its mark. */
+/** Returns the company of a database, by its mark. */
 export function companyOfMark(description: string | null | undefined): string | null {
   return /\[editais-sync ([^/\s\]]+)\/base\]/.exec(description ?? '')?.[1] ?? null
 }
 
-/** The object that we created: a user's copy of it has the same description but a higher id. */
+/** Returns the object that we created: a user's copy of it has the same description but a higher id. */
 export function ours<T extends { readonly id: number | 'root'; readonly description?: string | null }>(
   those: readonly T[],
   company: string,

@@ -44,7 +44,7 @@ export type Call = {
   readonly secrets: readonly string[]
 }
 
-/** The error for an answer with any status but 2xx. */
+/** Returns the error for an answer with any status but 2xx. */
 export function metabaseRefusal(reply: HttpReply, { what, url, hasKey, secrets }: Call): MetabaseError {
   const { status } = reply
   const at = `Metabase at ${url}`
@@ -79,7 +79,7 @@ export function metabaseRefusal(reply: HttpReply, { what, url, hasKey, secrets }
   }
 }
 
-/** The error for a call without a complete answer. */
+/** Returns the error for a call without a complete answer. */
 export function explainMetabase(
   { trouble, message, code }: NetworkError,
   { url, timeoutMs }: Call,
@@ -104,7 +104,7 @@ export function explainMetabase(
   }
 }
 
-/** The server's error text, on one line, without secrets; empty if it has none. */
+/** Returns the server's error text, on one line, without secrets; empty if it has none. */
 function serverText({ body }: HttpReply, secrets: readonly string[]): string {
   const clean = secrets.reduce(
     (rest, secret) => rest.replaceAll(secret, '***'),

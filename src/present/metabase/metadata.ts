@@ -62,7 +62,7 @@ export async function describeTables(
   return { ...changed, missing: missingOf(meanings, tables) }
 }
 
-/** The tables by name, as soon as all are there or `syncMs` is over. */
+/** Returns the tables by name, as soon as all are there or `syncMs` is over. */
 async function readTables(
   client: Metabase,
   databaseId: number,
@@ -113,7 +113,7 @@ function pairs(
   })
 }
 
-/** What to send for a column; null if there is nothing to change. */
+/** Returns what to send for a column; null if there is nothing to change. */
 function fieldChange(
   field: MetabaseField,
   { label, description, semanticType, references, settings }: ColumnMeaning,

@@ -81,7 +81,7 @@ export async function readDatabase(
   )
 }
 
-/** The company whose data it shows, by our mark or by the file that it reads; null if neither names one. */
+/** Returns the company whose data it shows, by our mark or by the file that it reads; null if neither names one. */
 function companyOf({ description, details }: MetabaseDatabase): string | null {
   const file = typeof details?.database_file === 'string' ? details.database_file : ''
   const byFile = /(?<![^/\\])([^/\\]+)[/\\]lake[/\\]snapshots[/\\]/.exec(file)?.[1]

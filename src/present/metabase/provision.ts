@@ -111,7 +111,7 @@ type TrinoSetUp = {
   readonly warnings: readonly string[]
 }
 
-/** The last step: without it, everything else works. A Trino that Metabase cannot use is a warning. */
+/** Takes the last step: without it, everything else works. A Trino that Metabase cannot use is a warning. */
 async function setUpTrino(request: ProvisionRequest): Promise<TrinoSetUp> {
   const { client, company, trino, onStep = () => {} } = request
   if (trino === null) return { databaseId: null, changes: [], warnings: [] }
@@ -172,7 +172,7 @@ async function settle(
   return { changed, warnings }
 }
 
-/** Whether a value was set; one that comes from Metabase's environment cannot be changed anyway. */
+/** Returns whether a value was set; one that comes from Metabase's environment cannot be changed anyway. */
 function isSet(setting: MetabaseSetting | undefined): boolean {
   if (!setting || setting.is_env_setting) return true
   const { value } = setting

@@ -14,7 +14,7 @@ const OURS = new Set(['temp_directory', 'max_temp_directory_size'])
 const MAX_SPILL = '4GB'
 
 /**
- * The details by which DuckDB, inside of Metabase, stays within its memory and has a directory for what does not fit.
+ * Returns the details by which DuckDB, inside of Metabase, stays within its memory and has a directory for what does not fit.
  * Empty without settings: details that users changed stay.
  */
 export async function resourceDetails(
@@ -29,7 +29,7 @@ export async function resourceDetails(
   }
 }
 
-/** Every company's database may be in use at once. */
+/** Divides the memory: every company's database may be in use at once. */
 async function shareOf(memoryMb: number, client: Metabase, { id }: MetabaseDatabase): Promise<string> {
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
   const others = data.filter(other => other.id !== id && companyOfMark(other.description) !== null)

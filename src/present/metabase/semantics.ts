@@ -75,7 +75,7 @@ const CATEGORIES: ReadonlySet<string> = new Set([
   ],
 ])
 
-/** Every table and mart of a catalog, as Metabase users see it. */
+/** Returns every table and mart of a catalog, as Metabase users see it. */
 export function relationMeanings(): RelationMeaning[] {
   return CATALOG.map(relation => ({
     name: relation.name,

@@ -25,7 +25,7 @@ export type MetabaseState = {
   readonly error: string | null
 }
 
-/** Null if Metabase does not follow the company, or the file is not valid. */
+/** Returns null if Metabase does not follow the company, or the file is not valid. */
 export async function readMetabaseState(path: string): Promise<MetabaseState | null> {
   try {
     return state.parse(JSON.parse(await readFile(path, 'utf8')))
@@ -34,7 +34,7 @@ export async function readMetabaseState(path: string): Promise<MetabaseState | n
   }
 }
 
-/** Whether Metabase is to follow the company and may still read an older snapshot. Each run tries again. */
+/** Returns whether Metabase is to follow the company and may still read an older snapshot. Each run tries again. */
 export async function isBehind(settings: object | null, path: string): Promise<boolean> {
   return settings !== null && (await readMetabaseState(path))?.error !== null
 }

@@ -248,7 +248,7 @@ function layOut(size: Size, labels: readonly string[], texts: readonly string[])
   return { height: names.length * ROW[place] + 4, option, series, longest }
 }
 
-/** The approximate width of a text; fonts differ. */
+/** Returns the approximate width of a text; fonts differ. */
 function widthOf(text: string, size: Size): number {
   const capitals = text.replaceAll(/[^\p{Lu}]/gu, '').length
   return (text.length * 0.58 + capitals * 0.14) * FONT[size]

@@ -29,7 +29,7 @@ export type Mail = {
 /** A part of a mail: sentences without a title, or a list below one. */
 type Part = { readonly title: string | null; readonly lines: readonly string[] }
 
-/** What a mail contains of the report: what to decide, what changed, and where the rest is. */
+/** Returns what a mail contains of the report: what to decide, what changed, and where the rest is. */
 export function mailOf(figures: Figures, span: ReportSpan): Mail {
   const { freshness, today, decisions, key } = figures
   const { company } = freshness

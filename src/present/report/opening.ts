@@ -48,7 +48,7 @@ function notice({ objeto, ...named }: Decision): Html {
   return html`${noticeLink(named)} <small>${line(objeto, MAX_OBJECT)}</small>`
 }
 
-/** Why a notice needs a decision. */
+/** Returns why a notice needs a decision. */
 export function decisionReasons(decision: Decision): readonly { colour: 'red' | 'yellow'; text: string }[] {
   const { confirmar, habilitar, alertas_graves, vermelhos, verdict_recommendation } = decision
   return [

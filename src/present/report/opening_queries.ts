@@ -58,7 +58,7 @@ export async function readChanges(db: Database, now: Date): Promise<ChangeCount[
   return rows.map(({ n, um_dia, sete_dias }) => ({ mudanca: CHANGES[n]?.[0] ?? '', um_dia, sete_dias }))
 }
 
-/** The current week and the previous ones, each from Monday on. */
+/** Returns the current week and the previous ones, each from Monday on. */
 export async function readWeeks(db: Database, at: At): Promise<Week[]> {
   const weekOf = (day: string) => `date_trunc('week', ${day})::DATE`
   return await db.rows<Week>(

@@ -29,7 +29,7 @@ const STALE_MS = 24 * 3_600_000
 const MAX_ERROR = 300
 const MAX_REASON = 120
 
-/** The whole document. */
+/** Returns the whole document. */
 export function page(figures: Figures): string {
   const { freshness, now } = figures
   const parts = sections(figures)
@@ -79,7 +79,7 @@ ${quality(figures)}
 `.html
 }
 
-/** What a reader must know before the figures: that they are old, or that the last run failed. */
+/** Returns what a reader must know before the figures: that they are old, or that the last run failed. */
 export function warningsOf(
   { ultima_boa_em, ultima_execucao_em, ...freshness }: Freshness,
   now: Date,

@@ -30,7 +30,7 @@ type List = {
 }
 
 /**
- * The first rows of a list, and the number of all.
+ * Returns the first rows of a list, and the number of all.
  * Counted by a query of its own: DuckDB 1.5.5 fails now and then on a window over all rows, if a filter leaves few
  * (duckdb/duckdb#25713).
  */

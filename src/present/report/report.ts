@@ -10,7 +10,7 @@ import { readFigures } from './queries.ts'
 type At = { readonly now: Date }
 
 /**
- * A company's report as one self-contained HTML file: no scripts, no fonts, no requests. The same snapshot and
+ * Returns a company's report as one self-contained HTML file: no scripts, no fonts, no requests. The same snapshot and
  * instant give the same text.
  * @param db a snapshot's catalog.
  */
@@ -19,7 +19,7 @@ async function renderReport(db: Database, { now }: At): Promise<string> {
 }
 
 /**
- * The report of the latest snapshot in a lake.
+ * Returns the report of the latest snapshot in a lake.
  * @throws FatalError if there is no snapshot yet.
  */
 export async function renderLatestReport(lake: string, at: At): Promise<string> {

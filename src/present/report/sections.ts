@@ -107,7 +107,7 @@ ${numbers(
 <p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
 }
 
-/** What the company gave up although the analysis recommends taking part. */
+/** Returns what the company gave up although the analysis recommends taking part. */
 function givenUp({ descartados, valor_descartados, perdidos, valor_perdidos }: Stakes): Html | null {
   if (descartados + perdidos === 0) return null
   return html`<p class="lead">Contra o parecer: ${formatPlural(descartados, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(valor_descartados)}); nas últimas ${LIMITS.weeks} semanas, ${formatPlural(perdidos, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(valor_perdidos)}).</p>`
@@ -265,14 +265,14 @@ function buyerName({ orgao, uf }: Buyer): string {
   return [line(orgao, MAX_NAME) ?? 'Órgão não informado', line(uf, MAX_CODE)].filter(Boolean).join(' · ')
 }
 
-/** The risk that counts, and both sources if they differ. */
+/** Returns the risk that counts, and both sources if they differ. */
 function paymentRisk({ risco_pagamento, risco_orgao, risco_precificacao }: Buyer): Html | string | null {
   const risk = nameRisk(risco_pagamento)
   if (risco_orgao === null || risco_precificacao === null || risco_orgao === risco_precificacao) return risk
   return html`${risk} <small>relatório do órgão: ${nameRisk(risco_orgao)}; precificação: ${nameRisk(risco_precificacao)}</small>`
 }
 
-/** The value with a bar below it, as long as its share of the largest. */
+/** Returns the value with a bar below it, as long as its share of the largest. */
 function share({ valor }: Buyer, most: number): Html {
   const width = most > 0 ? Math.round((100 * valor) / most) : 0
   return html`${wholeMoney(valor)}<span class="bar" aria-hidden="true"><span style="width:${width}%"></span></span>`

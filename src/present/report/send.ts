@@ -16,7 +16,7 @@ const MAX_ANSWER = 200
 type Composed = Mail & { readonly report: string }
 
 /**
- * The mail about the latest snapshot, and the report that belongs to it.
+ * Returns the mail about the latest snapshot, and the report that belongs to it.
  * @throws FatalError if there is no snapshot yet.
  */
 export async function composeMail(lake: string, span: ReportSpan, now: Date): Promise<Composed> {

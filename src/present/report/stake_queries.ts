@@ -26,7 +26,7 @@ export async function readStakes(db: Database, at: At): Promise<Stakes> {
   )
 }
 
-/** The red requirements that block the most value. A separate query: the mart counts from today, not from `now`. */
+/** Returns the red requirements that block the most value. A separate query: the mart counts from today, not from `now`. */
 export async function readBlockers(db: Database, at: At): Promise<Blocker[]> {
   return await db.rows<Blocker>(
     `WITH red AS (

@@ -20,7 +20,7 @@ type Options<T> = {
 const MAX_COLUMNS_ON_A_PHONE = 3
 
 /**
- * A table whose first column names the row. On a phone each row becomes a card, so each cell has a label. The roles
+ * Returns a table whose first column names the row. On a phone each row becomes a card, so each cell has a label. The roles
  * keep it a table for screen readers: some browsers drop the table semantics if CSS changes the layout.
  */
 export function table<T>({ caption, columns, rows }: Options<T>): Html {
@@ -55,7 +55,7 @@ function classOf(name: string | undefined): Html | null {
   return name ? html` class="${name}"` : null
 }
 
-/** A line with the number of rows that a list omits; null if it omits none. */
+/** Returns a line with the number of rows that a list omits; null if it omits none. */
 export function more(count: number, one: string, many: string, where = ''): Html | null {
   return count > 0
     ? html`<p class="more">… e mais ${formatPlural(count, one, many)}${where && ` ${where}`}.</p>`

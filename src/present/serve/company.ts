@@ -95,7 +95,7 @@ export class ServedCompany {
     )
   }
 
-  /** The current snapshot is not the latest one, which cannot be prepared; null if it is. */
+  /** Says that the current snapshot is not the latest one, which cannot be prepared; null if it is. */
   get behind(): Behind | null {
     const [since, why] = [this.#failingSince, this.#problem]
     return since === null || why === null
@@ -103,7 +103,7 @@ export class ServedCompany {
       : { since, why: `the latest snapshot cannot be served: ${why}` }
   }
 
-  /** The current snapshot, and replaced ones that can still be read; newest first. */
+  /** Returns the current snapshot, and replaced ones that can still be read; newest first. */
   get readable(): readonly ServedSnapshot[] {
     return this.#current ? [this.#current, ...this.#kept.readable] : []
   }

@@ -49,7 +49,7 @@ export type Batch = { readonly batch: number; readonly batches: number }
 const EMPTY_PARTS = analyses.columns.flatMap(({ from }) => ('emptyOf' in from ? from.emptyOf : []))
 
 /**
- * SQL for the documents of a month's live notices, rebuilt from its rows. Large months are read in batches.
+ * Returns SQL for the documents of a month's live notices, rebuilt from its rows. Large months are read in batches.
  *
  * NULL values are omitted. A time is the same instant in UTC, or the original text (`times_as_sent`).
  */
@@ -79,7 +79,7 @@ export function documentsOf(
     WHERE e.deleted_at IS NULL`
 }
 
-/** SQL for the bytes of all texts of a month: about what its documents have, whatever its files are compressed to. */
+/** Returns SQL for the bytes of all texts of a month: about what its documents have, whatever its files are compressed to. */
 export function textBytesOf(files: MonthFiles): string {
   const tables = [editais, analyses, requirements, items, alerts, wholeDocuments].flatMap(table => {
     const path = files[table.name as DocumentTable]
@@ -88,7 +88,7 @@ export function textBytesOf(files: MonthFiles): string {
   return `SELECT coalesce(sum(bytes), 0)::DOUBLE AS bytes FROM (${tables.join(' UNION ALL ')})`
 }
 
-/** SQL for what a notice is searched by (`SearchRow`), besides its phase. */
+/** Returns SQL for what a notice is searched by (`SearchRow`), besides its phase. */
 function searchColumns(hasAnalyses: boolean, timeZone: string): string {
   const { from, before } = plausibleInstants(timeZone)
   const isPlausible = `e.data_sessao >= TIMESTAMPTZ ${literal(from)} AND e.data_sessao < TIMESTAMPTZ ${literal(before)}`
@@ -99,7 +99,7 @@ function searchColumns(hasAnalyses: boolean, timeZone: string): string {
       CASE WHEN ${isPlausible} THEN epoch_us(e.data_sessao) END::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated`
 }
 
-/** The rows of a file; a column that an earlier version of this program did not write is NULL. */
+/** Returns the rows of a file; a column that an earlier version of this program did not write is NULL. */
 function rowsOf({ columns }: Table, path: string): string {
   const nulls = columns.map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
   return `SELECT ${nulls.join(', ')} WHERE false UNION ALL BY NAME
@@ -124,7 +124,7 @@ function analysisOf(children: readonly Table[]): string {
   ])
 }
 
-/** SQL for an object of the fields that are not NULL; each field is SQL for `"name":value`. */
+/** Returns SQL for an object of the fields that are not NULL; each field is SQL for `"name":value`. */
 function object(fields: readonly string[]): string {
   return `'{' || concat_ws(',', ${fields.join(', ')}) || '}'`
 }
@@ -135,7 +135,7 @@ function group(name: string, fields: readonly string[]): string {
   return `'"${name}":{' || CASE WHEN a.empty_parts IS NULL OR NOT contains(a.empty_parts, '"${name}"') THEN nullif(${inner}, '') ELSE '' END || '}'`
 }
 
-/** The fields of a document, or of an object in it, that have columns of their own. */
+/** Returns the fields of a document, or of an object in it, that have columns of their own. */
 function fieldsOf(table: Table, alias: string, within: string | null = null): string[] {
   return table.columns.flatMap(column => {
     if (!('field' in column.from)) return []
@@ -145,7 +145,7 @@ function fieldsOf(table: Table, alias: string, within: string | null = null): st
   })
 }
 
-/** SQL for `"name":value`; NULL if the column is. */
+/** Returns SQL for `"name":value`; NULL if the column is. */
 function field({ name, type, from }: Column, alias: string): string {
   if (!('field' in from)) throw new Error(`Column ${name} belongs to no document`)
   const value = `${alias}.${identifier(name)}`

@@ -67,7 +67,7 @@ export function rightsOf({ scopes = null, max_rps: maxRps = null }: KeyRow): Rig
   return { scopes: scopesOf(scopes), maxRps }
 }
 
-/** An invalid time counts as over. */
+/** Returns whether a time is over; an invalid one is. */
 export function isOver(expiresAt: string | null, now: Date): boolean {
   return expiresAt !== null && !(now.getTime() < Date.parse(expiresAt))
 }
@@ -76,7 +76,7 @@ export function expiryMs({ expiresAt }: KeyEntry): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
-/** The successor of a key of 90 days also gets 90 days. */
+/** Returns how long a successor is valid: that of a key of 90 days also gets 90 days. */
 export function sameLifetime(old: KeyEntry, now: Date): Date | null {
   if (old.expiresAt === null) return null
   return new Date(now.getTime() + Date.parse(old.expiresAt) - Date.parse(old.createdAt))

@@ -89,7 +89,7 @@ export function identityOf(path: string, isFrozen: boolean): string {
   return [identity, versionOf(about), log?.size ? versionOf(log) : 'whole'].join(' ')
 }
 
-/** Why a key file or its directory cannot be read or written, as the end of a sentence. */
+/** Returns why a key file or its directory cannot be read or written, as the end of a sentence. */
 export function reasonOf(error: unknown): string {
   const reasons: Readonly<Record<string, string>> = {
     [SQLITE.busy]: 'another process holds a lock on it',

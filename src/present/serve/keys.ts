@@ -96,12 +96,12 @@ export class KeyStore {
     }
   }
 
-  /** Whether the path now leads to another file than the open one, as after a restore. */
+  /** Returns whether the path now leads to another file than the open one, as after a restore. */
   get isReplaced(): boolean {
     return identityOf(this.path, this.isFrozen) !== this.#file.identity
   }
 
-  /** Whether changes are not seen, because the file was not writable when it was opened. */
+  /** Returns whether changes are not seen, because the file was not writable when it was opened. */
   get isFrozen(): boolean {
     return this.#file.frozenBy !== null
   }
@@ -150,7 +150,7 @@ export class KeyStore {
   }
 
   /**
-   * What a key stands for; null if it is unknown, revoked or expired.
+   * Returns what a key stands for; null if it is unknown, revoked or expired.
    * @throws Error if the lookup fails.
    */
   find(key: string, now: Date): KeyHolder | null {
@@ -301,7 +301,7 @@ export function noValidKey(prefix: string): FatalError {
   )
 }
 
-/** A key is as random as its hash is long, so a slow hash would not protect it better. */
+/** Hashes a key once: it is as random as its hash is long, so a slow hash would not protect it better. */
 function hashOf(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }

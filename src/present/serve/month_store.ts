@@ -29,7 +29,7 @@ const RECIPE = documentsOf(
   { batch: 0, batches: 1, timeZone: 'UTC' },
 )
 
-/** The key of a month: a hash of everything that its documents depend on. */
+/** Returns the key of a month: a hash of everything that its documents depend on. */
 export function monthKey(checksums: readonly (string | null)[], timeZone: string): string {
   return createHash('sha256')
     .update(JSON.stringify([FORMAT, RECIPE, timeZone, checksums]))
@@ -48,7 +48,7 @@ export class MonthStore {
     this.#directory = directory
   }
 
-  /** The month, or null if it is missing or incomplete. */
+  /** Returns the month, or null if it is missing or incomplete. */
   async open(key: string): Promise<PreparedMonth | null> {
     const directory = join(this.#directory, key)
     try {

@@ -77,7 +77,7 @@ export class PreparedMonth {
     return this.#notices.length * MEMORY_PER_BYTE
   }
 
-  /** The open file of its analyses; closed when the month is dropped and nobody holds it. */
+  /** Returns the open file of its analyses; closed when the month is dropped and nobody holds it. */
   get analysesFile(): number {
     return this.#analyses.fd
   }
@@ -94,7 +94,7 @@ export class PreparedMonth {
     }
   }
 
-  /** Bytes of a notice. */
+  /** Returns the number of bytes of a notice. */
   noticeBytes(place: number): number {
     return this.#begin(place + 1) - this.#begin(place) - 1
   }
@@ -103,7 +103,7 @@ export class PreparedMonth {
     return this.#places.get(id)
   }
 
-  /** The notices in this range, separated by commas. */
+  /** Returns the notices in this range, separated by commas. */
   notices(from: number, to: number): Buffer {
     return this.#notices.subarray(this.#begin(from), this.#begin(to) - 1)
   }
@@ -113,7 +113,7 @@ export class PreparedMonth {
   }
 
   /**
-   * Null if there is none.
+   * Returns null if there is none.
    * @throws Error if the file is damaged.
    */
   async analysis(place: number): Promise<Json | null> {

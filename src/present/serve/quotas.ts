@@ -18,7 +18,7 @@ export class QuotaExceeded extends Refusal {
 }
 
 /**
- * A limit for each key: its own, or that of all keys, in requests per second; and bursts of as many.
+ * Returns a limit for each key: its own, or that of all keys, in requests per second; and bursts of as many.
  * @param maxRps of all keys; null for none.
  * @returns a function that counts one request; null without a limit. It throws QuotaExceeded if the limit is reached.
  */

@@ -31,7 +31,7 @@ export class Revocations {
   }
 
   /**
-   * Whether the key with this prefix has a waiting revocation. Costs a microsecond or two at each request.
+   * Returns whether the key with this prefix has a waiting revocation. Costs a microsecond or two at each request.
    * @throws Error if that cannot be checked, so that a key is not accepted by mistake.
    */
   has(prefix: string): boolean {
@@ -44,7 +44,7 @@ export class Revocations {
     }
   }
 
-  /** The time of each revocation, by prefix. */
+  /** Returns the time of each revocation, by prefix. */
   all(): Map<string, Date> {
     const prefixes = namesIn(this.path).filter(name => PREFIX.test(name))
     return new Map(
@@ -103,7 +103,7 @@ export class Revocations {
   }
 }
 
-/** Whether text can be the prefix of a key. */
+/** Returns whether text can be the prefix of a key. */
 export function isPrefix(text: string): boolean {
   return PREFIX.test(text)
 }

@@ -69,7 +69,7 @@ export class ServedCompanies {
   }
 
   /**
-   * What a key stands for; null if it is unknown, revoked or expired. Requests that arrive together share one lookup
+   * Returns what a key stands for; null if it is unknown, revoked or expired. Requests that arrive together share one lookup
    * in the files: a lookup takes as long as everything else in a small request.
    * @throws Refusal (503) while the keys cannot be read.
    */
@@ -98,18 +98,18 @@ export class ServedCompanies {
     }
   }
 
-  /** Where the keys are. */
+  /** Returns where the keys are. */
   get dataDir(): string {
     return this.#options.dataDir
   }
 
-  /** Where a company's snapshots are. */
+  /** Returns where a company's snapshots are. */
   lakeOf(company: string): string {
     return this.#options.lakeOf(company)
   }
 
   /**
-   * The current snapshot of a company.
+   * Returns the current snapshot of a company.
    * @throws Refusal (503) if there is no snapshot yet, or it has been behind for too long.
    */
   snapshotOf(company: string): ServedSnapshot {
@@ -117,7 +117,7 @@ export class ServedCompanies {
   }
 
   /**
-   * The changes of a company.
+   * Returns the changes of a company.
    * @throws Refusal (503) if they have been behind for too long.
    */
   feedOf(company: string): Feed {
@@ -169,7 +169,7 @@ export class ServedCompanies {
     this.waiting.stop()
   }
 
-  /** The current snapshot of a company, and replaced ones that can still be read; newest first. */
+  /** Returns the current snapshot of a company, and replaced ones that can still be read; newest first. */
   readableOf(company: string): readonly ServedSnapshot[] {
     return this.#companies.get(company)?.readable ?? []
   }
@@ -183,7 +183,7 @@ export class ServedCompanies {
     this.#keys?.close()
   }
 
-  /** The current keys: a removed or replaced key file takes effect at the next request. */
+  /** Returns the current keys: a removed or replaced key file takes effect at the next request. */
   #openKeys(): KeyStore | null {
     if (this.#keys?.isReplaced) this.#closeKeys()
     this.#keys ??= KeyStore.openIfThere(this.#options.dataDir, KEYS_WAIT_MS)

@@ -80,7 +80,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     return this.#size
   }
 
-  /** A notice, counted from the newest; below `size`. */
+  /** Returns a notice, counted from the newest; below `size`. */
   at(ordinal: number): Place {
     let at = ordinal
     for (const prepared of this.months) {
@@ -95,7 +95,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     this.#readAt = this.#now()
   }
 
-  /** When it was read last, in ms since 1970; 0 if never. */
+  /** Returns when it was read last, in ms since 1970; 0 if never. */
   get lastReadMs(): number {
     return this.#readAt?.getTime() ?? 0
   }
@@ -109,7 +109,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     this.#onDamage(prepared)
   }
 
-  /** The whole page (docs/contract.md#page) as JSON. */
+  /** Returns the whole page (docs/contract.md#page) as JSON. */
   async list({ statuses, limit, offset }: NoticeFilter): Promise<Json> {
     const phases = statuses === null ? null : [...new Set(statuses)].sort()
     const key = [this.name, phases?.join() ?? '*', limit, offset].join(' ')
@@ -155,7 +155,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     return null
   }
 
-  /** A page of all notices is a slice of one month's memory, or of a few months'. */
+  /** Returns a page of all notices as a slice of one month's memory, or of a few months'. */
   #all(limit: number, offset: number): Parts {
     const parts: Buffer[] = []
     let [skip, left] = [offset, limit]

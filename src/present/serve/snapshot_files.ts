@@ -13,7 +13,7 @@ export type Month = {
   readonly order: Omit<MonthOrder, 'directory'>
 }
 
-/** What the feed needs of a snapshot. */
+/** Returns what the feed needs of a snapshot. */
 export function feedSnapshot(manifest: Manifest, directory: string): FeedSnapshot {
   return {
     name: manifest.snapshot,
@@ -24,14 +24,14 @@ export function feedSnapshot(manifest: Manifest, directory: string): FeedSnapsho
   }
 }
 
-/** The files of the versions of notices and analyses, of all months. */
+/** Returns the files of the versions of notices and analyses, of all months. */
 export function versionFiles({ tables }: Manifest, directory: string): VersionFiles {
   const filesOf = (table: string) =>
     (tables[table]?.files ?? []).filter(({ rows }) => rows > 0).map(({ path }) => join(directory, path))
   return { notice: filesOf('edital_versions'), analysis: filesOf('analysis_versions') }
 }
 
-/** The months with notices, newest first. */
+/** Returns the months with notices, newest first. */
 export function monthsOf({ tables, source_timezone: timeZone }: Manifest, directory: string): Month[] {
   const file = (table: string, month: string) =>
     tables[table]?.files.find(one => one.month === month && one.rows > 0) ?? null

@@ -31,7 +31,7 @@ export async function readWhole(
   return whole
 }
 
-/** The documents of a row, with the whole texts instead of cut ones. */
+/** Returns the documents of a row, with the whole texts instead of cut ones. */
 export function withWhole(
   { id, notice, analysis }: Pick<DocumentRow, 'id' | 'notice' | 'analysis'>,
   whole: WholeDocuments | undefined,

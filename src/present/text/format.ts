@@ -32,7 +32,7 @@ const BROKEN_WORD = / [^ ]{0,14}$/
 /** Tried where a run of signs begins, not at each sign: some texts have thousands of dots. */
 const LAST_SIGNS = /(?<![ ,;:.-])[ ,;:.-]+$/
 
-/** A text of a notice in one line, cut to `maxCharacters`; null if nothing in its beginning is visible. */
+/** Returns a text of a notice in one line, cut to `maxCharacters`; null if nothing in its beginning is visible. */
 export function line(text: string | null, maxCharacters: number): string | null {
   if (text === null) return null
   const beginning = text.slice(0, READ_PER_SHOWN * maxCharacters)
@@ -47,7 +47,7 @@ export function line(text: string | null, maxCharacters: number): string | null 
   return `${cut.replace(BROKEN_WORD, '').replace(LAST_SIGNS, '')}…`
 }
 
-/** The address of a link if it is a usable web address, else null. */
+/** Returns the address of a link if it is a usable web address, else null. */
 export function usableLink(text: string | null): string | null {
   if (text === null || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text)) return null
   const url = new URL(text)
@@ -133,7 +133,7 @@ export function formatAge(durationMs: number): string {
 }
 
 /**
- * A date-time, as text, in the local time of a zone: `21/11/2026 às 09:00`, and of a day alone `21/11/2026`. A text that is no
+ * Returns a date-time, as text, in the local time of a zone: `21/11/2026 às 09:00`, and of a day alone `21/11/2026`. A text that is no
  * time and an implausible one (`schema/times.ts`) are not shown.
  * @param timeZone also of texts without an offset.
  */

@@ -90,7 +90,7 @@ export async function writeTemplate(db: Database, path: string, sourceTimezone: 
   })
 }
 
-/** False if the file is not what was published: otherwise changes by other users would be copied forever. */
+/** Copies it, or returns false if the file is not what was published: otherwise changes by other users would be copied forever. */
 async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   const bytes = await readFile(from.path).catch(() => null)
   if (bytes === null || hashOf(bytes) !== from.sha256) return false
@@ -168,7 +168,7 @@ export async function catalogHash(sourceTimezone: string): Promise<string> {
 
 let marts: Promise<ReadonlyMap<string, string>> | null = null
 
-/** The SQL of each mart; the files are read once. */
+/** Returns the SQL of each mart; the files are read once. */
 function readMarts(): Promise<ReadonlyMap<string, string>> {
   marts ??= Promise.all(MARTS.map(async mart => [mart.name, await martSql(mart)] as const)).then(
     entries => new Map(entries),
@@ -210,7 +210,7 @@ function snapshotRows(sources: readonly CatalogSource[]): string {
 }
 
 /**
- * The macro that marts use for local times; NULL if a time is implausible (`schema/times.ts`). Time zones are constants in
+ * Returns the macro that marts use for local times; NULL if a time is implausible (`schema/times.ts`). Time zones are constants in
  * it: reading one from a column costs six times as much.
  */
 function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[]): string {

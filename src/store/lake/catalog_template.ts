@@ -12,7 +12,7 @@ import { type CatalogFile, writeTemplate } from './catalog.ts'
 const NAME = /^catalog-([0-9a-f]{64})-([0-9a-f]{64})\.duckdb$/
 
 /**
- * A catalog of no snapshot, in this user's cache directory. A first publish copies its marts, at a tenth of the cost of
+ * Returns a catalog of no snapshot, in this user's cache directory. A first publish copies its marts, at a tenth of the cost of
  * creating them. It has no name or path of a company.
  * @param db any database; it is unchanged afterwards.
  * @param hash the `catalogHash` of this time zone.
@@ -42,7 +42,7 @@ function templateKey(catalogHash: string): string {
   return hashOf(JSON.stringify([version(), catalogHash, types]))
 }
 
-/** The hash of the content is in the name, so a damaged template is not used. */
+/** Finds a template. The hash of the content is in the name, so a damaged template is not used. */
 async function find(directory: string, wanted: string): Promise<CatalogFile | null> {
   for (const name of await readdir(directory)) {
     const [, key, sha256] = NAME.exec(name) ?? []

@@ -40,7 +40,7 @@ export type ForeignSql = {
 }
 
 /**
- * The answer of a fenced database to any SQL.
+ * Returns the answer of a fenced database to any SQL.
  * @throws FatalError if the query fails or the fence forbids it; the answer's rows throw it, too.
  */
 export async function askFenced(db: Database, foreign: ForeignSql): Promise<Stream> {
@@ -75,7 +75,7 @@ async function calledOffLimits(db: Database, sql: string): Promise<string | null
   return candidates.find(name => offLimits.has(name)) ?? null
 }
 
-/** The answer of a database without a fence, to SQL that the user trusts. */
+/** Returns the answer of a database without a fence, to SQL that the user trusts. */
 export async function askFreely(db: Database, sql: ForeignSql): Promise<Stream> {
   return await explaining(
     db.ask(sql.text, () => {}, sql.values),
@@ -110,7 +110,7 @@ function failed(error: unknown, { file }: ForeignSql): FatalError {
   return new FatalError(`The query failed${place}: ${messageOf(error)}${hint ? ` ${hint}` : ''}`)
 }
 
-/** What DuckDB suggests instead of a wrong name, beside the first line of its message; null if it does not. */
+/** Returns what DuckDB suggests instead of a wrong name, beside the first line of its message; null if it does not. */
 export function hintOf(error: unknown): string | null {
   const text = error instanceof Error ? error.message : ''
   return /^(?:Candidate \w+:|Did you mean) .*$/m.exec(text)?.[0] ?? null

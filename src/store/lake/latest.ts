@@ -3,7 +3,7 @@ import { FatalError } from '#src/platform/errors.ts'
 import { latestLink, type Manifest, readManifest } from './manifest.ts'
 
 /**
- * The manifest of the latest snapshot.
+ * Returns the manifest of the latest snapshot.
  * @throws FatalError if nothing was published yet, or the snapshot was moved since.
  */
 export async function requireLatest(lake: string): Promise<Manifest> {
@@ -13,7 +13,7 @@ export async function requireLatest(lake: string): Promise<Manifest> {
 }
 
 /**
- * The manifest of the latest snapshot; null if nothing was published yet.
+ * Returns the manifest of the latest snapshot; null if nothing was published yet.
  * @throws FatalError if the snapshot was moved since.
  */
 export async function readLatest(lake: string): Promise<Manifest | null> {

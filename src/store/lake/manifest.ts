@@ -50,7 +50,7 @@ export type Manifest = {
   >
 }
 
-/** All Parquet files of a snapshot. */
+/** Returns all Parquet files of a snapshot. */
 export function publishedFiles({ tables, marts }: Pick<Manifest, 'tables' | 'marts'>): SnapshotFile[] {
   return [...Object.values(tables).flatMap(({ files }) => files), ...(marts?.files ?? [])]
 }
@@ -68,7 +68,7 @@ export function latestLink(lake: string): string {
   return join(lake, 'latest')
 }
 
-/** The manifest of one snapshot; null if it is missing or unreadable. */
+/** Returns the manifest of one snapshot; null if it is missing or unreadable. */
 export async function readManifest(directory: string): Promise<Manifest | null> {
   try {
     return JSON.parse(await readFile(join(directory, 'manifest.json'), 'utf8')) as Manifest
@@ -83,7 +83,7 @@ export async function latestName(lake: string): Promise<string | null> {
 }
 
 /**
- * The finished snapshots in the order in which they were written: those of one warehouse by their place in its log, because
+ * Returns the finished snapshots in the order in which they were written: those of one warehouse by their place in its log, because
  * clocks can go back, and warehouses by their last snapshots: a rebuilt one may be of another log.
  */
 export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
@@ -105,7 +105,7 @@ function compareWritten(a: Manifest, b: Manifest): number {
 }
 
 /**
- * The newest snapshot of this warehouse: by log position, because clocks can go back. If this warehouse has no
+ * Returns the newest snapshot of this warehouse: by log position, because clocks can go back. If this warehouse has no
  * snapshot yet, as after a rebuild, the newest of another warehouse.
  */
 export function newestOf(finished: readonly Manifest[], warehouseId: string): Manifest | null {

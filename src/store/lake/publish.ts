@@ -224,7 +224,7 @@ async function martsOf(
   return marts === 'files' ? await writeMarts(db, catalog, { ...to, day }) : { day, files: [] }
 }
 
-/** The files of each table in a new snapshot. */
+/** Returns the files of each table in a new snapshot. */
 async function writeTables(
   { db, rows, company, access }: Request & { access: LakeAccess },
   to: { directory: string; previous: Manifest | null; previousDirectory: string | null },

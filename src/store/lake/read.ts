@@ -43,7 +43,7 @@ export async function openManifest(
 }
 
 /**
- * The latest snapshots of several companies as one database, without companies that have none.
+ * Returns the latest snapshots of several companies as one database, without companies that have none.
  * @throws FatalError if no company has a snapshot.
  */
 export async function openSnapshots(
@@ -62,7 +62,7 @@ export async function openSnapshots(
 }
 
 /**
- * The sources for a catalog over the latest snapshots.
+ * Returns the sources for a catalog over the latest snapshots.
  * @throws FatalError if there is none.
  */
 export async function latestSources(lakes: readonly string[]): Promise<CatalogSource[]> {
@@ -73,7 +73,7 @@ export async function latestSources(lakes: readonly string[]): Promise<CatalogSo
   return manifests.map(sourceOf)
 }
 
-/** The files that a catalog's views read, as absolute paths. */
+/** Returns the files that a catalog's views read, as absolute paths. */
 export function listFiles({ directory, files }: CatalogSource): string[] {
   return [...files.values()].flat().map(({ path }) => join(directory, path))
 }

@@ -22,7 +22,10 @@ const TOKENS = new RegExp(
 
 type Kind = 'comment' | 'text' | 'quoted' | 'code'
 
-/** SQL with a space for each comment, and a question mark for each string; and for each quoted name, unless they are kept. */
+/**
+ * Returns SQL with a space for each comment, and a question mark for each string; and for each quoted name, unless they
+ * are kept.
+ */
 export function withoutTexts(sql: string, { keepNames = false } = {}): string {
   return mapParts(sql, (part, kind) => {
     if (kind === 'comment') return ' '

@@ -48,7 +48,7 @@ const NOTHING: Contents = {
 /** With a larger gap than this, the log is not damaged but contains a stray file. */
 const MAX_MISSING = 1000
 
-/** The first file whose number is too far from the previous ones to belong to this log, or null. */
+/** Returns the first file whose number is too far from the previous ones to belong to this log, or null. */
 export async function straySegment(directory: string): Promise<{ path: string; why: string } | null> {
   return strayAmong(directory, await numbersAfterBase(directory))
 }
@@ -159,7 +159,7 @@ export function foreignness(signs: {
   return null
 }
 
-/** The first run of a log names it, as in the warehouse, even if its version did not record that. */
+/** Names a log by its first run, as in the warehouse, even if its version did not record that. */
 function namingItself(first: Contents): Contents {
   const { claims, firstRun, begun } = first
   if (claims.logs.size > 0 || firstRun === null || !begun.has(firstRun)) return first
@@ -167,7 +167,7 @@ function namingItself(first: Contents): Contents {
 }
 
 /**
- * The log's name by majority of segments; in a tie, the first wins. Each segment votes for the log that its runs
+ * Returns the log's name by majority of segments; in a tie, the first wins. Each segment votes for the log that its runs
  * named when they began. A single segment may be foreign.
  */
 function logOf(contents: readonly (Contents | null)[]): string | null {
@@ -188,7 +188,7 @@ function logOf(contents: readonly (Contents | null)[]): string | null {
 }
 
 /**
- * What is wrong with one segment by itself, or null. Reads all of it.
+ * Returns what is wrong with one segment by itself, or null. Reads all of it.
  */
 export async function damageOf(path: string): Promise<string | null> {
   return (await readContents(path)).damage
@@ -198,7 +198,7 @@ export async function damageOf(path: string): Promise<string | null> {
 const MAX_UNPACKED_BYTES = 512 * 1024 * 1024
 
 /**
- * The quick part of that check, before DuckDB reads the file.
+ * Returns the quick part of that check, before DuckDB reads the file.
  * @returns the most bytes that its lines can have.
  * @throws FatalError if the file is incomplete, or unpacks to more than any segment has.
  */
@@ -268,7 +268,7 @@ export function unknownTypes({ kinds }: Contents): string[] {
   return [...kinds.keys()].filter(type => !isKnownType(type))
 }
 
-/** Names in the log's directory that are not segments. */
+/** Returns the names in the log's directory that are not segments. */
 export async function otherNames(directory: string): Promise<string[]> {
   const segments = new Set((await segmentNumbers(directory)).map(number => segmentPath('', number)))
   return (await readdir(directory)).filter(name => !segments.has(name) && name !== BASE_FILE)

@@ -10,12 +10,12 @@ export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(6, '0')}.ndjson.zst`)
 }
 
-/** Where a segment is written until it is sealed. */
+/** Returns where a segment is written until it is sealed. */
 export function unsealedPath(directory: string, number: number): string {
   return segmentPath(directory, number) + UNSEALED_SUFFIX
 }
 
-/** Where damaged and foreign segments are kept after they were replaced. */
+/** Returns where damaged and foreign segments are kept after they were replaced. */
 export function damagedDirectory(directory: string): string {
   return join(directory, 'damaged')
 }
@@ -73,7 +73,7 @@ export async function segmentNumbers(directory: string): Promise<number[]> {
   return (await readdir(directory)).flatMap(name => numberOf(name) ?? []).sort((a, b) => a - b)
 }
 
-/** Null for a file that is not a segment, such as a renamed copy. */
+/** Returns null for a file that is not a segment, such as a renamed copy. */
 function numberOf(name: string): number | null {
   const digits = SEGMENT_NAME.exec(name)?.[1]
   if (digits === undefined) return null
@@ -100,7 +100,7 @@ export async function removeUnsealed(directory: string): Promise<void> {
 export type RawLogSize = { readonly segments: number; readonly bytes: number }
 
 /**
- * Size of the sealed segments, in bytes on disk.
+ * Returns the size of the sealed segments, in bytes on disk.
  * @param known the size of the first segments, so that only later ones are checked; a year's log takes half a second.
  */
 export async function rawLogSize(directory: string, known?: RawLogSize): Promise<RawLogSize> {

@@ -11,7 +11,7 @@ const MAX_BLOCK_BYTES = 128 * 1024
 const MAX_FRAME_BYTES = 192 * 1024 * 1024
 
 /**
- * The readable parts of a segment: frames with a correct checksum, decompressed, and what is wrong with the bytes
+ * Returns the readable parts of a segment: frames with a correct checksum, decompressed, and what is wrong with the bytes
  * between them. The writer starts each frame with a new line.
  */
 export async function* readFrames(bytes: Buffer): AsyncGenerator<{ text: Buffer } | { damage: string }> {
@@ -58,7 +58,7 @@ async function decompressed(frame: Buffer): Promise<Buffer | null> {
   return await decompress(frame, { maxOutputLength: MAX_FRAME_BYTES }).catch(() => null)
 }
 
-/** The frame at `start` (RFC 8878, 3.1.1); null if there is none or it is incomplete. */
+/** Returns the frame at `start` (RFC 8878, 3.1.1); null if there is none or it is incomplete. */
 function frameAt(bytes: Buffer, start: number): { readonly end: number; readonly blocks: number } | null {
   if (!bytes.subarray(start, start + MAGIC.length).equals(MAGIC)) return null
   const descriptor = bytes[start + MAGIC.length]

@@ -125,7 +125,7 @@ function isPresent(name: string, value: unknown): boolean {
 /** How much of a rejected body is published. */
 const EXCERPT_BYTES = 2048
 
-/** The beginning of the received bytes, as well-formed text. */
+/** Returns the beginning of the received bytes, as well-formed text. */
 export function excerptOf(raw: Buffer): string {
   return raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed()
 }

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import zlib from 'node:zlib'
 import { linesOf } from '#src/platform/lines.ts'
 
-/** The lines of a sealed segment as text, in order. Rejects if the segment cannot be decompressed. */
+/** Returns the lines of a sealed segment as text, in order. Rejects if the segment cannot be decompressed. */
 export async function* readLines(path: string): AsyncGenerator<string> {
   const compressed = createReadStream(path)
   const text = compressed.pipe(zlib.createZstdDecompress())

@@ -52,7 +52,7 @@ export async function salvageLog(options: {
   return salvaged
 }
 
-/** The log's name, from the segments that `examineLog` accepted. Only a replaced first segment needs it. */
+/** Returns the log's name, from the segments that `examineLog` accepted. Only a replaced first segment needs it. */
 function nameOf(examined: readonly Examined[]): string | null {
   const own = examined.filter(({ state }) => state !== 'foreign')
   for (const { contents } of own) for (const log of contents.claims.logs) return log
@@ -113,7 +113,7 @@ async function setAside(directory: string, { number, path }: Examined): Promise<
   }
 }
 
-/** False if the name is taken. */
+/** Returns false if the name is taken. */
 async function linkedOrCopied(from: string, to: string): Promise<boolean> {
   try {
     await linkFile('damaged.link', from, to)

@@ -5,7 +5,7 @@ import { catalogTables } from './iceberg/catalog.ts'
 import { icebergTables } from './iceberg/table.ts'
 import type { ObjectStore } from './objects.ts'
 
-/** All formats that are published, for as long as `use` takes. */
+/** Returns all formats that are published, for as long as `use` takes. */
 export async function withFormats<T>(
   store: ObjectStore,
   { formats, catalog }: Pick<RemoteLakeSettings, 'formats' | 'catalog'>,

@@ -52,7 +52,7 @@ export async function remoteLag(
 }
 
 /**
- * Whether this snapshot was published, or another host's of the same state of the log that they share, or of a later one in which
+ * Returns whether this snapshot was published, or another host's of the same state of the log that they share, or of a later one in which
  * only runs were added.
  */
 export function hasContent(latest: Latest, manifest: Manifest): boolean {
@@ -81,7 +81,7 @@ export const IF_RIGHT = (company: string) =>
   `If this lake is the right one, publish it once with \`npm run lake -- publish --new-log --company ${company}\``
 
 /**
- * Why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
+ * Returns why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
  * begun anew has no order with the one that was published; only people know which one is right.
  */
 export function whyPublishRefused(latest: Latest | null, manifest: Manifest): string | null {

@@ -56,12 +56,12 @@ export function nothingPublished(company: string): Latest {
   return { format: 1, company, snapshot: null, data_version: 0, published_at: null, pending: null }
 }
 
-/** Where a table's objects are. */
+/** Returns where a table's objects are. */
 export function tableKey(company: string, table: string): string {
   return `${company}/lake/${table}`
 }
 
-/** All tables that were published in these formats. */
+/** Returns all tables that were published in these formats. */
 export function tableNames(latest: Latest, formats: ReadonlyMap<TableKeeper, unknown>): ReadonlySet<string> {
   return new Set([...formats.keys()].flatMap(format => Object.keys(latest[format] ?? {})))
 }
@@ -71,7 +71,7 @@ function latestKey(company: string): string {
 }
 
 /**
- * Null if nothing was published yet.
+ * Returns null if nothing was published yet.
  * @throws ForeignObject if it is not what this program wrote for this company.
  */
 export async function readRemoteLatest(store: ObjectStore, company: string): Promise<Versioned | null> {

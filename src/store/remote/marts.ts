@@ -17,7 +17,7 @@ export type Local = { readonly manifest: Manifest; readonly directory: string; r
 
 type Places = { readonly lake: string; readonly martsDirectory: string }
 
-/** The manifest with all marts, which are made if they are missing. */
+/** Returns the manifest with all marts, which are made if they are missing. */
 export async function withMarts(
   db: Database,
   manifest: Manifest,
@@ -32,7 +32,7 @@ export async function withMarts(
   return { manifest: { ...manifest, marts }, directory, marts: own }
 }
 
-/** The marts that `withMarts` made for this snapshot; null if they are gone. */
+/** Returns the marts that `withMarts` made for this snapshot; null if they are gone. */
 export async function readMarts(directory: string): Promise<MartFiles | null> {
   const text = await readFile(join(directory, 'manifest.json'), 'utf8').catch(() => null)
   return text === null ? null : (JSON.parse(text) as MartFiles)

@@ -82,7 +82,7 @@ export async function create(store: ObjectStore, key: string, body: Buffer): Pro
   return (await tagIfContent(store, key, body)) !== null
 }
 
-/** The tag of an object if it has exactly this content; otherwise null. */
+/** Returns the tag of an object if it has exactly this content; otherwise null. */
 export async function tagIfContent(store: ObjectStore, key: string, body: Buffer): Promise<string | null> {
   const found = await store.get(key, body.length).catch(error => {
     if (error instanceof ForeignObject) return null

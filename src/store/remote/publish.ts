@@ -86,14 +86,14 @@ export async function publishRemote(
   return { snapshot, written, ...uploads }
 }
 
-/** Whether a publish of this log was allowed before, and did not end. */
+/** Returns whether a publish of this log was allowed before, and did not end. */
 async function isBegun(latest: Latest | null, lake: string, { log }: Manifest): Promise<boolean> {
   if (!latest?.pending) return false
   const begun = await readManifest(join(snapshotsDirectory(lake), latest.pending.snapshot))
   return begun !== null && begun.log === log
 }
 
-/** Whether a table got a new version, which it does only if it lacked something. */
+/** Returns whether a table got a new version, which it does only if it lacked something. */
 function hasChanged(formats: readonly TableKeeper[], before: Latest | undefined, after: Latest): boolean {
   const versions = (latest: Latest | undefined) =>
     formats.flatMap(format => Object.entries(latest?.[format] ?? {}).map(pair => `${format} ${pair}`)).sort()
@@ -213,7 +213,7 @@ type File = RemoteFile & {
   readonly sha256: string
 }
 
-/** The files of a table, named by their content and never replaced. */
+/** Returns the files of a table, named by their content and never replaced. */
 function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): File[] {
   const isOf = (path: string) => path.startsWith(`${table.name}/`) || path === martPath(table.name)
   return publishedFiles(manifest)

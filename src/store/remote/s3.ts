@@ -224,12 +224,12 @@ function bound<C>(command: C, attempt: Attempt, mostBytes = MAX_ANSWER_BYTES, ad
   return command
 }
 
-/** What a store answers, other than an object's content, is short: nothing is prolonged by it. */
+/** Returns an answer that must be short: what a store answers, other than an object's content, is: nothing is prolonged by it. */
 function withoutTime({ signal }: Attempt): Attempt {
   return { signal, moved() {} }
 }
 
-/** When the store answered, by its own clock; by ours if it does not say. */
+/** Returns when the store answered, by its own clock; by ours if it does not say. */
 function dateOf(command: InstanceType<Sdk['GetObjectCommand']>): () => number {
   let date = Number.NaN
   command.middlewareStack.add(
@@ -344,7 +344,7 @@ function headersOf(condition: WriteCondition | undefined) {
   return 'absent' in condition ? { IfNoneMatch: '*' } : { IfMatch: condition.tag }
 }
 
-/** Null if a condition does not hold. */
+/** Returns null if a condition does not hold. */
 async function unlessRefused<T>(write: () => Promise<T>): Promise<T | null> {
   return await write().catch(error => {
     if (statusOf(error) === 412) return null
@@ -402,7 +402,7 @@ function reasonOf(error: unknown): string {
   return status === null ? `${text}.` : `it answered ${status} (${name}): ${text}.`
 }
 
-/** Whether the SDK now signs with a time that differs by minutes from the one that this request was signed with. */
+/** Returns whether the SDK now signs with a time that differs by minutes from the one that this request was signed with. */
 function isClockCorrected(error: unknown): boolean {
   const { $metadata } = error as { $metadata?: { clockSkewCorrected?: boolean } }
   return $metadata?.clockSkewCorrected === true

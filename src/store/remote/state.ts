@@ -34,7 +34,7 @@ export type RemoteState = {
   readonly due_at: string | null
 }
 
-/** Null if there is no object store, or the file is not valid. */
+/** Returns null if there is no object store, or the file is not valid. */
 export async function readRemoteState(path: string): Promise<RemoteState | null> {
   try {
     return state.parse(JSON.parse(await readFile(path, 'utf8')))
@@ -49,7 +49,10 @@ export async function readRemotely(path: string): Promise<string[]> {
   return [reading, pending].filter(name => name !== null)
 }
 
-/** Whether the object store lacks a snapshot that it should have now. After a failure or an interruption, it is due at once. */
+/**
+ * Returns whether the object store lacks a snapshot that it should have now. After a failure or an interruption, it is
+ * due at once.
+ */
 export async function isRemoteBehind(
   settings: { readonly intervalMs: number } | null,
   { remote, lake }: Pick<CompanyPaths, 'remote' | 'lake'>,

@@ -40,7 +40,7 @@ export async function statisticsOf(
   return columns.map(({ name, type }) => summed(name, type, byName.get(name) ?? []))
 }
 
-/** The statistics of all row groups. A bound is known only if every row group with a value has one. */
+/** Returns the statistics of all row groups. A bound is known only if every row group with a value has one. */
 function summed(name: string, type: RemoteType, chunks: readonly Chunk[]): ColumnStatistics {
   const withValues = chunks.filter(({ num_values, nulls }) => nulls === null || nulls < num_values)
   const bound = (side: 'low' | 'high') => {
@@ -65,7 +65,7 @@ function compare(a: Bound, b: Bound): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** The bound that DuckDB wrote as text. */
+/** Returns the bound that DuckDB wrote as text. */
 function parsed(text: string | null, type: RemoteType): Bound | null {
   if (text === null) return null
   switch (type) {
@@ -88,7 +88,7 @@ function parsed(text: string | null, type: RemoteType): Bound | null {
 
 const INSTANT = /^(\d{4})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:\+00)?)?$/
 
-/** Null for a year that does not have four digits, or is BC. */
+/** Returns null for a year that does not have four digits, or is BC. */
 function instant(text: string): { days: number; micros: bigint } | null {
   const [, year, month, day, hour = '0', minute = '0', second = '0', fraction = ''] = INSTANT.exec(text) ?? []
   if (year === undefined) return null
@@ -103,7 +103,7 @@ function instant(text: string): { days: number; micros: bigint } | null {
 const LAST_CODE_POINT = 0x10ffff
 
 /**
- * The beginning of a text, as a bound; an upper bound has its last character raised, so that it is above the text. Null
+ * Returns the beginning of a text, as a bound; an upper bound has its last character raised, so that it is above the text. Null
  * if the text has no upper bound of that length.
  */
 export function textBound(text: string, side: 'min' | 'max', characters: number): string | null {
@@ -118,7 +118,7 @@ export function textBound(text: string, side: 'min' | 'max', characters: number)
   return null
 }
 
-/** The next code point that UTF-8 can hold: surrogates are not code points of UTF-8. */
+/** Returns the next code point that UTF-8 can hold: surrogates are not code points of UTF-8. */
 function raised(point: number): number | null {
   if (point === LAST_CODE_POINT) return null
   return point === 0xd7ff ? 0xe000 : point + 1

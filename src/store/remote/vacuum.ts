@@ -63,7 +63,7 @@ async function requirePublished(store: ObjectStore, company: string): Promise<Ve
   return published
 }
 
-/** Null if the table is not published in this format. */
+/** Returns null if the table is not published in this format. */
 async function expireTable(
   latest: Latest,
   about: { formats: Formats; format: TableKeeper; table: string; older: Expiry },

@@ -100,7 +100,7 @@ export async function listCheckpoints(store: ObjectStore, company: string): Prom
 }
 
 /**
- * Null if it is missing.
+ * Returns null if it is missing.
  * @throws ForeignObject if it is not what this program writes under this name.
  */
 export async function readCheckpoint(
@@ -115,7 +115,7 @@ export async function readCheckpoint(
   return checkpoint
 }
 
-/** Null if it is missing or not ours. */
+/** Returns null if it is missing or not ours. */
 export async function usableCheckpoint(
   store: ObjectStore,
   company: string,
@@ -127,7 +127,7 @@ export async function usableCheckpoint(
   })
 }
 
-/** How many of its files are missing; null if it cannot be read. */
+/** Returns how many of its files are missing; null if it cannot be read. */
 export async function missingFiles(
   store: ObjectStore,
   company: string,
@@ -143,7 +143,7 @@ export async function missingFiles(
 /** What a checkpoint needs to know of an open warehouse. */
 export type WarehouseFacts = Pick<Checkpoint, 'segment' | 'warehouse_id' | 'schema_hash' | 'rows'>
 
-/** Null for a warehouse without data. */
+/** Returns null for a warehouse without data. */
 export async function readFacts(db: Database): Promise<WarehouseFacts | null> {
   const meta = await db.row<Omit<WarehouseFacts, 'rows'>>(
     'SELECT applied_segment::INTEGER AS segment, warehouse_id, schema_hash FROM meta',
@@ -194,7 +194,7 @@ async function timeThere(store: ObjectStore, company: string, otherwise: Date): 
 }
 
 /**
- * The newest checkpoint of this log and of this version's tables: it delays the next one. Its files are not looked up after
+ * Returns the newest checkpoint of this log and of this version's tables: it delays the next one. Its files are not looked up after
  * each run: the next one uploads what is missing.
  */
 async function lastUsable(
@@ -223,7 +223,7 @@ async function isDue(raw: string, segment: number, last: CheckpointName | null, 
   return (await logBytes(raw, segment, from)) >= DUE.bytes
 }
 
-/** Size of the segments after one of them. */
+/** Returns the size of the segments after one of them. */
 async function logBytes(raw: string, upTo: number, after = 0): Promise<number> {
   const base = await readBase(raw)
   let bytes = after < base.segments ? base.bytes : 0

@@ -87,7 +87,7 @@ export class SharedLog implements OuterLog {
     return s3Root(this.#settings)
   }
 
-  /** Whether the previous owner did not end: then the first segment must be sealed soon, so that it finds out. */
+  /** Returns whether the previous owner did not end: then the first segment must be sealed soon, so that it finds out. */
   get isTakeover(): boolean {
     return this.#ownership?.isTakeover ?? false
   }
@@ -202,7 +202,7 @@ export class SharedLog implements OuterLog {
   }
 
   /**
-   * Whether the log on this disk is that of the store, and whether the store has more than this segment.
+   * Returns whether the log on this disk is that of the store, and whether the store has more than this segment.
    * @param segment one that this disk has; by default its last one.
    */
   async standing(segment?: number): Promise<Standing> {
@@ -227,7 +227,7 @@ export class SharedLog implements OuterLog {
     }
   }
 
-  /** What is there, and on this disk. */
+  /** Returns what is there, and on this disk. */
   async describe(): Promise<SharedLogState> {
     const { company, raw } = this.#paths
     const { listCheckpoints } = await import('./checkpoints.ts')
@@ -246,7 +246,7 @@ export class SharedLog implements OuterLog {
     })
   }
 
-  /** A run cannot continue without its log, so whatever the store refuses ends it. */
+  /** Ends the run: it cannot continue without its log, so whatever the store refuses ends it. */
   async #asking<T>(ask: (place: SharedPlace) => Promise<T>): Promise<T> {
     try {
       this.#store ??= await openS3(this.#settings, { signal: this.#signal, graceMs: GRACE_MS })

@@ -77,7 +77,7 @@ export function ownerKey(company: string): string {
   return `${company}/owner.json`
 }
 
-/** Who owns the log now; null if nobody does. */
+/** Returns who owns the log now; null if nobody does. */
 export async function currentOwner(store: ObjectStore, company: string): Promise<LogHolder | null> {
   const found = await readOwner(store, ownerKey(company))
   const owner = found && ownerIn(found)
@@ -240,7 +240,7 @@ async function readOwner(store: ObjectStore, key: string): Promise<StoredObject 
   return await store.get(key, MAX_OWNER_BYTES)
 }
 
-/** Null if another version of the program wrote it: then only its age counts. */
+/** Returns null if another version of the program wrote it: then only its age counts. */
 function ownerIn({ bytes }: StoredObject): Owner | null {
   try {
     return jsonIn(bytes, { name: 'owner', mostBytes: MAX_OWNER_BYTES, shape: ownerShape }, '')

@@ -124,7 +124,7 @@ async function copySegment(place: SharedPlace, number: number): Promise<void> {
 }
 
 /**
- * The bytes of a segment in the store.
+ * Returns the bytes of a segment in the store.
  * @throws UnusableLog if it is missing or damaged.
  */
 export async function readStored(place: StoredLog, number: number): Promise<Buffer> {
@@ -188,7 +188,7 @@ async function assertSame(place: SharedPlace, number: number): Promise<void> {
 }
 
 /**
- * The segments in the store after this one, in order.
+ * Returns the segments in the store after this one, in order.
  * @throws UnusableLog if one is missing in between.
  */
 export async function segmentsAfter(place: SharedPlace, last: number): Promise<StoredSegment[]> {
@@ -216,7 +216,7 @@ export async function compareSegments(place: SharedPlace): Promise<number> {
   return there.length
 }
 
-/** Size of the segments up to this one, as they are in the store. */
+/** Returns the size of the segments up to this one, as they are in the store. */
 export async function bytesUpTo({ store, paths }: StoredLog, last: number): Promise<number> {
   let sum = 0
   for await (const { key, bytes } of store.list(`${directoryKey(paths.company)}/`)) {
@@ -243,12 +243,12 @@ export async function compareWithStore(place: SharedPlace, segment?: number): Pr
   return (await hasSegment(place, Math.min(segment ?? last, last) + 1)) ? 'later' : 'same'
 }
 
-/** Whether the store has a segment with this number. */
+/** Returns whether the store has a segment with this number. */
 async function hasSegment({ store, paths }: SharedPlace, number: number): Promise<boolean> {
   return (await store.head(segmentKey(paths.company, number))) !== null
 }
 
-/** SHA-256 of a segment in the store; null if it is not there. */
+/** Returns the SHA-256 of a segment in the store; null if it is not there. */
 export async function hashOfSegment(
   store: ObjectStore,
   company: string,
@@ -261,7 +261,7 @@ export function describePlace({ store, paths }: StoredLog): string {
   return `${store.root}/${directoryKey(paths.company)}`
 }
 
-/** SHA-256 of an object's content; null if it does not exist. */
+/** Returns the SHA-256 of an object's content; null if it does not exist. */
 async function hashAt(store: ObjectStore, key: string): Promise<string | null> {
   const found = await store.head(key)
   if (found === null || found.sha256 !== null) return found?.sha256 ?? null

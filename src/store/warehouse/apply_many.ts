@@ -39,7 +39,7 @@ const AS_LAST_ANALYSES = `UPDATE staged SET wave = ${LAST_ANALYSES} FROM (
     WHERE s.type = 'analysis' GROUP BY s.edital_id) n
   WHERE staged.edital_id = n.edital_id AND staged.segment = n.last.segment AND staged.seq = n.last.seq`
 
-/** A view: a copy would take as long as many of the statements that read it. */
+/** Creates a view: a copy would take as long as many of the statements that read it. */
 function linesOf(wave: number): string {
   return `CREATE OR REPLACE TEMP VIEW lines AS SELECT * EXCLUDE (wave) FROM staged WHERE wave = ${wave}`
 }
@@ -92,7 +92,10 @@ async function projectWaves(db: Database, last: number, projection: Projection):
   await db.run(UP_TO, { segment: last })
 }
 
-/** Which notices are excluded changes with a run's ANALYSIS_STATUSES: then the order of all lines matters. */
+/**
+ * Returns whether ANALYSIS_STATUSES changes on the way, and with it which notices are excluded: then the order of all
+ * lines matters.
+ */
 async function hasNewStatuses(db: Database): Promise<boolean> {
   const [other] = await db.rows(
     `SELECT 1 FROM staged l CROSS JOIN meta m

@@ -67,7 +67,7 @@ export class BoundedFiles {
     this.#file = null
   }
 
-  /** The lines as a relation. @param columns their types by name, as SQL; `{a: 'BIGINT'}`. */
+  /** Returns the lines as a relation. @param columns their types by name, as SQL; `{a: 'BIGINT'}`. */
   relation(columns: string): string {
     if (this.paths.length === 0) throw new Error(`${this.#name} has no lines`)
     return `read_json([${this.paths.map(literal).join(', ')}], format = 'newline_delimited', hive_partitioning = false,

@@ -69,20 +69,20 @@ export function carriedText(kind: DocumentKind, text: string): string {
   return isShort(text) ? text : JSON.stringify(carriedDocument(kind, JSON.parse(text)).document)
 }
 
-/** Whether the texts of no row can have more than MAX_ROW_BYTES. */
+/** Returns whether the texts of no row can have more than MAX_ROW_BYTES. */
 export function isShort(json: string): boolean {
   // A unit of UTF-16 is at most three bytes of UTF-8.
   return json.length <= MAX_ROW_BYTES / 3
 }
 
-/** SQL for the bytes of all texts in rows of this table, of the warehouse or a snapshot. */
+/** Returns SQL for the bytes of all texts in rows of this table, of the warehouse or a snapshot. */
 export function textBytes(table: Table): string {
   const texts = publishedColumns(table).filter(({ type, from }) => type === 'VARCHAR' && !('company' in from))
   const bytes = texts.map(({ name }) => `coalesce(strlen(${identifier(name)}), 0)`)
   return `coalesce(sum(${bytes.join(' + ')}), 0)`
 }
 
-/** SQL that is true if a row might have more than MAX_ROW_BYTES. @param texts SQL for each of its texts. */
+/** Returns SQL that is true if a row might have more than MAX_ROW_BYTES. @param texts SQL for each of its texts. */
 export function mayBeCutSql(texts: readonly string[]): string {
   // Half of it: DuckDB may write the numbers of a JSON text with fewer characters.
   return `${texts.map(text => `coalesce(strlen(${text}), 0)`).join(' + ')} > ${MAX_ROW_BYTES / 2}`
@@ -128,7 +128,7 @@ function cutRow(units: readonly Unit[]): Cut[] {
   return long.map(({ path, bytes }) => ({ path, bytes }))
 }
 
-/** The length to which the longest of these must be cut so that all fit. */
+/** Returns the length to which the longest of these must be cut so that all fit. */
 function shareOf(sizes: readonly number[], most: number): number {
   let left = most
   const ascending = sizes.toSorted((a, b) => a - b)
@@ -140,7 +140,7 @@ function shareOf(sizes: readonly number[], most: number): number {
   return most
 }
 
-/** A text, or the texts in a JSON value: a part keeps its structure if that is small enough. */
+/** Returns a text, or the texts in a JSON value: a part keeps its structure if that is small enough. */
 function shortened(value: unknown, maxBytes: number): unknown {
   if (typeof value === 'string') return cutText(value, maxBytes)
   const whole = JSON.stringify(value)
@@ -166,7 +166,7 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
 }
 
 /**
- * A text as tables show it: its beginning, and a mark with its length and hash, so that two long texts with the same
+ * Returns a text as tables show it: its beginning, and a mark with its length and hash, so that two long texts with the same
  * beginning remain two.
  */
 function cutText(text: string, maxBytes: number): string {

@@ -165,12 +165,12 @@ export class Database {
     await this.run(`SET force_compression = 'uncompressed'`)
   }
 
-  /** All rows. Integers that a double holds exactly are numbers; times are Dates. */
+  /** Returns all rows. Integers that a double holds exactly are numbers; times are Dates. */
   async rows<T extends Row>(sql: string, parameters?: Parameters): Promise<T[]> {
     return (await this.table(sql, parameters)).rows as T[]
   }
 
-  /** All rows, and the column names in order. */
+  /** Returns all rows, and the column names in order. */
   async table(sql: string, parameters?: Parameters): Promise<Answer> {
     return answerOf(await this.#connection.runAndReadAll(sql, parameters))
   }
@@ -223,7 +223,7 @@ export class Database {
     return { run, last: statements.count - 1 }
   }
 
-  /** The error of a query that failed while its rows were read: that of a second run, because the library loses it. */
+  /** Returns the error of a query that failed while its rows were read: that of a second run, because the library loses it. */
   async #whyFailed(runAgain: () => Promise<unknown>): Promise<Error> {
     const unknown = new Error('the database stopped in the middle, and does not report why')
     // What the SQL's own transaction made is gone with it, so the query would fail for another reason.
@@ -248,7 +248,7 @@ export class Database {
     }
   }
 
-  /** The only row of a query that always returns one. */
+  /** Returns the only row of a query that always has one. */
   async row<T extends Row>(sql: string, parameters?: Parameters): Promise<T> {
     const [row] = await this.rows<T>(sql, parameters)
     if (!row) throw new Error(`no row: ${sql}`)

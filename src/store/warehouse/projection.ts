@@ -69,7 +69,7 @@ export async function projectElements(db: Database, projection: Projection): Pro
     await db.run(sql)
 }
 
-/** All statements, whatever the lines. The same lines give other rows only if these change. */
+/** Returns all statements, whatever the lines. The same lines give other rows only if these change. */
 export function allStatements(sourceTimezone: string): readonly string[] {
   return [
     ...rowStatements({ sourceTimezone }, (_, sql) => sql),
@@ -107,7 +107,7 @@ function rowStatements(rules: Rules, of: Choose): string[] {
   ]
 }
 
-/** The rows for elements of analyses, after `rowStatements` with the same lines. */
+/** Returns the rows for elements of analyses, after `rowStatements` with the same lines. */
 function elementStatements(rules: Rules, of: Choose): string[] {
   return [...of(['notice'], moveRows(MOVED_NOTICES)), ...of(['analysis'], elementsLoaded(rules))]
 }
@@ -123,7 +123,7 @@ export const UP_TO = 'UPDATE meta SET applied_segment = $segment'
 /** The first segment names the log. */
 export const LOG_NAMED = `UPDATE meta SET log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
 
-/** The types of the staged lines, with `DRIFTED` and `CUT`. */
+/** Returns the types of the staged lines, with `DRIFTED` and `CUT`. */
 async function typesOf(db: Database): Promise<ReadonlySet<string>> {
   const types = await db.rows<{ type: string; drifted: boolean; cut: boolean }>(
     `SELECT type, count(drift) > 0 AS drifted, EXISTS (FROM whole_parts) OR EXISTS (FROM whole_documents) AS cut

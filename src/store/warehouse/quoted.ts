@@ -1,9 +1,9 @@
-/** An SQL string literal, for places that accept no parameter (paths, comments). */
+/** Returns an SQL string literal, for places that accept no parameter (paths, comments). */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
 
-/** An SQL identifier. */
+/** Returns an SQL identifier. */
 export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }

@@ -65,7 +65,7 @@ export class RowFiles {
     this.#lost = stored.lost
   }
 
-  /** The files that the warehouse lists. */
+  /** Returns the files that the warehouse lists. */
   get files(): readonly RowFile[] {
     return this.#files
   }
@@ -83,7 +83,7 @@ export class RowFiles {
     return rows
   }
 
-  /** Whether all rows are there: each file, with its size. If not, only a rebuild restores them. */
+  /** Returns whether all rows are there: each file, with its size. If not, only a rebuild restores them. */
   async areThere(): Promise<boolean> {
     if (this.#lost > 0) return false
     const sizes = this.#files.map(async file => {

@@ -17,7 +17,7 @@ export function rowPath(
   return join(directory, table_name, `${String(file).padStart(6, '0')}.parquet`)
 }
 
-/** The files that a warehouse lists. */
+/** Returns the files that a warehouse lists. */
 export async function listRowFiles(db: Database, catalog = ''): Promise<RowFile[]> {
   return await db.rows<RowFile>(
     `SELECT table_name, file, month, rows, bytes, sha256 FROM ${catalog}row_files ORDER BY table_name, month, file`,
@@ -25,7 +25,7 @@ export async function listRowFiles(db: Database, catalog = ''): Promise<RowFile[
 }
 
 /**
- * A query for the rows of one of these tables in a closed warehouse, with its stored columns.
+ * Returns a query for the rows of one of these tables in a closed warehouse, with its stored columns.
  * @param directory of the warehouse's files.
  */
 export function rowsOf(table: Table, directory: string, files: readonly RowFile[]): string {

@@ -30,7 +30,7 @@ export const ROW_BOOKKEEPING = [
   `CREATE TABLE row_places (edital_id VARCHAR, month VARCHAR, file BIGINT, ${COUNTS})`,
 ]
 
-/** The temporary table in which rows of a table wait. */
+/** Returns the temporary table in which rows of a table wait. */
 function waitingTable({ name }: Table): string {
   return identifier(`waiting_${name}`)
 }
@@ -42,12 +42,12 @@ export function waitingTables(): string[] {
   })
 }
 
-/** Where rows of this table are stored when they arrive. */
+/** Returns where rows of this table are stored when they arrive. */
 export function arrivalTable(table: Table): string {
   return table.each ? waitingTable(table) : identifier(table.name)
 }
 
-/** The analyses in the staged lines have new rows. */
+/** Places the new rows of the analyses in the staged lines. */
 export function placeRows(): string {
   const counts = ROW_TABLES.map(({ each }) => `coalesce(len(analysis.${each}), 0)`)
   return `INSERT INTO row_places SELECT a.edital_id, a.month, NULL, ${counts.join(', ')} FROM lines JOIN analysed a USING (segment, seq)`
@@ -60,7 +60,7 @@ export function moveRows(changed: string): string[] {
   )
 }
 
-/** How many rows wait. */
+/** Returns how many rows wait. */
 export function rowsWaiting(): string {
   const counts = ROW_TABLES.map(table => `(SELECT count(*) FROM ${waitingTable(table)})`)
   return `SELECT ${counts.join(' + ')} AS rows`

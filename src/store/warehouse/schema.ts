@@ -29,7 +29,7 @@ const BOOKKEEPING = [
   ...ROW_BOOKKEEPING,
 ]
 
-/** The statements that create the tables of an empty warehouse. Rows of child tables are stored in files. */
+/** Returns the statements that create the tables of an empty warehouse. Rows of child tables are stored in files. */
 export function createTables(): readonly string[] {
   return [...BOOKKEEPING, ...TABLES.filter(table => table.each === undefined).flatMap(createTable)]
 }

@@ -32,7 +32,7 @@ export function createTable(table: Table): string[] {
   return [`CREATE TABLE ${identifier(table.name)} (${columns.join(', ')})`]
 }
 
-/** The type of one kind of document, so that `read_json` reads exactly the fields of all columns. */
+/** Returns the type of one kind of document, so that `read_json` reads exactly the fields of all columns. */
 export function documentType(document: 'notice' | 'analysis'): string {
   return structType(documentShape(document))
 }
@@ -51,7 +51,7 @@ function documentShape(document: 'notice' | 'analysis'): Shape {
   return root
 }
 
-/** The type of the report in a `run_finished` line. */
+/** Returns the type of the report in a `run_finished` line. */
 export function reportType(): string {
   return structType(
     new Map(storedColumns(syncRuns).map(({ name, type }) => [name, type] as [string, ColumnType])),
@@ -80,7 +80,7 @@ export function flatten(
     SELECT *, generate_subscripts(${array}, 1) AS ordinal, unnest(${array}) AS element FROM ${lines})`
 }
 
-/** SQL that is true for a line that might have a row of this table with texts that must be cut. */
+/** Returns SQL that is true for a line that might have a row of this table with texts that must be cut. */
 export function longRow(table: Table): string {
   const texts = (document: string) =>
     mayBeCutSql(
@@ -94,7 +94,7 @@ export function longRow(table: Table): string {
   return `(len(list_filter(${table.document}.${table.each}, lambda element: ${texts('element')})) > 0)`
 }
 
-/** Names of the columns that `flatten` yields, in order. */
+/** Returns the names of the columns that `flatten` yields, in order. */
 export function flattenedColumns(table: Table): string {
   return names(storedColumns(table).filter(column => !('kept' in column.from)))
 }
@@ -103,7 +103,10 @@ export function names(columns: readonly Column[]): string {
   return columns.map(({ name }) => identifier(name)).join(', ')
 }
 
-/** A fingerprint of a row's document fields, to compare two rows without holding both. How a time is written is left out. */
+/**
+ * Returns a fingerprint of a row's document fields, to compare two rows without holding both. How a time is written is
+ * left out.
+ */
 export function fingerprint(table: Table, relation: string): string {
   const values = table.columns.flatMap(({ name, from }) => {
     const value = `${relation}.${identifier(name)}`
@@ -113,7 +116,7 @@ export function fingerprint(table: Table, relation: string): string {
   return `hash(${values.join(', ')})`
 }
 
-/** The published columns for an export; the company is a constant in its files. */
+/** Returns the published columns for an export; the company is a constant in its files. */
 export function exportColumns(table: Table, company: string): string {
   return publishedColumns(table)
     .map(column =>
@@ -122,12 +125,12 @@ export function exportColumns(table: Table, company: string): string {
     .join(', ')
 }
 
-/** An instant from canonical text (`schema/times.ts`); without an offset it is local time. */
+/** Returns an instant from canonical text (`schema/times.ts`); without an offset it is local time. */
 export function instant(text: string, sourceTimezone: string): string {
   return `CASE WHEN regexp_matches(${text}, '(Z|[+-]\\d\\d:\\d\\d)$') THEN ${text}::TIMESTAMPTZ ELSE timezone(${literal(sourceTimezone)}, ${text}::TIMESTAMP) END`
 }
 
-/** What all canonical texts of one time have in common, as `timeKey` of `schema/times.ts`. */
+/** Returns what all canonical texts of one time have in common, as `timeKey` of `schema/times.ts`. */
 export function timeKeySql(text: string, sourceTimezone: string): string {
   return `epoch_us(${instant(text, sourceTimezone)})::VARCHAR || coalesce(' ' || ${beyondInstant(text)}, '')`
 }
@@ -137,7 +140,7 @@ export function loggedTimeKey(text: string, sourceTimezone: string): string {
   return `coalesce(TRY(${timeKeySql(text, sourceTimezone)}), ${text})`
 }
 
-/** What a time is besides its instant in microseconds: a day alone, or one with more digits. NULL for most. */
+/** Returns what a time is besides its instant in microseconds: a day alone, or one with more digits. NULL for most. */
 function beyondInstant(text: string): string {
   return `CASE WHEN length(${text}) = ${'YYYY-MM-DD'.length} THEN 'day' WHEN length(${text}) > ${'YYYY-MM-DDTHH:MM:SS.ffffff'.length}
     THEN nullif(rtrim(regexp_extract(${text}, '\\.\\d{6}(\\d+)', 1), '0'), '') END`
@@ -179,7 +182,7 @@ function expression(column: Column, table: Table, sourceTimezone: string): strin
   throw new Error(`column ${column.name} does not come from a document`)
 }
 
-/** A part of an identifier at the portal, as `readPncpId` reads it. */
+/** Returns a part of an identifier at the portal, as `readPncpId` reads it. */
 function pncpIdPart(text: string, part: 'cnpj' | 'year' | 'sequence', type: ColumnType): string {
   const visible = `regexp_replace(regexp_replace(${text}, ${literal(UNSEEN)}, '', 'g'), ${literal(DASH)}, '-', 'g')`
   const seen = `CASE WHEN length(${text}) <= ${MAX_CHARACTERS} THEN ${visible} END`
@@ -279,7 +282,7 @@ function structType(shape: Shape): string {
   return `STRUCT(${fields.join(', ')})`
 }
 
-/** The month in UTC that names the file of a notice and of everything that belongs to it. */
+/** Returns the month in UTC that names the file of a notice and of everything that belongs to it. */
 export function month(createdAt: string): string {
   return `strftime(${createdAt}, '%Y-%m')`
 }

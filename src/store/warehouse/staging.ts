@@ -107,7 +107,7 @@ function isTooLarge(error: unknown): boolean {
   return isMemoryError(error) || String(error).includes('maximum_object_size')
 }
 
-/** Whether the tables might not carry a text of the staged lines. */
+/** Returns whether the tables might not carry a text of the staged lines. */
 async function haveLongRow(db: Database, relation: 'lines' | 'staged'): Promise<boolean> {
   const rows = TABLES.filter(({ document }) => document !== 'kept').map(longRow)
   const [long] = await db.rows(`SELECT 1 FROM ${relation} WHERE ${[...new Set(rows)].join(' OR ')} LIMIT 1`)
@@ -169,7 +169,7 @@ export async function countLines(
 
 const EMPTY = { count: 0, last: 0, distinct: 0, nameless: 0, otherNumber: null, company: null, log: null }
 
-/** The first run of each segment that neither this log nor the segment began. */
+/** Returns the first run of each segment that neither this log nor the segment began. */
 async function unknownRuns(db: Database, relation: 'lines' | 'staged'): Promise<ReadonlyMap<number, string>> {
   const unknown = await db.rows<{ segment: number; run: string }>(
     `SELECT min(segment) AS segment, run_id AS run FROM ${relation} ANTI JOIN sync_runs USING (run_id)

@@ -185,7 +185,7 @@ export function rejected({ sourceTimezone }: Rules): string[] {
   ]
 }
 
-/** A usable record, or the verified deletion of its notice, resolves its quarantine entry. */
+/** Resolves the quarantine entry of a record that is usable now, or whose notice is verified to be deleted. */
 export function resolved(): string[] {
   return [
     `UPDATE quarantine SET resolved_at = l."at" FROM lines l
@@ -196,7 +196,7 @@ export function resolved(): string[] {
   ]
 }
 
-/** An unchanged analysis is not republished, unless it was quarantined in between. */
+/** Resolves the quarantine entry of an unchanged analysis, which is republished only then. */
 export function resolvedBySame(): string[] {
   return [
     newData(`FROM quarantine q JOIN lines l ON l.edital_id = q.edital_id AND l."at" = q.resolved_at

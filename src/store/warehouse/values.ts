@@ -57,12 +57,12 @@ export function jsonWriter(timeZone: string): WriteValue {
   return (value, type) => JSON.stringify(convert(value, type, convert))
 }
 
-/** True for the types of numbers. */
+/** Returns true for the types of numbers. */
 export function isNumeric({ typeId }: DuckDBType): boolean {
   return NUMERIC.includes(typeId)
 }
 
-/** True for the type of `row(1, 2)`: of fields without distinct names, the library would read only the last. */
+/** Returns true for the type of `row(1, 2)`: of fields without distinct names, the library would read only the last. */
 export function hidesFields(type: DuckDBType): boolean {
   if (type instanceof DuckDBListType || type instanceof DuckDBArrayType) return hidesFields(type.valueType)
   if (type instanceof DuckDBMapType) return hidesFields(type.keyType) || hidesFields(type.valueType)
@@ -158,7 +158,7 @@ function floatingNumber(number: number): Json {
   return JSON.rawJSON(`${Object.is(number, -0) ? '-0' : number}.0`)
 }
 
-/** The number with the fewest digits that is this FLOAT: 0.1 instead of 0.10000000149011612. */
+/** Returns the number with the fewest digits that is this FLOAT: 0.1 instead of 0.10000000149011612. */
 function shortestFloat(float: number): number {
   for (let digits = 1; digits < MAX_FLOAT_DIGITS; digits += 1) {
     const shorter = Number(float.toPrecision(digits))
@@ -176,7 +176,7 @@ function timeText(value: DuckDBValue): string {
   return String(value)
 }
 
-/** The library knows neither all infinities nor 1 BC, which it calls the year 0. */
+/** Writes what the library does not know: neither all infinities nor 1 BC, which it calls the year 0. */
 function finiteText(value: { readonly isFinite: boolean }, units: number | bigint): string {
   if (!value.isFinite) return units > 0 ? 'infinity' : '-infinity'
   return String(value).replace(/^0000(-\d\d-\d\d)/, '0001$1 (BC)')

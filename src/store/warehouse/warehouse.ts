@@ -131,7 +131,7 @@ function projectionOf({ paths, sourceTimezone }: WarehouseOptions): Projection {
   return { sourceTimezone, temporaryDirectory: paths.temporary }
 }
 
-/** The name of the warehouse's log, for the lines of a new run; null before the first run. */
+/** Returns the name of the warehouse's log, for the lines of a new run; null before the first run. */
 export async function logName({ db }: Pick<Warehouse, 'db'>): Promise<string | null> {
   return (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
 }
@@ -149,7 +149,7 @@ export async function createWarehouse(
   })
 }
 
-/** Whether the warehouse has the tables that this version of the program would create. */
+/** Returns whether the warehouse has the tables that this version of the program would create. */
 export async function hasCurrentSchema(db: Database, sourceTimezone: string): Promise<boolean> {
   return (await storedHash(db)) === schemaHash(sourceTimezone)
 }
@@ -230,7 +230,7 @@ async function* together(raw: string, numbers: readonly number[]): AsyncGenerato
   if (some.length > 0) yield some
 }
 
-/** The files of the warehouse's rows. Removes those of warehouses that it replaced. */
+/** Returns the files of the warehouse's rows. Removes those of warehouses that it replaced. */
 async function openRows(db: Database, { rows, company }: CompanyPaths): Promise<RowFiles> {
   const { id } = await db.row<{ id: string }>('SELECT warehouse_id AS id FROM meta')
   const opened = await RowFiles.open(db, { directory: rowDirectory(rows, id), company })
@@ -258,7 +258,7 @@ async function removeNext({ nextWarehouse }: CompanyPaths): Promise<void> {
     await remove('rebuilt.remove', path)
 }
 
-/** Where a warehouse that is being built has the files of its rows. */
+/** Returns where a warehouse that is being built has the files of its rows. */
 function rowsBeside(path: string): string {
   return join(dirname(path), 'rows')
 }
@@ -285,7 +285,7 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
   }
 }
 
-/** Null if there are no tables yet, or a version without a hash made them. */
+/** Returns null if there are no tables yet, or a version without a hash made them. */
 async function storedHash(db: Database): Promise<string | null> {
   return await storedMeta<string>(db, 'schema_hash')
 }

@@ -99,7 +99,7 @@ async function read({ lake, temporary, ...order }: PlacedOrder): Promise<ReadMes
   }
 }
 
-/** Bytes for later statements: long texts in the rows of one must not hide those of all others. */
+/** Returns bytes for later statements: long texts in the rows of one must not hide those of all others. */
 function keptFor(
   later: number,
   { maxBytes, statements }: Pick<PlacedOrder, 'maxBytes' | 'statements'>,
@@ -126,7 +126,7 @@ async function sourceOf(db: Database): Promise<ReadSource> {
   )
 }
 
-/** The first line of DuckDB's message, and its hint. */
+/** Returns the first line of DuckDB's message, and its hint. */
 function explained(error: unknown): string {
   const hint = hintOf(error)
   return [messageOf(error), hint ?? ''].filter(Boolean).map(asSentence).join(' ')

@@ -7,7 +7,7 @@ import type { VisibleValue } from './order.ts'
  */
 const INVISIBLE = /(?:(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\p{DI}\u2800])+/gu
 
-/** The text with each run of invisible characters as ⟦U+200B⟧, or ⟦U+E0041 and 11 more⟧. */
+/** Returns the text with each run of invisible characters as ⟦U+200B⟧, or ⟦U+E0041 and 11 more⟧. */
 export function visible(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll(INVISIBLE, run => {
     const [first = ''] = run
@@ -37,7 +37,7 @@ export function cut(text: string, maxText: number): string {
   return `${kept}… (cut: ${text.length - kept.length} more characters)`
 }
 
-/** A value that was written as JSON; integers beyond those of a double are texts with all their digits. */
+/** Returns a value that was written as JSON; integers beyond those of a double are texts with all their digits. */
 export function parseValue(json: string): unknown {
   return JSON.parse(json, (_, value, context?: { source?: string }) =>
     typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)

@@ -47,7 +47,7 @@ export function records({ columns, rows }: Rows): Fields[] {
   })
 }
 
-/** The answer to a statement. */
+/** Returns the answer to a statement. */
 export function resultOf({ results }: ReadAnswer, index: number): Rows {
   return results[index] ?? { columns: [], rows: [], isCut: false }
 }

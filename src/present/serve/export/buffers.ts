@@ -8,7 +8,7 @@ const MAX_IDLE = 8
 
 const idle: SharedArrayBuffer[] = []
 
-/** Null if one would be too small for this. */
+/** Returns null if one would be too small for this. */
 export function takeBuffer(bytes: number): SharedArrayBuffer | null {
   return bytes > BUFFER_BYTES ? null : (idle.pop() ?? new SharedArrayBuffer(BUFFER_BYTES))
 }

@@ -37,7 +37,7 @@ type Begun = {
 }
 
 /**
- * The bytes of an export in pieces. It holds little memory, however slowly they are taken.
+ * Returns the bytes of an export in pieces. It holds little memory, however slowly they are taken.
  * @throws Error if a month is damaged.
  */
 export async function* download(order: Download): AsyncGenerator<Uint8Array> {
@@ -68,7 +68,7 @@ export async function* download(order: Download): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** The bytes of a span, at most `left`; none if the client is gone. */
+/** Returns the bytes of a span, at most `left`; none if the client is gone. */
 async function* piecesOf({ span, lines }: Begun, order: Download, left: number): AsyncGenerator<Uint8Array> {
   if (lines === null) yield* firstBytes(largePieces(span, order), left)
   else {

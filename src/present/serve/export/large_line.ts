@@ -4,7 +4,7 @@ import { createZstdDecompress } from 'node:zlib'
 import { BOTH, type LineSpan, PIECE_BYTES, type What } from './lines.ts'
 
 /**
- * A line that is larger than a span, in pieces: it is never in memory as a whole, however slowly its client reads.
+ * Returns a line that is larger than a span, in pieces: it is never in memory as a whole, however slowly its client reads.
  * @throws Error if the file is damaged.
  */
 export async function* largeLine({ month, from, skip }: LineSpan, what: What): AsyncGenerator<Uint8Array> {

@@ -27,7 +27,7 @@ export type LineSpan = {
   readonly isLarge: boolean
 }
 
-/** Bytes of a notice's line, with its newline; 0 if it has none. */
+/** Returns the number of bytes of a notice's line, with its newline; 0 if it has none. */
 function lineBytes(month: PreparedMonth, place: number, what: What): number {
   const notice = month.noticeBytes(place)
   if (what === 'notices') return notice + NEWLINE_BYTES
@@ -53,7 +53,7 @@ function sumOf(month: PreparedMonth, what: What): number {
   return bytes
 }
 
-/** Bytes of all lines. */
+/** Returns the number of bytes of all lines. */
 export function exportBytes(months: readonly PreparedMonth[], what: What): number {
   return months.reduce((sum, month) => sum + monthBytes(month, what), 0)
 }

@@ -7,7 +7,10 @@ import type { ServedSnapshot } from '../snapshot.ts'
 import { download } from './download.ts'
 import type { What } from './lines.ts'
 
-/** Downloads under way. Each holds a megabyte, or a few if there is room, and the months of its snapshot, as long as its client takes. */
+/**
+ * Downloads under way. Each holds a megabyte, or a few if there is room, and the months of its snapshot, as long as its
+ * client takes.
+ */
 const places = new Places({ ofKey: 4, ofCompany: 12, inAll: 32 }, (taken, by) => {
   const whose = {
     ofKey: 'This key has',
@@ -35,7 +38,7 @@ type ExportOrder = {
 }
 
 /**
- * The body of an answer. Its snapshot can be read to the end, even if it is replaced.
+ * Returns the body of an answer. Its snapshot can be read to the end, even if it is replaced.
  * @throws Refusal (429) if too many downloads are under way.
  */
 export function beginExport(order: ExportOrder): ReadableStream {

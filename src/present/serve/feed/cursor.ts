@@ -33,7 +33,7 @@ const TEXT = /^[\w-]{44}$/
 /** Of version 1, which had no time. */
 const EARLIER = /^AQ[\w-]{34}$/
 
-/** Text without meaning for clients: 44 characters that need no escape in a URL. */
+/** Returns a text without meaning for clients: 44 characters that need no escape in a URL. */
 export function writeFeedCursor(
   { segment, seq, n }: Position,
   { upTo, log, chain, madeMs }: LogUpTo,
@@ -50,12 +50,12 @@ export function writeFeedCursor(
   return bytes.toString('base64url')
 }
 
-/** Whether a text is a cursor of an earlier version. */
+/** Returns whether a text is a cursor of an earlier version. */
 export function isEarlierCursor(text: string): boolean {
   return EARLIER.test(text)
 }
 
-/** Null for text that is no cursor of this version. */
+/** Returns null for text that is no cursor of this version. */
 export function readFeedCursor(text: string): Cursor | null {
   if (!TEXT.test(text)) return null
   const bytes = Buffer.from(text, 'base64url')
@@ -71,7 +71,7 @@ export function readFeedCursor(text: string): Cursor | null {
   }
 }
 
-/** Whether the beginning of a hash, as a cursor has it, is that of this hash. */
+/** Returns whether the beginning of a hash, as a cursor has it, is that of this hash. */
 export function beginsWith(hash: Uint8Array, beginning: Buffer): boolean {
   return beginning.equals(hash.subarray(0, beginning.length))
 }

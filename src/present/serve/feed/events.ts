@@ -72,7 +72,7 @@ const MAX_KEPT_LENGTH = 2048
 const HASHED = 'sha256:'
 
 /**
- * What a line about a notice changes, by the same rules as the warehouse (`statements.ts`).
+ * Returns what a line about a notice changes, by the same rules as the warehouse (`statements.ts`).
  * @param timeZone of times without an offset.
  */
 export function follow(before: NoticeState | null, line: LoadedLine, timeZone: string): Step {
@@ -183,7 +183,7 @@ function differences(before: ServedFields, after: ServedFields, timeZone: string
   return [...names].filter(name => !isSame(name)).map(field => changeOf(field, before, after))
 }
 
-/** An analysis has no times of its own. */
+/** Returns whether a field is a time; an analysis has none of its own. */
 function isTime(field: string): boolean {
   return Object.hasOwn(NOTICE, field) && NOTICE[field as keyof typeof NOTICE].type === 'date-time'
 }

@@ -94,7 +94,7 @@ export class Feed {
   }
 
   /**
-   * Where a client goes on, from the cursor that it has; `latest` for what was published last, and null for the
+   * Returns where a client goes on, from the cursor that it has; `latest` for what was published last, and null for the
    * beginning of the log.
    * @throws Refusal (400) for text that is no cursor, and (503) for one that this server has not reached.
    * @throws CursorGone if the log is another one.
@@ -125,7 +125,7 @@ export class Feed {
   }
 
   /**
-   * What happened to a notice, up to a snapshot for which `ready` resolved: events as JSON texts, the newest first.
+   * Returns what happened to a notice, up to a snapshot for which `ready` resolved: events as JSON texts, the newest first.
    * @throws CursorGone if the log was replaced meanwhile.
    */
   historyOf(id: string, { appliedSegment }: FeedSnapshot, limit: number): readonly string[] {

@@ -29,7 +29,7 @@ export class FeedFollower {
   }
 
   /**
-   * The next page; empty if there is nothing new. Null if the client is gone.
+   * Returns the next page; empty if there is nothing new. Null if the client is gone.
    * @throws Refusal and CursorGone, as `Feed` does.
    */
   async next(): Promise<FeedPage | null> {
@@ -58,7 +58,7 @@ export class FeedFollower {
     }
   }
 
-  /** The next page that has events, or the last one when the time is over. */
+  /** Returns the next page that has events, or the last one when the time is over. */
   async nextWithin(ms: number): Promise<FeedPage | null> {
     const { source } = this.#options
     const endMs = performance.now() + ms

@@ -214,7 +214,7 @@ export class FeedReader {
     }
   }
 
-  /** Null if the segment is not in the index. */
+  /** Returns null if the segment is not in the index. */
   hashesOf(segment: number): Hashes | null {
     return (this.#segment.get(segment) as Hashes | undefined) ?? null
   }
@@ -226,7 +226,7 @@ export class FeedReader {
     return { upTo: segment, log: Buffer.from(log), chain: Buffer.from(chain), madeMs }
   }
 
-  /** The last event up to a segment; or null. */
+  /** Returns the last event up to a segment; or null. */
   lastUpTo(segment: number): Position | null {
     const last = this.#db
       .prepare(
@@ -236,7 +236,7 @@ export class FeedReader {
     return (last as unknown as Position | undefined) ?? null
   }
 
-  /** The events of a notice with the values that changed, as JSON texts, the newest first. */
+  /** Returns the events of a notice with the values that changed, as JSON texts, the newest first. */
   historyOf(id: string, { upTo, limit }: Pick<PageRequest, 'upTo' | 'limit'>): string[] {
     const rows = this.#db
       .prepare(
@@ -247,7 +247,7 @@ export class FeedReader {
     return rows.map(({ event, changes }) => withChanges(String(event), changes as string | null))
   }
 
-  /** The events after a position. Without events, `next` is the cursor that it came from. */
+  /** Returns the events after a position. Without events, `next` is the cursor that it came from. */
   page(after: Position | Cursor, { upTo, madeMs, limit, withValues, maxBytes }: PageRequest): FeedPage {
     // Another server may have answered from a later snapshot.
     const log = 'upTo' in after && after.upTo > upTo ? after : this.#logUpTo(upTo, madeMs)

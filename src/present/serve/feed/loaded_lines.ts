@@ -4,16 +4,19 @@ import { literal } from '#src/store/warehouse/quoted.ts'
 /** Lines with these documents are events only if the warehouse loaded them. */
 type DocumentKind = 'notice' | 'analysis'
 
-/** Parquet files of the tables that have a row for each document that the warehouse loaded: `edital_versions`, `analysis_versions`. */
+/**
+ * Parquet files of the tables that have a row for each document that the warehouse loaded: `edital_versions`,
+ * `analysis_versions`.
+ */
 export type VersionFiles = Readonly<Record<DocumentKind, readonly string[]>>
 
-/** A line by its document, in these tables and in the log: notice, and when it was written, in ms. */
+/** Returns a line by its document, in these tables and in the log: notice, and when it was written, in ms. */
 export function lineKey(kind: string, id: string, atMs: number): string {
   return `${kind} ${id} ${atMs}`
 }
 
 /**
- * Which documents of this time the warehouse loaded, by `lineKey`. It sets aside what it cannot load, and analyses of
+ * Returns which documents of this time the warehouse loaded, by `lineKey`. It sets aside what it cannot load, and analyses of
  * notices that it does not have: to whoever reads the mirror, those lines never happened.
  */
 export async function loadedLines(

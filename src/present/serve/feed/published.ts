@@ -3,7 +3,7 @@ import { latestName, readManifest, snapshotsDirectory } from '#src/store/lake/ma
 import { feedSnapshot } from '../snapshot_files.ts'
 import type { FeedSnapshot } from './feed.ts'
 
-/** What the feed needs of the latest published snapshot; null before the first. */
+/** Returns what the feed needs of the latest published snapshot; null before the first. */
 export async function latestForFeed(lake: string): Promise<FeedSnapshot | null> {
   const name = await latestName(lake)
   if (name === null) return null

@@ -76,7 +76,7 @@ async function openStored({ settings, company }: SharedSegments, last: number) {
   }
 }
 
-/** A reader may end before it awaits it. */
+/** Keeps a rejection from ending the process: a reader may end before it awaits it. */
 function begun(place: StoredLog, number: number): Promise<Buffer> {
   const content = readStored(place, number)
   content.catch(() => {})

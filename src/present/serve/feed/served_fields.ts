@@ -18,12 +18,12 @@ const NOTICE_FIELDS = without(NOTICE, ['id'])
 /** Those that repeat the notice's are served from the notice. */
 const ANALYSIS_FIELDS = without(ANALYSIS, REPEATED_FIELDS)
 
-/** The fields of a notice, except its id. */
+/** Returns the fields of a notice, except its id. */
 export function servedNotice(document: object): ServedFields {
   return served(document, NOTICE_FIELDS)
 }
 
-/** The fields of an analysis, except those of its notice. */
+/** Returns the fields of an analysis, except those of its notice. */
 export function servedAnalysis(document: object): ServedFields {
   return served(document, ANALYSIS_FIELDS)
 }

@@ -6,7 +6,7 @@ import type { MirrorRoute } from './route.ts'
 import { SEARCH_ROUTE } from './search.ts'
 import { type WebhookOptions, webhookRoutes } from './webhooks.ts'
 
-/** All routes of the mirror's own API. */
+/** Returns all routes of the mirror's own API. */
 export function mirrorRoutes(options: McpOptions & WebhookOptions): readonly MirrorRoute[] {
   return [
     ABOUT_ROUTE,

@@ -4,7 +4,7 @@ type ByteRange = { readonly from: number; readonly to: number }
 const RANGE = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/i
 
 /**
- * What a `Range` header asks for (RFC 9110).
+ * Returns what a `Range` header asks for (RFC 9110).
  * @returns null for what a server may ignore: several ranges, other units, nonsense.
  */
 export function rangeOf(header: string, size: number): ByteRange | 'unsatisfiable' | null {

@@ -11,7 +11,7 @@ export function writeSearchCursor({ snapshot, search, last }: Cursor): string {
 }
 
 /**
- * The snapshot that a cursor continues in, and the ordinal of the last notice before.
+ * Returns the snapshot that a cursor continues in, and the ordinal of the last notice before.
  * @param search identifies the search that it must come from.
  * @throws Refusal (400) if it is not from this search, (410) if the snapshot is no longer there.
  */

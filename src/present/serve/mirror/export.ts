@@ -74,7 +74,7 @@ export const EXPORT_ROUTE = mirrorRoute({
   },
 })
 
-/** The snapshot to export, and whether `Range` may be heeded: not if what it continues is no longer there. */
+/** Returns the snapshot to export, and whether `Range` may be heeded: not if what it continues is no longer there. */
 function snapshotOf(
   context: Context,
   source: MirrorSource,

@@ -17,7 +17,7 @@ type MirrorEnv = {
   Variables: { source: MirrorSource }
 }
 
-/** The description needs no key, like that of the contract's API. */
+/** Serves the description, which needs no key, like that of the contract's API. */
 export function createMirrorDescription(routes: readonly MirrorRoute[]): Hono {
   const api = createRoutes()
   let description: Json | null = null
@@ -32,7 +32,7 @@ export function createMirrorDescription(routes: readonly MirrorRoute[]): Hono {
 }
 
 /**
- * The mirror's own API. The caller has checked the key and set `source`.
+ * Returns the mirror's own API. The caller has checked the key and set `source`.
  * @param whenItIsTheirTurn works when it is this key's turn; null if the client is gone by then.
  */
 export function createMirrorRoutes(

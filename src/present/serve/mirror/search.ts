@@ -135,7 +135,7 @@ function sessionsBetween(
   ]
 }
 
-/** The last microsecond of a day. */
+/** Returns the last microsecond of a day. */
 function endOf(day: string, timeZone: string): number {
   const next = Temporal.PlainDate.from(day).add({ days: 1 }).toZonedDateTime(timeZone)
   return next.epochMilliseconds * 1000 - 1
@@ -157,7 +157,7 @@ function wrong(message: string): Refusal {
   return new Refusal(400, message, null, 'invalid_parameter')
 }
 
-/** The notice as the contract has it, with the verdict of its current analysis; in parts. */
+/** Returns the notice as the contract has it, with the verdict of its current analysis; in parts. */
 function documentAt(
   snapshot: ServedSnapshot,
   ordinal: number,

@@ -19,7 +19,7 @@ export type WebhookOptions = {
 }
 
 /**
- * What integrators without access to the worker need of their webhooks. Whom the worker posts to is decided where it runs:
+ * Returns what integrators without access to the worker need of their webhooks. Whom the worker posts to is decided where it runs:
  * a key alone must not make it send requests to new addresses.
  */
 export function webhookRoutes(options: WebhookOptions): readonly MirrorRoute[] {
@@ -93,7 +93,7 @@ function shown({ id, key, url, events, createdAt, stoppedBecause }: Subscription
 }
 
 /**
- * Null without a file of subscriptions.
+ * Returns null without a file of subscriptions.
  * @throws Refusal (503) if it cannot be read or written now.
  */
 function read<T>({ dataDir, log }: WebhookOptions, work: (store: Subscriptions) => T): T | null {

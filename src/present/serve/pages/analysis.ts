@@ -58,7 +58,7 @@ export function sectionsOf(analysis: ShownDocument, timeZone: string): readonly 
   return sections.filter(section => section !== null)
 }
 
-/** The contract: after the screening alone, nothing has been extracted yet. */
+/** Refuses what the contract does not have: after the screening alone, nothing has been extracted yet. */
 function noneYet({ analysis_level }: ShownDocument): string {
   return analysis_level === 'simple' ? 'Nenhum ainda: o edital só passou pela triagem.' : 'Nenhum.'
 }

@@ -34,7 +34,7 @@ type About = {
   readonly now: Date
 }
 
-/** A page of notices that match the form in the query. */
+/** Returns a page of notices that match the form in the query. */
 export async function browse(context: Context, { holder, served, now }: About): Promise<Response> {
   const { company } = holder
   const wanted = wantedOf(context)

@@ -10,7 +10,7 @@ const MAX_ENTRIES = 200
 const RISKS = ['risco_pagamento', 'payment_risk']
 
 /**
- * The fields of a part of a document, those that the contract does not name as well.
+ * Returns the fields of a part of a document, those that the contract does not name as well.
  * @param fields of the contract, for their names and units.
  */
 export function listFacts(part: ShownDocument, fields: Fields, timeZone: string): [string, string | null][] {
@@ -27,7 +27,7 @@ export function listFacts(part: ShownDocument, fields: Fields, timeZone: string)
     })
 }
 
-/** A value to which the contract gives no type: lists with semicolons, objects as `Prazo dias: 13, Locais: …`. */
+/** Returns a value to which the contract gives no type: lists with semicolons, objects as `Prazo dias: 13, Locais: …`. */
 export function writeFreeForm(value: unknown, timeZone: string, depth = 0): string | null {
   if (typeof value === 'boolean') return yesOrNo(value)
   if (typeof value === 'number') return quantity(value)
@@ -46,7 +46,7 @@ export function writeFreeForm(value: unknown, timeZone: string, depth = 0): stri
   return known.join(isList ? '; ' : ', ') || null
 }
 
-/** A year that is implausible of a notice may be that of a law. */
+/** Returns a year as it is: one that is implausible of a notice may be that of a law. */
 function textInWords(value: string, timeZone: string): string | null {
   const time = formatMoment(value, timeZone)
   return time === NONE ? line(value, MAX_TEXT) : time

@@ -67,7 +67,7 @@ const TIMES: readonly string[] = Object.entries(NOTICE).flatMap(([name, { type }
   type === 'date-time' ? [name] : [],
 )
 
-/** Null if it is too long. */
+/** Returns null if it is too long. */
 function shown(field: string, value: unknown, timeZone: string): string | null {
   if (value === null) return NONE
   if (TIMES.includes(field)) return session(value, timeZone)

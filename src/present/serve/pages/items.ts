@@ -15,7 +15,7 @@ import {
   unitPrice,
 } from './show.ts'
 
-/** A table that can be wider than the page: it scrolls by itself, also with the keyboard. */
+/** Returns a table that can be wider than the page: it scrolls by itself, also with the keyboard. */
 export function renderItems(all: readonly unknown[]): Html {
   const parts = all.slice(0, MAX_ROWS).map(partOf)
   const hasLots = parts.some(({ numero_lote }) => typeof numero_lote === 'number')
@@ -32,13 +32,13 @@ function amountCells(part: ShownDocument): Html {
   return html`<td class="number wide">${quantity(part.quantidade)}</td><td class="wide">${showText(part, 'unidade_medida', 40) ?? NONE}</td><td class="number wide">${unitPrice(part.valor_unitario_estimado)}</td><td class="number wide">${unitPrice(part.valor_total)}</td>`
 }
 
-/** What those columns have, on a phone: it has no room for them. */
+/** Returns what those columns have, on a phone: it has no room for them. */
 function figures(part: ShownDocument): Html {
   const [unit, total] = [part.valor_unitario_estimado, part.valor_total].map(unitPrice)
   return html`<p class="phone">${quantity(part.quantidade)} ${showText(part, 'unidade_medida', 40)} × ${unit}; total: ${total}</p>`
 }
 
-/** What the columns do not have. */
+/** Returns what the columns do not have. */
 function about(part: ShownDocument): Html {
   const { ai_selected: isSelected, ai_confidence: confidence } = part
   const known = [

@@ -25,7 +25,7 @@ type Page = {
   readonly body: Html
 }
 
-/** A whole document. */
+/** Returns a whole document. */
 export function document({ title, company, asOf, body }: Page): string {
   return html`<!doctype html>
 <html lang="pt-BR">
@@ -56,7 +56,7 @@ ${asOf && html`<footer><p>Dados publicados em ${asOf}. <a href="/docs">Documenta
 `.html
 }
 
-/** Names and values; those that are null are left out. */
+/** Returns a list of names and values; those that are null are left out. */
 export function factList(all: readonly (readonly [string, Html | string | null])[]): Html {
   const known = all.filter(([, value]) => value !== null)
   return html`<dl class="facts card">${known.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`

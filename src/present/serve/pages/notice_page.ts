@@ -74,7 +74,7 @@ function facts({ notice, analysis, timeZone }: NoticePage): Html {
   ])
 }
 
-/** The address comes from a stranger: whoever follows it sees first where it leads. */
+/** Shows where a link leads before somebody follows it: the address comes from a stranger. */
 function origin(notice: ListedNotice): Html | string | null {
   const address = typeof notice.pncp_url === 'string' ? notice.pncp_url : null
   const link = usableLink(address)

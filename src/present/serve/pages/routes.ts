@@ -149,7 +149,7 @@ async function signIn(context: PageContext, { entrance, signInPage }: Door): Pro
   return context.redirect(wanted ?? PAGES_PATH, 303)
 }
 
-/** An address of our own pages; null for any other, which a stranger may have put into the form. */
+/** Returns an address of our own pages; null for any other, which a stranger may have put into the form. */
 function ownPage(text: unknown): string | null {
   if (typeof text !== 'string' || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text, HERE))
     return null
@@ -161,7 +161,7 @@ function ownPage(text: unknown): string | null {
 
 const NO_SCOPE = 'Esta chave não permite ler por aqui: falta o escopo read.'
 
-/** The form for those who have not signed in; null for the others, whose key is noted. */
+/** Returns the form for those who have not signed in; null for the others, whose key is noted. */
 async function signedIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response | null> {
   const key = getCookie(context, COOKIE)
   const { pathname, search } = new URL(context.req.url)
@@ -185,7 +185,7 @@ function admit(context: PageContext, entrance: Entrance, holder: KeyHolder): voi
   entrance.admit(holder)
 }
 
-/** A page instead of JSON for what cannot be shown now. */
+/** Returns a page instead of JSON for what cannot be shown now. */
 async function shown<T extends Response | null>(
   context: PageContext,
   page: () => Promise<T>,
@@ -254,7 +254,7 @@ async function read(context: PageContext, { snapshot, history, asOf }: Shown): P
 const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
 const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
 
-/** The newest first; null while the changes are being prepared. */
+/** Returns the newest first; null while the changes are being prepared. */
 async function historyOf(feed: Feed, snapshot: ServedSnapshot, id: string): Promise<readonly Past[] | null> {
   try {
     await feed.ready(() => snapshot, HISTORY_WITHIN_MS)

@@ -33,12 +33,12 @@ export function paragraphs(document: ShownDocument, name: string, maxCharacters:
   )
 }
 
-/** An amount in BRL. */
+/** Returns an amount in BRL. */
 export function amount(value: unknown): string {
   return typeof value === 'number' && Number.isFinite(value) ? formatMoney(value) : NONE
 }
 
-/** The value of a notice: a zero usually stands for a secret budget. */
+/** Returns the value of a notice: a zero usually stands for a secret budget. */
 export function estimate(value: unknown): string {
   return value === 0 ? `${formatMoney(0)} (pode ser sigiloso)` : amount(value)
 }
@@ -60,7 +60,7 @@ export function quantity(value: unknown): string {
   return typeof value === 'number' ? QUANTITY.format(value) : NONE
 }
 
-/** A number that is a name: of an item or a lot. */
+/** Returns a number that is a name: of an item or a lot. */
 export function showOrdinal(value: unknown): string {
   return typeof value === 'number' ? String(value) : NONE
 }
@@ -69,7 +69,7 @@ export function yesOrNo(value: unknown): string {
   return typeof value === 'boolean' ? (value ? 'Sim' : 'Não') : NONE
 }
 
-/** A time of a notice; a text that is none is shown as it is. */
+/** Returns a time of a notice; a text that is none is shown as it is. */
 export function session(value: unknown, timeZone: string): string {
   if (typeof value !== 'string') return NONE
   return isDateTime(value) ? formatMoment(value, timeZone) : (line(value, 40) ?? NONE)
@@ -78,7 +78,7 @@ export function session(value: unknown, timeZone: string): string {
 /** Some analyses have thousands of items. */
 export const MAX_ROWS = 500
 
-/** A note if a list is longer than what is shown. */
+/** Returns a note if a list is longer than what is shown. */
 export function rest(count: number): Html | null {
   if (count <= MAX_ROWS) return null
   return html`<p class="more muted">Aqui estão os primeiros ${MAX_ROWS} de ${number(count)}; a API tem todos.</p>`

@@ -10,7 +10,7 @@ type SignIn = {
   readonly wanted?: string | null
 }
 
-/** The form for a key. */
+/** Returns the form for a key. */
 export function signInPage({ problem, reportPath, wanted = null }: SignIn): string {
   return document({
     title: 'Entrar · Editais',

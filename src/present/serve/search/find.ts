@@ -97,7 +97,7 @@ class Best {
   }
 }
 
-/** The key to sort each notice of a month by, ascending; infinite for those without. */
+/** Returns the key to sort each notice of a month by, ascending; infinite for those without. */
 function keysOf(
   { index, search }: PreparedMonth,
   { sort: { key, descending } }: Query,
@@ -112,7 +112,7 @@ function keysOf(
   }
 }
 
-/** The key of the notice that the page before ended with. */
+/** Returns the key of the notice that the page before ended with. */
 function keyAt(
   months: readonly PreparedMonth[],
   matched: readonly (TextMatches | null)[],
@@ -126,7 +126,7 @@ function keyAt(
   throw new Error(`there is no notice ${query.after}`)
 }
 
-/** Whether a notice of this month matches; null if none does. */
+/** Returns whether a notice of this month matches; null if none does. */
 function matcherOf(
   search: MonthSearch,
   query: Query,

@@ -24,7 +24,7 @@ type Phrase = Extract<Term, { kind: 'phrase' }>
 type Note = (place: number, times: number, closeness: number) => void
 
 /**
- * How much each term counts in a score: rare ones more, by the number of notices of all months that have it (BM25).
+ * Returns how much each term counts in a score: rare ones more, by the number of notices of all months that have it (BM25).
  * @param months the texts of all months, because a word must count the same in each.
  * @param pause lets other work go on; called after a few milliseconds at most.
  */
@@ -44,7 +44,7 @@ export async function weightsOf(
   return weights
 }
 
-/** An upper bound: counting them exactly takes as long as searching. */
+/** Returns an upper bound: counting them exactly takes as long as searching. */
 function noticesHaving(text: MonthText, term: Term): number {
   const counts = partsOf(text, term).map(words =>
     words.reduce((sum, word) => sum + (text.noticeCounts[word] as number), 0),
@@ -53,7 +53,7 @@ function noticesHaving(text: MonthText, term: Term): number {
 }
 
 /**
- * Null if no notice of the month has all terms.
+ * Returns null if no notice of the month has all terms.
  * @param weights of the terms; null if no scores are needed.
  * @param pause lets other work go on; called after a few milliseconds at most.
  */
@@ -97,7 +97,7 @@ function partsOf(text: MonthText, term: Term): readonly Uint32Array[] {
   return stems.map(stem => formsOf(text, stem))
 }
 
-/** How much an occurrence of a word counts. */
+/** Returns how much an occurrence of a word counts. */
 function closenessOf({ words }: MonthText, term: Term): (word: number) => number {
   if (term.kind !== 'word') return () => 1
   return word => (withoutNumber(words[word] as string) === term.singular ? 1 : OTHER_FORM)
@@ -165,7 +165,7 @@ function mark(places: Int32Array, place: number, bits: number): void {
   places[place] = (places[place] as number) | bits
 }
 
-/** The occurrences of each word that fits somewhere in a phrase, with a bit for each place that it fits. */
+/** Returns the occurrences of each word that fits somewhere in a phrase, with a bit for each place that it fits. */
 function wordsOfPhrase(
   text: MonthText,
   stems: readonly string[],

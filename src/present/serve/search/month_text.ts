@@ -102,7 +102,7 @@ export function wordsFrom({ words }: MonthText, prefix: string): Uint32Array {
   return numbers
 }
 
-/** The number of the first text in a sorted list that is not before this one. */
+/** Returns the number of the first text in a sorted list that is not before this one. */
 function firstFrom(sorted: readonly string[], text: string): number {
   let [low, high] = [0, sorted.length]
   while (low < high) {

@@ -40,13 +40,13 @@ const ACCENTED: readonly (readonly [plain: RegExp, accented: string])[] = [
   [/([ae])ncia$/, '$1̂ncia'],
 ]
 
-/** The words of a text in their order, folded. */
+/** Returns the words of a text in their order, folded. */
 export function wordsOf(text: string): string[] {
   return (textKey(text).match(WORD) ?? []).map(word => word.slice(0, MAX_LETTERS))
 }
 
 /**
- * What the forms of a word have in common.
+ * Returns what the forms of a word have in common.
  * @param word folded: a search without accents must find the same as one with them.
  */
 export function stemOf(word: string): string {
@@ -54,7 +54,7 @@ export function stemOf(word: string): string {
 }
 
 /**
- * The singular of a word, or what it has in common with its plural: `escolar` for "escolares", `bas` for "base" and "bases".
+ * Returns the singular of a word, or what it has in common with its plural: `escolar` for "escolares", `bas` for "base" and "bases".
  * @param word folded.
  */
 export function withoutNumber(word: string): string {
@@ -72,7 +72,7 @@ function replaceFirst(word: string, endings: readonly (readonly [RegExp, string]
 
 const STOP_WORDS = new Set(stopwords.map(fold))
 
-/** Whether a word, such as "de", is in nearly every text. */
+/** Returns whether a word, such as "de", is in nearly every text. */
 export function isStopWord(word: string): boolean {
   return STOP_WORDS.has(word)
 }

@@ -107,7 +107,7 @@ async function readPart(
   return { events: events.map(({ json }) => JSON.parse(json) as ShownEvent), next }
 }
 
-/** Null for a feed that is not ready yet. */
+/** Returns null for a feed that is not ready yet. */
 async function whenReady<T>(read: () => Promise<T>): Promise<T | null> {
   try {
     return await read()

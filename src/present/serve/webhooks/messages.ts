@@ -7,7 +7,10 @@ export const RESET = 'feed_reset'
 /** The kind of the message of `npm run webhooks -- test`. */
 export const PING = 'ping'
 
-/** An event as a message. Its id is that of the event whenever it is read; its cursor is that of the snapshot it was read from. */
+/**
+ * Returns an event as a message. Its id is that of the event whenever it is read; its cursor is that of the snapshot it
+ * was read from.
+ */
 export function composeEvent({ id, company }: Subscription, event: ShownEvent): Delivery {
   const { kind, at, cursor: _, ...what } = event
   const same = JSON.stringify([id, kind, at, what])

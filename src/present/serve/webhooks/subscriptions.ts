@@ -210,7 +210,7 @@ export class Subscriptions {
   }
 
   /**
-   * What is to be sent now or later, and since when: all messages that were tried already, which wait for their next attempt,
+   * Returns what is to be sent now or later, and since when: all messages that were tried already, which wait for their next attempt,
    * and the oldest of the others.
    * @param limit of the others: a receiver gets a few at a time, and each further job would only wait in Redis.
    */
@@ -230,7 +230,7 @@ export class Subscriptions {
     this.#db.prepare('UPDATE deliveries SET attempts = attempts + 1 WHERE id = ?').run(id)
   }
 
-  /** A message that is to be sent; null if its receiver has it, or it was given up or removed. */
+  /** Returns a message that is to be sent; null if its receiver has it, or it was given up or removed. */
   delivery(id: string): Delivery | null {
     const row = this.#db
       .prepare("SELECT id, subscription, body FROM deliveries WHERE id = ? AND state = 'queued'")
@@ -251,7 +251,7 @@ export class Subscriptions {
       .run(now.getTime(), because, id)
   }
 
-  /** The newest first. */
+  /** Returns the newest first. */
   deadLetters(subscription: string, limit: number): DeadLetter[] {
     const rows = this.#db
       .prepare(
@@ -299,7 +299,7 @@ export class Subscriptions {
     })
   }
 
-  /** Whether as many messages wait already. */
+  /** Returns whether as many messages wait already. */
   isFull(subscription: string, limit: number): boolean {
     const row = this.#db
       .prepare(

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-/** The file of the webhook subscriptions; it is made for the first one. */
+/** Returns the file of the webhook subscriptions; it is made for the first one. */
 export function subscriptionsPath(dataDir: string): string {
   return join(dataDir, 'webhooks.sqlite')
 }

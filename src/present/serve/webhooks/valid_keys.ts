@@ -2,7 +2,7 @@ import { type KeyEntry, stateOf } from '../key_entry.ts'
 import { KeyStore } from '../keys.ts'
 import type { Subscription } from './subscriptions.ts'
 
-/** A key, the one that replaced it, and so on; none if it is unknown. Null if there is no file of keys. */
+/** Returns a key, the one that replaced it, and so on; none if it is unknown. Null if there is no file of keys. */
 export function keyLines(dataDir: string, waitMs: number): ((prefix: string) => readonly KeyEntry[]) | null {
   const keys = KeyStore.openIfThere(dataDir, waitMs)
   if (!keys) return null
@@ -19,7 +19,7 @@ export function keyLines(dataDir: string, waitMs: number): ((prefix: string) => 
   }
 }
 
-/** Whether a subscription's key is valid, or was replaced by one that is. Null if there is no file of keys. */
+/** Returns whether a subscription's key is valid, or was replaced by one that is. Null if there is no file of keys. */
 export function validKeys(
   dataDir: string,
   now: Date,

@@ -52,7 +52,7 @@ const TYPES: Readonly<Record<RemoteType, string>> = {
 const TEXT_CHARACTERS = 32
 const DAY_MS = 86_400_000
 
-/** The first action of a commit. Its time is the table's, not the one that the object store gives the file. */
+/** Returns the first action of a commit. Its time is the table's, not the one that the object store gives the file. */
 export function commitInfo(note: Note, at: Date, isFirst: boolean): Action {
   const info = {
     timestamp: at.getTime(),
@@ -66,7 +66,7 @@ export function commitInfo(note: Note, at: Date, isFirst: boolean): Action {
   return { commitInfo: info }
 }
 
-/** The lowest protocol versions that readers and writers need. */
+/** Returns the lowest protocol versions that readers and writers need. */
 export function protocol({ columns }: RemoteTable): Action {
   const needsLocalTimes = columns.some(({ type }) => type === 'TIMESTAMP')
   return {
@@ -141,7 +141,7 @@ function statsOf(rows: number, statistics: readonly ColumnStatistics[], { column
   })
 }
 
-/** Null if the protocol or JSON cannot express it. */
+/** Returns null if the protocol or JSON cannot express it. */
 function boundOf(bound: Bound, type: RemoteType, side: 'min' | 'max'): string | number | null {
   switch (type) {
     case 'BOOLEAN':

@@ -53,7 +53,7 @@ export function changesIn(bytes: Buffer, address: string) {
 }
 
 /**
- * What identifies a commit, and its time; null if another program made it.
+ * Returns what identifies a commit, and its time; null if another program made it.
  * @throws ForeignObject if it is no commit, or claims to be ours and is not.
  */
 export function noteIn(bytes: Buffer, address: string): { readonly note: Note; readonly at: number } | null {

@@ -12,12 +12,12 @@ export function checkpointPath(directory: string, version: number): string {
   return `${logOf(directory)}${digits(version)}.checkpoint.parquet`
 }
 
-/** Names the newest checkpoint. */
+/** Returns the object that names the newest checkpoint. */
 export function hintPath(directory: string): string {
   return `${logOf(directory)}_last_checkpoint`
 }
 
-/** The version of a commit or a checkpoint; null for anything else. */
+/** Returns the version of a commit or a checkpoint; null for anything else. */
 export function versionOf(key: string): number | null {
   const [, version] = /\/(\d{20})\.(?:json|checkpoint\.parquet)$/.exec(key) ?? []
   return version === undefined ? null : Number(version)

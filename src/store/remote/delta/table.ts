@@ -36,7 +36,7 @@ const READS_AT_ONCE = 16
 
 type Base = { readonly version: number; readonly note: Note; readonly at: number }
 
-/** The newest commit, which may be newer than the one that the last complete publish knew. Null if there is none. */
+/** Returns the newest commit, which may be newer than the one that the last complete publish knew. Null if there is none. */
 async function newestCommit(
   store: ObjectStore,
   directory: string,
@@ -146,7 +146,7 @@ function goneError(store: ObjectStore, path: string): RemoteError {
   return new RemoteError(`${store.root}/${path} is missing: another program removed it.`)
 }
 
-/** A version is forgotten if a newer one appeared long enough ago; its commit stays if a kept version needs it. */
+/** Forgets a version if a newer one appeared long enough ago; its commit stays if a kept version needs it. */
 async function expire(
   store: ObjectStore,
   directory: string,

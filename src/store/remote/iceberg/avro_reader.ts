@@ -15,7 +15,7 @@ const SYNC_BYTES = 16
 const MAX_GROUPS = 10
 
 /**
- * The records of a file.
+ * Returns the records of a file.
  * @throws Error unless it is a whole file of this schema.
  */
 export function readAvro(bytes: Buffer, schema: object): unknown[] {
@@ -57,7 +57,7 @@ class AvroReader {
     return this.#bytes.subarray(this.#at - count, this.#at)
   }
 
-  /** A whole number that a double holds exactly. */
+  /** Returns a whole number that a double holds exactly. */
   number(): number {
     let value = 0n
     for (let group = 0; group < MAX_GROUPS; group += 1) {

@@ -5,7 +5,7 @@ import { type Bound, textBound } from '../statistics.ts'
 const TEXT_CHARACTERS = 16
 
 /**
- * A bound in Iceberg's binary form ("Binary single-value serialization" of its specification); null if the text has
+ * Returns a bound in Iceberg's binary form ("Binary single-value serialization" of its specification); null if the text has
  * no upper bound of that length.
  */
 export function boundBytes(bound: Bound, type: RemoteType, side: 'lower' | 'upper'): Buffer | null {

@@ -179,7 +179,7 @@ async function expire(opened: Opened, name: string, table: IcebergTable, older: 
   }
 }
 
-/** Whether a publish wrote it, not the catalog (its metadata) or another program. */
+/** Returns whether a publish wrote it, not the catalog (its metadata) or another program. */
 function isOurs(directory: string, key: string): boolean {
   const path = key.slice(directory.length + 1)
   return (

@@ -109,12 +109,12 @@ const TYPES: Readonly<Record<RemoteColumn['type'], string>> = {
 /** Tags of the lake's snapshots begin with it. */
 export const SNAPSHOT_TAG = 's-'
 
-/** The tag of a lake's snapshot. */
+/** Returns the tag of a lake's snapshot. */
 export function snapshotTag(snapshot: string): string {
   return `${SNAPSHOT_TAG}${snapshot}`
 }
 
-/** A table without rows or columns. */
+/** Returns a table without rows or columns. */
 export function newTable(uuid: string, location: string): TableMetadata {
   return {
     'format-version': 2,
@@ -139,7 +139,7 @@ export function newTable(uuid: string, location: string): TableMetadata {
   }
 }
 
-/** The columns that readers see; a column keeps its id as long as it keeps its name and type. */
+/** Returns the columns that readers see; a column keeps its id as long as it keeps its name and type. */
 export function withSchema(metadata: TableMetadata, table: RemoteTable): TableMetadata {
   const known = new Map(
     currentSchema(metadata)?.fields.map(field => [`${field.name} ${field.type}`, field.id]),
@@ -176,7 +176,7 @@ export function withSchema(metadata: TableMetadata, table: RemoteTable): TableMe
 }
 
 /**
- * The order that the table prefers: by notice, or by its first column. Our files do not claim to have it, because rows
+ * Returns the order that the table prefers: by notice, or by its first column. Our files do not claim to have it, because rows
  * of a month stay in the order in which they came; it is for programs that sort what they read or copy.
  */
 function sortOrders(
@@ -195,7 +195,7 @@ function sortOrders(
   }
 }
 
-/** The order that the table prefers. */
+/** Returns the order that the table prefers. */
 export function sortOrderOf(metadata: TableMetadata): SortOrder {
   const { 'sort-orders': orders, 'default-sort-order-id': id } = metadata
   return orders.find(order => order['order-id'] === id) ?? UNSORTED
@@ -225,7 +225,7 @@ export function makePresent(metadata: TableMetadata, snapshot: Snapshot): TableM
   }
 }
 
-/** Names the present snapshot of the table as that of a snapshot of the lake. */
+/** Tags the present snapshot of the table as that of a snapshot of the lake. */
 export function withTag(metadata: TableMetadata, snapshot: string, at: Date): TableMetadata {
   const tag = { 'snapshot-id': metadata['current-snapshot-id'], type: 'tag' as const }
   const refs = { ...metadata.refs, [snapshotTag(snapshot)]: tag }

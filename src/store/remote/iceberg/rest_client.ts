@@ -135,7 +135,7 @@ function answerOf({ status, body, isCut }: HttpReply): CatalogAnswer {
   return { status, json, text, type: lineOf(type) }
 }
 
-/** A server's own words, safe for a terminal: on one line, bounded, without control characters. */
+/** Returns a server's own words, safe for a terminal: on one line, bounded, without control characters. */
 function lineOf(text: unknown): string {
   const line = String(text).replace(/[\p{C}\s]+/gu, ' ')
   return line.trim().slice(0, MAX_TEXT).replace(/\.$/, '')

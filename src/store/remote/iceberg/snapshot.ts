@@ -61,7 +61,7 @@ export function assertOurs(name: string, { snapshots }: TableMetadata): void {
     )
 }
 
-/** The files of the current snapshot, with paths relative to the table. */
+/** Returns the files of the current snapshot, with paths relative to the table. */
 export function listTableFiles(store: ObjectStore, { directory, entries }: IcebergTable): RemoteFile[] {
   const prefix = `${store.root}/${directory}/`
   return entries.map(({ data_file: { file_path, record_count, file_size_in_bytes } }) => ({
@@ -72,7 +72,7 @@ export function listTableFiles(store: ObjectStore, { directory, entries }: Icebe
 }
 
 /**
- * The metadata with the wanted snapshot; its manifest and list are written before this returns.
+ * Returns the metadata with the wanted snapshot; its manifest and list are written before this returns.
  * @returns the same object if the table has this snapshot already.
  */
 export async function nextMetadata(
@@ -226,7 +226,7 @@ async function addSnapshot(
   })
 }
 
-/** The files of the current snapshot. */
+/** Returns the files of the current snapshot. */
 async function entriesOf(
   store: ObjectStore,
   directory: string,
@@ -301,7 +301,7 @@ async function readSnapshot(store: ObjectStore, directory: string, snapshot: Sna
 }
 
 /**
- * The key of an object whose address is in the metadata of a table.
+ * Returns the key of an object whose address is in the metadata of a table.
  * @param path what it must be, below the table.
  * @throws ForeignObject if it is anywhere else.
  */

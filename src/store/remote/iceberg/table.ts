@@ -79,7 +79,7 @@ async function commitMetadata(store: ObjectStore, base: FileTable, next: TableMe
   return version + 1
 }
 
-/** The newest that is there; needed only if no `latest.json` knows it. */
+/** Returns the newest that is there; needed only if no `latest.json` knows it. */
 async function newestVersion(store: ObjectStore, directory: string): Promise<number | null> {
   let newest = 0
   for await (const { key } of store.list(`${directory}/metadata/v`))
@@ -90,7 +90,7 @@ async function newestVersion(store: ObjectStore, directory: string): Promise<num
 type Version = Pick<FileTable, 'version' | 'metadata'>
 
 /**
- * The newest version, which may be newer than the one that the last complete publish knew.
+ * Returns the newest version, which may be newer than the one that the last complete publish knew.
  * @throws RemoteError if another program committed it.
  */
 async function latestVersion(

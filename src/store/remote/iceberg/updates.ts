@@ -10,7 +10,7 @@ export type TableChange = {
   readonly next: TableMetadata
 }
 
-/** Null if nothing changes. The catalog refuses it if another program changed the table since `before`. */
+/** Returns null if nothing changes. The catalog refuses it if another program changed the table since `before`. */
 export function changeOf(table: string, before: TableMetadata, next: TableMetadata): TableChange | null {
   const updates = [
     ...schemaUpdates(before, next),
