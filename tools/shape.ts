@@ -37,13 +37,19 @@ export function measureShape(): Measure[] {
   const twice = namesUsedTwice(product)
   const unused = unusedExports(product, users)
   return [
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 61_900, goal: 48_000 },
-    { name: 'lines of the core', count: linesIn(CORE), limit: 16_100, goal: 12_000 },
-    { name: 'lines of test', count: linesIn(['test']), limit: 61_400, goal: 46_000 },
-    { name: 'lines of bench', count: linesIn(['bench']), limit: 7_950, goal: 5_000 },
-    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 640, goal: 300 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 62_600, goal: 48_000 },
+    { name: 'lines of the core', count: linesIn(CORE), limit: 16_000, goal: 12_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 61_300, goal: 46_000 },
+    { name: 'lines of bench', count: linesIn(['bench']), limit: 8_250, goal: 5_000 },
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 622, goal: 300 },
     { name: 'settings', count: settings.length, limit: 129, goal: 70, found: settings },
-    { name: 'pairs of folders that import each other', count: pairs.length, limit: 0, goal: 0, found: pairs },
+    {
+      name: 'pairs of folders that import each other',
+      count: pairs.length,
+      limit: 10,
+      goal: 0,
+      found: pairs,
+    },
     { name: 'exported names with two meanings', count: twice.length, limit: 0, goal: 0, found: twice },
     { name: 'exports that no other file imports', count: unused.length, limit: 0, goal: 0, found: unused },
   ]
