@@ -1,41 +1,5 @@
 import type { ReceiverName, Severity } from '#config/alerts.ts'
-
-/** What can be wrong with a company or with the worker itself; receivers depend on these names. */
-export type AlertName =
-  | 'key_refused'
-  | 'run_failed'
-  | 'identity_guard'
-  | 'quarantine_growing'
-  | 'stale'
-  | 'disk_low'
-  | 'redis_evicts'
-  | 'redis_unusable'
-  | 'wrong_configuration'
-  | 'wrong_clock'
-  | 'wrong_directory'
-  | 'shared_log_unusable'
-  | 'report_not_mailed'
-  | 'store_behind'
-  | 'served_behind'
-
-/** Critical: data are not mirrored, or may be the wrong ones, until someone acts. As the Prometheus rules have it. */
-export const SEVERITY_OF: Readonly<Record<AlertName, Severity>> = {
-  key_refused: 'critical',
-  run_failed: 'warning',
-  identity_guard: 'critical',
-  quarantine_growing: 'warning',
-  stale: 'warning',
-  disk_low: 'warning',
-  redis_evicts: 'warning',
-  redis_unusable: 'critical',
-  wrong_configuration: 'warning',
-  wrong_clock: 'warning',
-  wrong_directory: 'critical',
-  shared_log_unusable: 'warning',
-  report_not_mailed: 'warning',
-  store_behind: 'warning',
-  served_behind: 'warning',
-}
+import { type AlertName, severityOf } from './table.ts'
 
 export type Details = Readonly<Record<string, string | number | boolean | null>>
 
@@ -161,7 +125,7 @@ export function isOwed(alert: Alert, { to, severities, repeatMs }: AlertListener
   if (Date.parse(alert.not_before) > now.getTime()) return false
   // Also of a severity that it no longer gets: it must not believe forever that the problem lasts.
   if (alert.state === 'recovered') return state !== null
-  if (!severities.includes(SEVERITY_OF[alert.name])) return false
+  if (!severities.includes(severityOf(alert.name))) return false
   if (state !== 'raised') return true
   return repeatMs > 0 && at !== null && now.getTime() - Date.parse(at) >= repeatMs
 }
@@ -230,7 +194,7 @@ export function composeAlert(alert: Alert, to: ReceiverName) {
     at,
     company,
     alert: name,
-    severity: SEVERITY_OF[name],
+    severity: severityOf(name),
     state,
     message,
     since,

@@ -11,12 +11,12 @@ import {
   type News,
   noteAttempt,
   raised,
-  SEVERITY_OF,
   settled,
 } from './alert.ts'
 import { type Outbox, openOutbox } from './outbox.ts'
 import { type Receiver, receiverOf } from './receivers.ts'
 import { openSpareOutbox } from './spare_outbox.ts'
+import { severityOf } from './table.ts'
 import { post, type ReceiverAnswer } from './webhook.ts'
 
 /** After a failure a message waits this long, then twice as long each time, up to the maximum. */
@@ -91,7 +91,7 @@ export function createAlerts(options: AlertsOptions): Alerts {
 }
 
 function about({ name, company }: News) {
-  return { alert: name, severity: SEVERITY_OF[name], ...(company === null ? {} : { company }) }
+  return { alert: name, severity: severityOf(name), ...(company === null ? {} : { company }) }
 }
 
 type Delivery = AlertsOptions & {

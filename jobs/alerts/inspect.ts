@@ -17,9 +17,9 @@ import type { Queues } from '../queue.ts'
 import { isOfRedis, isRefusal } from '../redis_problem.ts'
 import type { Standby } from '../standby.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
-import type { AlertName } from './alert.ts'
 import type { Alerts } from './alerts.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
+import type { AlertName } from './table.ts'
 import { noteWrongParts, type WrongPart } from './wrong_parts.ts'
 
 /** Between the two, the alert stays as it is; with a single limit it would change with every snapshot. */

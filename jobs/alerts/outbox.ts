@@ -1,6 +1,7 @@
 import type { ReceiverName } from '#config/alerts.ts'
 import type { RedisClient } from '../redis_client.ts'
-import { type Alert, type AlertName, readAlert, subjectOf } from './alert.ts'
+import { type Alert, readAlert, subjectOf } from './alert.ts'
+import type { AlertName } from './table.ts'
 
 /** A worker that dies while sending leaves its claim. This is several times the longest time that sending takes. */
 const CLAIM_MS = 30_000

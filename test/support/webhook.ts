@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { expect, onTestFinished } from 'vitest'
-import type { AlertMessage, AlertName } from '#jobs/alerts/alert.ts'
+import type { AlertMessage } from '#jobs/alerts/alert.ts'
+import type { AlertName } from '#jobs/alerts/table.ts'
 
 export type { AlertMessage }
 

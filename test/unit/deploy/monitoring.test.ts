@@ -6,8 +6,9 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { DAEMON_SETTINGS } from '#config/daemon.ts'
 import { COMPANY_SETTINGS, KEY_SETTINGS, MAIL_SECRET } from '#config/settings.ts'
-import { SEVERITY_OF } from '#jobs/alerts/alert.ts'
+import { ALERTS } from '#jobs/alerts/table.ts'
 import { createMetrics, type MetricsOptions } from '#jobs/http/metrics.ts'
+import { FILES } from '#tools/alerts.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const CHART = join(ROOT, 'deploy/helm/editais-sync')
@@ -67,48 +68,22 @@ describe('Alerts', () => {
     expect(rules.flatMap(({ expr }) => metricsIn(expr)).filter(name => !exposed.has(name))).toEqual([])
   })
 
-  it('name alerts that a worker raises', () => {
-    const known = read('jobs/alerts/alert.ts')
-    const named = rules.flatMap(({ expr }) => [...expr.matchAll(/alert="(\w+)"/g)].map(([, name]) => name))
-    expect(named.length).toBeGreaterThan(5)
-    expect(named.filter(name => !known.includes(`| '${name}'`))).toEqual([])
+  it('and the index of their runbooks follow from the table of alerts: npm run alerts', () => {
+    expect(Object.entries(FILES).filter(([path, render]) => render(read(path)) !== read(path))).toEqual([])
+    const names = ALERTS.flatMap(({ name }) => name ?? [])
+    expect(new Set(names).size).toBe(names.length)
   })
 
-  it('have the severity that the worker gives the same alert', () => {
-    const given: Readonly<Record<string, string>> = SEVERITY_OF
-    const severityOf = (name: string) => rules.find(({ alert }) => alert === name)?.labels.severity
-    const same = rules.flatMap(({ expr, labels }) =>
-      [...expr.matchAll(/alert="(\w+)"/g)].map(([, name = '']) => [name, labels.severity] as const),
-    )
-    // These rules ask for other metrics.
-    const others = {
-      redis_unusable: 'EditaisRedisUnusable',
-      stale: 'EditaisStale',
-      run_failed: 'EditaisRunsFail',
-      wrong_configuration: 'EditaisConfigurationBroken',
-      disk_low: 'EditaisDiskLow',
-      store_behind: 'EditaisObjectStoreBehind',
-      served_behind: 'EditaisServedBehind',
-    }
-    const all = [...same, ...Object.entries(others).map(([name, rule]) => [name, severityOf(rule)])]
-    expect(Object.fromEntries(all)).toEqual(given)
-  })
-
-  it('have a severity, and a runbook page of their own with their name', () => {
-    expect(rules.filter(({ labels }) => !['warning', 'critical'].includes(labels.severity))).toEqual([])
+  it('have a runbook page of their own with their name', () => {
     const pages = rules.map(({ annotations }) => annotations.runbook_url)
     expect(new Set(pages).size).toBe(rules.length)
     const titles = pages.map(page => (existsSync(join(ROOT, page)) ? read(page).split('\n')[0] : page))
     expect(titles).toEqual(rules.map(({ alert }) => `# ${alert}`))
   })
 
-  it('are listed with their pages, and tested', () => {
-    const list = read('docs/operating/runbooks/README.md')
+  it('are tested', () => {
     const tests = read('test/engines/kubernetes/alerts.test.yaml')
-    for (const { alert, labels } of rules) {
-      expect(list).toMatch(new RegExp(`^\\| \\[${alert}\\]\\(.+\\.md\\) \\| ${labels.severity} \\|`, 'm'))
-      expect(tests).toContain(`alertname="${alert}"`)
-    }
+    expect(rules.filter(({ alert }) => !tests.includes(`alertname="${alert}"`))).toEqual([])
   })
 })
 
