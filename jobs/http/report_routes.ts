@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import type { Context, Hono, MiddlewareHandler } from 'hono'
-import { html } from 'hono/html'
 import { HTTPException } from 'hono/http-exception'
+import { html } from '#src/present/text/html.ts'
 import { latestLink } from '#src/store/lake/manifest.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { findCompany, sharing } from './company_routes.ts'
@@ -48,7 +48,7 @@ export function routeReports(app: Hono, { registry, access, contents, home, repo
   app.on('GET', ['/', REPORT_PATH], async c => {
     const companies = [...registry.companies.values()]
     const [first] = companies
-    return first && companies.length === 1 ? await answer(c, first, show) : c.html(list(companies))
+    return first && companies.length === 1 ? await answer(c, first, show) : c.html(list(companies).html)
   })
   app.get('/companies/:company/report', async c => await answer(c, findCompany(c, registry), show))
 }

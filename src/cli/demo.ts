@@ -11,7 +11,6 @@ import {
 } from '#config/settings.ts'
 import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { stopSignal, untilStopped } from '#src/platform/stop.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import { type Change, tick } from '#src/sandbox/live.ts'
@@ -20,9 +19,7 @@ import { startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { openSnapshot } from '#src/store/lake/read.ts'
 import { sync } from '#src/sync.ts'
-import { type DemoStore, startDemoStore } from './demo_store.ts'
 import { withDisplay } from './progress.ts'
-import { publishAfter } from './publish_after.ts'
 import { describeRun } from './summary.ts'
 import { renderTable } from './table.ts'
 
@@ -61,24 +58,17 @@ export function demoCommand(environment: Environment): Command {
     .description(
       'Run a demonstration: a sandbox API, a full sync, some changes, an incremental sync, three queries.',
     )
-    .option(
-      '--lake',
-      'also publish to an object store, as Iceberg and Delta tables; starts an S3 server that is installed (versitygw, minio or moto_server), until Ctrl-C',
-    )
-    .action(({ lake }: { readonly lake?: true }) => demo(environment, lake ?? false))
+    .action(() => demo(environment))
 }
 
-async function demo(environment: Environment, hasLake: boolean): Promise<void> {
+async function demo(environment: Environment): Promise<void> {
   const directory = await emptyDirectory(join(readSettings(environment).dataDir, 'demo'))
   const world = generateWorld({ seed: SEED, company: COMPANY, notices: NOTICES, start: new Date() })
   const key = sandboxKey(SEED, COMPANY)
   const sandbox = await startSandbox({ companies: [{ slug: COMPANY, key, world }] })
-  let store: DemoStore | null = null
   try {
-    store = hasLake ? await startDemoStore(directory) : null
     // Uses none of the user's settings: neither their API nor their key.
-    const api = { API_BASE_URL: sandbox.url, API_KEY: key, COMPANY, DATA_DIR: directory }
-    const own = { ...api, LOG_LEVEL: 'warn', ...store?.settings }
+    const own = { API_BASE_URL: sandbox.url, API_KEY: key, COMPANY, DATA_DIR: directory, LOG_LEVEL: 'warn' }
     const settings = readSettings(own)
     print(`1. A sandbox with ${NOTICES} notices answers like the real API. A full sync:`)
     await syncAndPrint(settings, readApiSettings(own), true)
@@ -89,56 +79,25 @@ async function demo(environment: Environment, hasLake: boolean): Promise<void> {
     print(
       `Try your own:\n  DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} npm run query -- "SELECT * FROM editais LIMIT 5"`,
     )
-    if (store) await showStore(store, settings)
   } finally {
-    await store?.close()
     await sandbox.close()
   }
 }
 
 async function syncAndPrint(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
-  const { result, follow } = await withDisplay(settings, 'Stopping', async ({ display, signal, log }) => {
-    const api = openApi(apiSettings, display, signal)
-    const context = { ...localContext(settings, display, signal), api }
-    const request = { full, restart: full, statuses: null, ids: null, allowMassDelete: false }
-    const work = () => sync(request, context)
-    return {
-      result: await holdingCompany(context, display, { what: 'demo' }, work).finally(() => api.close()),
-      follow: () => publishAfter(context, log, 'demo'),
-    }
-  })
-  const { report, published, seconds } = result
+  const { report, published, seconds } = await withDisplay(
+    settings,
+    'Stopping',
+    async ({ display, signal }) => {
+      const api = openApi(apiSettings, display, signal)
+      const context = { ...localContext(settings, display, signal), api }
+      const request = { full, restart: full, statuses: null, ids: null, allowMassDelete: false }
+      const work = () => sync(request, context)
+      return await holdingCompany(context, display, { what: 'demo' }, work).finally(() => api.close())
+    },
+  )
   print(describeRun(report, published, seconds))
   if (report.status !== 'ok') throw new FatalError('The demo ended early.', EXIT[report.status])
-  await follow()
-}
-
-/** The tables that others can read, until Ctrl-C. */
-async function showStore({ program, access }: DemoStore, settings: Settings): Promise<void> {
-  const { endpoint, id, secret } = access
-  const { remoteLake } = settings
-  if (remoteLake === null) return
-  const { withS3 } = await import('#src/store/remote/follow.ts')
-  const { readRemoteLatest } = await import('#src/store/remote/latest.ts')
-  const { root, latest } = await withS3(remoteLake, undefined, async store => ({
-    root: store.root,
-    latest: (await readRemoteLatest(store, COMPANY))?.latest ?? null,
-  }))
-  if (!latest?.snapshot) throw new FatalError(`${program} has no snapshot. See npm run lake -- publish.`)
-  const table = `${root}/${COMPANY}/lake/editais`
-  const counts = remoteLake.formats.map(format => Object.keys(latest[format] ?? {}).length)
-  print(`
-4. The same tables for other engines, in an object store (${program}):
-  ${root}/${COMPANY}/lake has ${counts[0]} tables, each as Iceberg and as Delta, in the snapshot ${latest.snapshot}.
-
-Read them while this runs, for example in Python (pip install polars deltalake):
-  import polars
-  options = {'AWS_ENDPOINT_URL': '${endpoint}', 'AWS_ACCESS_KEY_ID': '${id}',
-             'AWS_SECRET_ACCESS_KEY': '${secret}', 'AWS_REGION': 'us-east-1', 'AWS_ALLOW_HTTP': 'true'}
-  print(polars.read_delta('${table}', version=${latest.delta?.editais}, storage_options=options))
-
-docs/lake/ has a page for each engine. Ctrl-C ends the server.`)
-  await untilStopped(stopSignal(() => {}))
 }
 
 function letLive(world: World): Change[] {

@@ -120,23 +120,6 @@ export class Servers {
     await until(answers, { ...started, what: `${command} did not start`, withinMs })
   }
 
-  /** One of our commands that runs until it is stopped; resolves once its output has this text. */
-  async startCommand(
-    args: readonly string[],
-    environment: Readonly<Record<string, string>>,
-    text: string,
-  ): Promise<{ output: string; stop: () => Promise<void> }> {
-    const started = this.#start(args, environment)
-    const { output, child } = started
-    const has = async () => (output().includes(text) ? output() : null)
-    const stop = async () => {
-      const ended = once(child, 'exit')
-      child.kill('SIGINT')
-      await ended
-    }
-    return { output: await until(has, { ...started, what: `${args[0]} did not come so far` }), stop }
-  }
-
   #start(
     args: readonly string[],
     environment: Readonly<Record<string, string>> = {},

@@ -11,7 +11,6 @@ import { CONFORMANCE } from '#test/support/s3_conformance.ts'
 import { freePort } from '#tools/redis_process.ts'
 import { type Result, reasonOf } from '../result.ts'
 import { startNessie, startReference } from './catalogs/catalogs.ts'
-import { testDemo } from './demo.ts'
 import { readWithSpark } from './heavy/spark.ts'
 import { startTrino } from './heavy/trino.ts'
 import { BUCKET, type Catalog, describeLake, type PublishedLake, SECRET, settingsOf } from './published.ts'
@@ -61,7 +60,6 @@ export async function* testLake(
   await publishTwice(lake)
   yield* compareAll(python, ENGINES, lake.given)
   yield await readWhilePublishing(python, directory, lake, snapshots)
-  yield await testDemo(servers, directory, python)
   yield* testCatalogs(about, heavy ?? false)
 }
 
