@@ -4,14 +4,20 @@ import { readMailSettings } from '#config/mail.ts'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
 import { readTraceSettings } from '#config/traces.ts'
 import { type Maintenance, maintain } from '#src/operate/maintain.ts'
-import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
+import {
+  type CompanyContext,
+  holdingCompany,
+  type Listener,
+  localContext,
+  openApi,
+} from '#src/operate/open.ts'
 import { openLog } from '#src/operate/open_log.ts'
 import { logListener } from '#src/operate/progress.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import { readStatus, type Status } from '#src/operate/status.ts'
 import { beginTrace, type TraceEnd } from '#src/operate/trace.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
-import type { Progress, RunContext } from '#src/pipeline/run.ts'
+import type { Progress } from '#src/pipeline/run.ts'
 import { type InStage, untimed } from '#src/pipeline/stage.ts'
 import {
   type Cause,
@@ -138,7 +144,12 @@ type Held = { readonly what: string; readonly waitSeconds: number }
 type Means = { readonly environment: Environment; readonly listener: Listener; readonly log: Logger }
 
 /** Ends at once if asked to stop: the next publish finishes what this one began. */
-async function publishNow(context: RunContext, listener: Listener, held: Held, log: Logger): Promise<Ended> {
+async function publishNow(
+  context: CompanyContext,
+  listener: Listener,
+  held: Held,
+  log: Logger,
+): Promise<Ended> {
   const { signal } = context
   await bringUpToDate(context, listener, held)
   throwIfInterrupted(signal)
@@ -149,7 +160,7 @@ async function publishNow(context: RunContext, listener: Listener, held: Held, l
   return { kind: 'published', snapshot: published?.snapshot ?? null }
 }
 
-async function renderReport({ paths, now }: RunContext): Promise<Ended> {
+async function renderReport({ paths, now }: CompanyContext): Promise<Ended> {
   // Loaded only here, so that no run pays for its charts.
   const { renderLatestReport } = await import('#src/present/report/report.ts')
   return { kind: 'report', html: await renderLatestReport(paths.lake, { now: now() }) }
@@ -158,7 +169,7 @@ async function renderReport({ paths, now }: RunContext): Promise<Ended> {
 /** Returns the week's report. A second attempt at the same job gives the same mail, so receivers show it once. */
 async function mailReport(
   { job }: RunOrder & { kind: 'mail' },
-  context: RunContext,
+  context: CompanyContext,
   { environment, listener, held, log }: Means & { held: Held },
 ): Promise<Ended> {
   const { paths, now } = context
@@ -176,7 +187,7 @@ async function mailReport(
 
 async function syncNow(
   { full, restart }: RunOrder & { kind: 'sync' },
-  context: RunContext,
+  context: CompanyContext,
   { environment, listener, log }: Means,
 ): Promise<Ended> {
   const settings = readApiSettings(environment)

@@ -4,8 +4,14 @@ import { stat } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { TABLES } from '#schema/tables.ts'
 import { fingerprintOfRows } from '#src/operate/doctor/warehouse.ts'
-import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
-import { openOptions, type Progress, type RunContext } from '#src/pipeline/run.ts'
+import {
+  type CompanyContext,
+  holdingCompany,
+  type Listener,
+  localContext,
+  openApi,
+} from '#src/operate/open.ts'
+import { openOptions, type Progress } from '#src/pipeline/run.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
@@ -57,7 +63,7 @@ const { signal } = new AbortController()
 // Every open request adds a listener.
 setMaxListeners(0, signal)
 
-function contextAt(at: string): RunContext {
+function contextAt(at: string): CompanyContext {
   const runId = `${at.replace(/[-:]|\.\d+/g, '')}-${randomBytes(3).toString('hex')}`
   return { ...localContext(settings, silent, signal), now: () => new Date(at), runId }
 }

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
-import type { RunContext } from '#src/pipeline/run.ts'
+import type { CompanyContext } from '#src/operate/open.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 
 /**
  * A mistyped company must not leave a directory here, or an owner in the object store.
  * @throws FatalError (usage) if there is nothing of the company on this disk, nor in the shared log.
  */
-export async function assertHasData({ paths, settings, sharedLog }: RunContext): Promise<void> {
+export async function assertHasData({ paths, settings, sharedLog }: CompanyContext): Promise<void> {
   if (existsSync(paths.root) || (await sharedLog?.standing()) === 'later') return
   const { dataDir, company } = settings
   if (sharedLog === null)

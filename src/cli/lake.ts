@@ -6,9 +6,8 @@ import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { s3Root } from '#config/s3.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
-import { holdingStore, localContext } from '#src/operate/open.ts'
+import { type CompanyContext, holdingStore, localContext } from '#src/operate/open.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
-import type { RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, type ExitCode, FatalError } from '#src/platform/errors.ts'
 import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
@@ -77,7 +76,7 @@ const KEEPERS = ['iceberg', 'catalog', 'delta'] as const
 
 type Part = (
   remote: RemoteLakeSettings,
-  context: RunContext,
+  context: CompanyContext,
   options: { readonly newLog?: true },
 ) => Promise<{ text: string; result: object; error?: string; exitCode?: ExitCode }>
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { printableLines } from '#schema/text_key.ts'
+import type { CompanyContext } from '#src/operate/open.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
-import type { RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
@@ -13,7 +13,7 @@ const SILENCE_MS = 4000
  * Brings the latest snapshot to the object store, once a command has printed its result. Never throws, and does not
  * change the exit code: the local lake is right, and the next run tries again.
  */
-export async function publishAfter(context: RunContext, log: Logger, what: string): Promise<void> {
+export async function publishAfter(context: CompanyContext, log: Logger, what: string): Promise<void> {
   const { settings, signal } = context
   if (settings.remoteLake === null) return
   // The next publish finishes whatever is interrupted.

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings, type Settings } from '#config/settings.ts'
-import { holdingCompany, localContext } from '#src/operate/open.ts'
+import { type CompanyContext, holdingCompany, localContext } from '#src/operate/open.ts'
 import { replay } from '#src/operate/replay.ts'
 import { salvage } from '#src/operate/salvage.ts'
-import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
+import { openOptions, publishWarehouse } from '#src/pipeline/run.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { requireLatest } from '#src/store/lake/latest.ts'
@@ -23,7 +23,7 @@ import { describeRun, describeSalvage } from './summary.ts'
 type Options = { company?: string; json?: true; salvage?: true }
 /** `print` collects output: it is written once the display has ended, even if the work fails later. */
 type Work = (
-  context: RunContext,
+  context: CompanyContext,
   options: Options,
   print: (text: string) => void,
   log: Logger,
@@ -94,7 +94,7 @@ const publishNow: Work = async (context, options, print) => {
   print(describeSnapshot(await publishOnly(context), options))
 }
 
-async function publishOnly(context: RunContext): Promise<Published> {
+async function publishOnly(context: CompanyContext): Promise<Published> {
   const warehouse = await openWarehouse(openOptions(context))
   try {
     return await publishWarehouse(context, warehouse)
@@ -150,7 +150,7 @@ const rebuildNow: Work = async (context, options, print) => {
   }
 }
 
-async function rebuildAndPublish(context: RunContext): Promise<Published> {
+async function rebuildAndPublish(context: CompanyContext): Promise<Published> {
   const warehouse = await rebuildWarehouse(openOptions(context))
   try {
     return await publishWarehouse(context, warehouse)

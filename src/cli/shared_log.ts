@@ -2,8 +2,7 @@ import { existsSync } from 'node:fs'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { holdingCompany, type Listener, localContext } from '#src/operate/open.ts'
-import type { RunContext } from '#src/pipeline/run.ts'
+import { type CompanyContext, holdingCompany, type Listener, localContext } from '#src/operate/open.ts'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { sealedSegments, segmentNumbers } from '#src/store/rawlog/files.ts'
@@ -39,7 +38,7 @@ export function logCommand(environment: Environment): Command {
 
 type Part = (
   log: SharedLog,
-  context: RunContext,
+  context: CompanyContext,
   listener: Listener,
 ) => Promise<{ readonly text: string; readonly result: object }>
 

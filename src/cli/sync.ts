@@ -13,11 +13,17 @@ import { readTraceSettings, type TraceSettings } from '#config/traces.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
 import { printableLines } from '#schema/text_key.ts'
 import type { Api } from '#src/api/client/client.ts'
-import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
+import {
+  type CompanyContext,
+  holdingCompany,
+  type Listener,
+  localContext,
+  openApi,
+} from '#src/operate/open.ts'
 import { quietRun } from '#src/operate/quiet_run.ts'
 import { beginTrace } from '#src/operate/trace.ts'
 import { isFiltered, type SyncRequest } from '#src/pipeline/request.ts'
-import type { RunContext, RunResult } from '#src/pipeline/run.ts'
+import type { RunResult } from '#src/pipeline/run.ts'
 import { EXIT, type ExitCode, explain, FatalError } from '#src/platform/errors.ts'
 import { LEVEL_OF_STATUS } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
@@ -144,7 +150,7 @@ async function syncNow(work: Work): Promise<Print> {
   const about = { company: settings.company, run_id: local.runId }
   const trace = beginTrace('sync', work.traces, about)
   const context = { ...local, inStage: trace.inStage }
-  const onProgress: RunContext['onProgress'] = progress => {
+  const onProgress: CompanyContext['onProgress'] = progress => {
     if (progress.stage === 'fetch') saveTime()
     display.progress(progress)
   }
@@ -180,7 +186,7 @@ function heldFor(options: Options, { company }: Settings): { what: string; waitS
 }
 
 /** For `status`: a run without a report leaves nothing else. */
-async function leaveFailure({ paths, now, signal }: RunContext, error: unknown): Promise<never> {
+async function leaveFailure({ paths, now, signal }: CompanyContext, error: unknown): Promise<never> {
   // If nothing can be written, the error itself already reports it.
   if (!signal.aborted) await noteFailure(paths, explain(error).message, now()).catch(() => {})
   throw error

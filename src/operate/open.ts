@@ -20,8 +20,11 @@ export type Listener = {
   note(text: string): void
 }
 
+/** The effects for one company of this machine, whose log may be shared with other hosts. */
+export type CompanyContext = RunContext & { readonly sharedLog: SharedLog | null }
+
 /** Returns the real effects for one company: its directories, the clock, ids, and a listener. */
-export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): RunContext {
+export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): CompanyContext {
   const paths = companyPaths(settings.dataDir, settings.company)
   return {
     paths,
@@ -74,7 +77,7 @@ type Holding = {
  * disk has what others sealed.
  */
 export async function holdingCompany<T>(
-  context: RunContext,
+  context: CompanyContext,
   listener: Listener,
   options: Holding,
   work: () => Promise<T>,
@@ -86,7 +89,7 @@ export async function holdingCompany<T>(
 
 /** Holds the company on this disk while `work` runs; hosts that share its log go on. */
 export async function holdingDisk<T>(
-  context: RunContext,
+  context: CompanyContext,
   listener: Listener,
   options: Holding,
   work: () => Promise<T>,
@@ -97,7 +100,7 @@ export async function holdingDisk<T>(
 }
 
 async function holdingSharedLog<T>(
-  { sharedLog, settings, paths, now, signal }: RunContext,
+  { sharedLog, settings, paths, now, signal }: CompanyContext,
   listener: Listener,
   options: Holding,
   work: () => Promise<T>,
@@ -125,7 +128,7 @@ async function holdingSharedLog<T>(
 
 /** Returns how segments from the object store are brought to this disk. */
 export function bringing(
-  { settings, paths }: Pick<RunContext, 'settings' | 'paths'>,
+  { settings, paths }: Pick<CompanyContext, 'settings' | 'paths'>,
   listener: Listener,
 ): Parameters<SharedLog['bring']>[0] {
   const note = 'Segments from the object store'
@@ -157,7 +160,7 @@ function waitMsOf({ waitSeconds = DEFAULT_WAIT_SECONDS }: { readonly waitSeconds
 
 /** Holds the company's part of the object store while `work` writes there. Runs may go on meanwhile. */
 export async function holdingStore<T>(
-  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
+  context: Pick<CompanyContext, 'paths' | 'settings' | 'now' | 'signal'>,
   listener: Listener,
   options: { what: string; waitSeconds?: number },
   work: () => Promise<T>,
@@ -170,7 +173,7 @@ export async function holdingStore<T>(
 
 async function holding<T>(
   { path, name }: { path: string; name: string },
-  { now, signal }: Pick<RunContext, 'now' | 'signal'>,
+  { now, signal }: Pick<CompanyContext, 'now' | 'signal'>,
   listener: Listener,
   options: { what: string; waitSeconds?: number },
   work: () => Promise<T>,

@@ -1,7 +1,7 @@
-import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
+import { openOptions, publishWarehouse } from '#src/pipeline/run.ts'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
 import { openWarehouse } from '#src/store/warehouse/warehouse.ts'
-import { bringing, holdingDisk, type Listener, noteRestored } from './open.ts'
+import { bringing, type CompanyContext, holdingDisk, type Listener, noteRestored } from './open.ts'
 
 /**
  * Brings this host's lake to what the shared log has: the last run may have been on another host, and the next one may begin
@@ -10,7 +10,7 @@ import { bringing, holdingDisk, type Listener, noteRestored } from './open.ts'
  * @throws FatalError (held) if another process on this disk holds the company for longer than the wait.
  */
 export async function bringUpToDate(
-  context: RunContext,
+  context: CompanyContext,
   listener: Listener,
   held: { readonly what: string; readonly waitSeconds?: number },
 ): Promise<number> {

@@ -6,7 +6,7 @@ import { forgetFailure } from '#src/store/failure.ts'
 import { type Published, publish } from '#src/store/lake/publish.ts'
 import { type RawLogSize, rawLogSize, removeUnsealed, sealedSegments } from '#src/store/rawlog/files.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
-import { RawLogWriter } from '#src/store/rawlog/writer.ts'
+import { type OuterLog, RawLogWriter } from '#src/store/rawlog/writer.ts'
 import {
   assertConserved,
   newReport,
@@ -15,8 +15,8 @@ import {
   type RunReport,
   secondsSince,
 } from '#src/store/run_report.ts'
-import type { SharedLog } from '#src/store/shared_log/log.ts'
 import { broughtNothing, readState, writeState } from '#src/store/state.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
 import {
   logName,
   openWarehouse,
@@ -54,7 +54,23 @@ export type RunContext = {
   readonly onNote: (text: string) => void
   readonly follower: Follower
   /** The log that several hosts share; null if it is on this disk alone. */
-  readonly sharedLog: SharedLog | null
+  readonly sharedLog: HostsLog | null
+}
+
+/** The log that several hosts share, as a run needs it. */
+export type HostsLog = OuterLog & {
+  /** Whether the host before this one did not end: then the first segment must be sealed soon, so that it finds out. */
+  readonly isTakeover: boolean
+  /** Resolves once it is sure that no other host took the log over. */
+  confirm(): Promise<boolean>
+  /** Copies the beginning of the log to this disk, if only its end is there. */
+  bringWhole(onSegment: (done: number, total: number) => void): Promise<void>
+  /**
+   * Makes a checkpoint for hosts whose disk is empty, if one is due.
+   * @param close closes the warehouse.
+   * @returns why it failed; null if it did not.
+   */
+  checkpoint(db: Database, close: () => void, now: Date): Promise<string | null>
 }
 
 /** A reader of the lake whose snapshots are kept, and who may be pointed to each new one. */

@@ -138,6 +138,19 @@ describe('Imports', () => {
     expect(schema.filter(file => importsOf(file).includes('schema/zod.ts'))).toEqual([])
   })
 
+  it('of a sync reach its own steps and what they store, and nothing that hosts, readers or operators add', () => {
+    const byPath = new Map(SOURCES.map(file => [file.path, file]))
+    const reached = new Set(['src/sync.ts'])
+    for (const path of reached)
+      for (const next of importsOf(byPath.get(path) as SourceFile)) if (byPath.has(next)) reached.add(next)
+    expect(reached.size).toBeGreaterThan(100)
+    const own = ['schema', 'config', 'src/platform', 'src/api/client', 'src/pipeline', 'src/sync.ts']
+    const stores = ['src/store/rawlog', 'src/store/warehouse', 'src/store/lake']
+    const isOwn = (path: string) =>
+      [...own, ...stores].some(place => isIn(path, place)) || isOf(path, 'src/store')
+    expect([...reached].filter(path => !isOwn(path))).toEqual([])
+  })
+
   it('come from layers that are there', () => {
     expect(LAYERS.filter((_, index) => !FILES.some(file => layerOf(file) === index))).toEqual([])
     const strangers = STRANGERS.flatMap(({ among }) => among)

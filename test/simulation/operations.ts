@@ -1,10 +1,10 @@
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
 import { followers } from '#src/operate/followers.ts'
-import { holdingCompany } from '#src/operate/open.ts'
+import { type CompanyContext, holdingCompany } from '#src/operate/open.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import { replay } from '#src/operate/replay.ts'
-import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
+import { openOptions, publishWarehouse } from '#src/pipeline/run.ts'
 import { untimed } from '#src/pipeline/stage.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import type { Random } from '#src/sandbox/random.ts'
@@ -60,7 +60,7 @@ export async function perform(
 }
 
 type Means = {
-  readonly context: RunContext
+  readonly context: CompanyContext
   readonly environment: Readonly<Record<string, string>>
   readonly trusted: boolean
 }
@@ -93,7 +93,7 @@ async function run(
 const SILENT = { progress() {}, note() {} }
 
 /** I8: no other process gets the company at the same time. */
-async function checkHeld(context: RunContext): Promise<void> {
+async function checkHeld(context: CompanyContext): Promise<void> {
   const refused = await holdingCompany(
     context,
     SILENT,
@@ -110,7 +110,7 @@ export function contextOf(
   play: Play,
   environment: Readonly<Record<string, string>>,
   signal: AbortSignal,
-): RunContext {
+): CompanyContext {
   const { ticking, clock, paths } = play
   let names = 0
   const settings = inNoTime(readSettings(environment))

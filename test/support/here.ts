@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
 import { followers } from '#src/operate/followers.ts'
-import { holdingCompany } from '#src/operate/open.ts'
+import { type CompanyContext, holdingCompany } from '#src/operate/open.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
-import type { RunContext, RunResult } from '#src/pipeline/run.ts'
+import type { RunResult } from '#src/pipeline/run.ts'
 import { untimed } from '#src/pipeline/stage.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
@@ -56,7 +56,7 @@ export async function reportHere(
 }
 
 /** The context of a run, without the API. */
-export function contextHere(environment: Environment): RunContext {
+export function contextHere(environment: Environment): CompanyContext {
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)
   const { signal } = new AbortController()

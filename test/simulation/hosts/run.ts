@@ -4,8 +4,8 @@ import { rename, rm } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
 import { followers } from '#src/operate/followers.ts'
-import { holdingCompany } from '#src/operate/open.ts'
-import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
+import { type CompanyContext, holdingCompany } from '#src/operate/open.ts'
+import { openOptions, publishWarehouse } from '#src/pipeline/run.ts'
 import { untimed } from '#src/pipeline/stage.ts'
 import { observeSteps } from '#src/platform/durable.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
@@ -113,7 +113,7 @@ async function perform(play: HostsPlay, host: Host, operation: Operation): Promi
   })
 }
 
-function contextOf(play: HostsPlay, host: Host): RunContext {
+function contextOf(play: HostsPlay, host: Host): CompanyContext {
   const { clock, ticking } = play
   const settings = inNoTime(readSettings(host.environment))
   const number = play.runs
