@@ -1,90 +1,69 @@
-import { randomBytes } from 'node:crypto'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkpointsKey } from '#src/store/shared_log/checkpoints.ts'
 import { directoryKey } from '#src/store/shared_log/segments.ts'
-import { startServer } from '../processes.ts'
-import { type Place, syncOnce } from '../sync_run.ts'
-import type { HostsOptions } from './bench.ts'
-import { startLogStore, withObjects } from './store.ts'
+import { companyOf, startApi } from '../company/api.ts'
+import { type Place, placeOf } from '../company/place.ts'
+import { CONCURRENCY, syncChanged, syncOnce } from '../company/runs.ts'
+import { type Figure, figure, megabytes, most, sum } from '../frame/figures.ts'
+import type { Bench } from '../frame/situation.ts'
+import { startStore, withObjects } from '../processes/store.ts'
 
-/** A company that continues on another host; seconds. */
-export type Takeover = {
-  /** The first run, on the first host. */
-  readonly fullSeconds: number
-  /** A run on that host, 0.5 % changed. */
-  readonly ownSeconds: number
-  /** Of the same kind, on a host with an empty disk: to its first sealed segment, and to its end. */
-  readonly firstSegmentSeconds: number
-  readonly seconds: number
-  /** To the first sealed segment if there is no checkpoint: the warehouse is rebuilt from the log. */
-  readonly fromLogSeconds: number
-  readonly logBytes: number
-  /** Requests to the store by a run that finds nothing, one with 0.5 % changed, and that one on an empty disk. */
-  readonly requests: { readonly nothing: number; readonly own: number; readonly taken: number }
-}
+type Options = { readonly notices: number; readonly latency: number; readonly seed: string }
 
-const CONCURRENCY = 16
-const CHANGED = 0.005
-
-export async function measureTakeover(
-  { notices, latency, seed }: HostsOptions,
-  directory: string,
-  onStep: (step: string) => void,
-): Promise<Takeover> {
-  onStep(`${notices} notices: generating`)
-  const apiKey = randomBytes(16).toString('hex')
-  const server = await startServer({ companies: [{ notices, seed, apiKey }], latencyMs: 0 })
-  const { settings, setLatency, counts, close } = await startLogStore(join(directory, 'keys'))
-  setLatency(latency)
-  const host = async (name: string): Promise<Place> => {
-    await mkdir(join(directory, name))
-    return { server, apiKey, concurrency: CONCURRENCY, directory: join(directory, name), settings }
-  }
+/** A company that continues on another host. */
+export async function measureTakeover(bench: Bench, directory: string, options: Options): Promise<Figure[]> {
+  const { notices, latency } = options
+  bench.step(`${notices} notices: generating`)
+  const company = companyOf(options)
+  const api = await startApi([company])
+  const store = await startStore(directory)
+  await store.setLatency(latency)
+  const settings = { ...store.settings, LOG_URL: store.url, API_CONCURRENCY: String(CONCURRENCY) }
+  const host = (name: string) => placeOf(join(directory, name), { ...company, url: api.url }, settings)
   const [first, second, third] = [await host('first'), await host('second'), await host('third')]
-  onStep('the first run')
-  const full = await syncOnce(first, ['--full'], { loaded: notices })
-  const counting = async <T>(work: Promise<T>) => {
-    const done = await work
-    return { done, requests: (await counts()).requests }
+  const segments = () =>
+    withObjects(settings, objects => Array.fromAsync(objects.list(`${directoryKey('bench')}/`)))
+  bench.step('the first run')
+  const full = await syncOnce(api, first, { loaded: notices, full: true })
+  const counting = async <T>(work: () => Promise<T>) => {
+    await store.counts()
+    return { run: await work(), requests: (await store.counts()).requests }
   }
-  onStep('nothing changed')
-  await counts()
-  const nothing = await counting(syncOnce(first, [], { loaded: 0 }))
-  onStep('0.5 % changed')
-  const own = await counting(syncOnce(first, [], { loaded: await server.change(CHANGED) }))
-  const untilFirst = async (place: Place) => {
-    const before = (await segments(settings)).length
-    await counts()
-    const { done: run, requests } = await counting(
-      syncOnce(place, [], { loaded: await server.change(CHANGED) }),
-    )
-    const all = await segments(settings)
-    const sealedMs = all[before]?.modified.getTime() ?? Number.NaN
-    return { run, firstSegmentSeconds: (sealedMs - run.startedMs) / 1000, all, requests }
+  bench.step('nothing changed')
+  const nothing = await counting(() => syncOnce(api, first, { loaded: 0 }))
+  bench.step('0.5 % changed')
+  const own = await counting(() => syncChanged(api, first))
+  /** Takes the company over, and measures the time to the first segment that this host seals. */
+  const takeOver = async (place: Place) => {
+    const before = (await segments()).length
+    const { run, requests } = await counting(() => syncChanged(api, place))
+    const sealedMs = (await segments())[before]?.modified.getTime() ?? Number.NaN
+    return { run, requests, firstSegmentSeconds: (sealedMs - run.startedMs) / 1000 }
   }
-  onStep('0.5 % changed, on an empty disk')
-  const taken = await untilFirst(second)
-  onStep('0.5 % changed, on an empty disk, without checkpoints')
-  await withObjects(settings, async store => {
-    const keys = await Array.fromAsync(store.list(`${checkpointsKey('bench')}/`))
+  bench.step('0.5 % changed, on an empty disk')
+  const taken = await takeOver(second)
+  bench.step('0.5 % changed, on an empty disk, without checkpoints')
+  await withObjects(settings, async objects => {
+    const keys = await Array.fromAsync(objects.list(`${checkpointsKey('bench')}/`))
     if (keys.length === 0) throw new Error('There was no checkpoint to continue from.')
-    await store.remove(keys.map(({ key }) => key))
+    await objects.remove(keys.map(({ key }) => key))
   })
-  const rebuilt = await untilFirst(third)
-  await close()
-  await server.close()
-  return {
-    fullSeconds: full.wallSeconds,
-    ownSeconds: own.done.wallSeconds,
-    firstSegmentSeconds: taken.firstSegmentSeconds,
-    seconds: taken.run.wallSeconds,
-    fromLogSeconds: rebuilt.firstSegmentSeconds,
-    requests: { nothing: nothing.requests, own: own.requests, taken: taken.requests },
-    logBytes: rebuilt.all.reduce((sum, { bytes }) => sum + bytes, 0),
-  }
-}
-
-async function segments(settings: Readonly<Record<string, string>>) {
-  return await withObjects(settings, store => Array.fromAsync(store.list(`${directoryKey('bench')}/`)))
+  const rebuilt = await takeOver(third)
+  const logBytes = sum((await segments()).map(({ bytes }) => bytes))
+  await store.close()
+  await api.close()
+  const size = `${notices.toLocaleString('en-US')} notices, ${latency} ms`
+  const { wallSeconds } = taken.run
+  const [seconds, fromLog] = [taken.firstSegmentSeconds, rebuilt.firstSegmentSeconds]
+  return [
+    figure('full_seconds', `${size}: first run, s`, 1, full.wallSeconds),
+    figure('own_seconds', '0.5 % changed, on the same host, s', 1, own.run.wallSeconds),
+    figure('taken_seconds', '0.5 % changed, on an empty disk, s', 1, wallSeconds),
+    figure('first_segment_seconds', 'an empty disk: to its first segment, s', 1, seconds, most(15)),
+    figure('from_log_seconds', '… the same without a checkpoint, from the log, s', 1, fromLog),
+    figure('nothing_requests', 'requests to the store: nothing changed', 0, nothing.requests),
+    figure('own_requests', '… 0.5 % changed', 0, own.requests),
+    figure('taken_requests', '… 0.5 % changed, on an empty disk', 0, taken.requests),
+    figure('log_megabytes', 'size of the log, MB', 0, megabytes(logBytes)),
+  ]
 }

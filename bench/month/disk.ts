@@ -1,14 +1,14 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { rawLogSize } from '#src/store/rawlog/files.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { identifier } from '#src/store/warehouse/quoted.ts'
 import { showRows } from '#src/store/warehouse/row_list.ts'
+import { filesOf } from '../company/files.ts'
+import { sum } from '../frame/figures.ts'
 
-/** Disk usage of a company in bytes, and its rows. */
+/** Disk usage of a company in bytes. */
 export type Disk = {
   readonly segments: number
   readonly rawBytes: number
@@ -20,7 +20,8 @@ export type Disk = {
   readonly snapshotBytes: number
   /** Of the latest snapshot. */
   readonly latestBytes: number
-  readonly rows: Readonly<Record<string, number>>
+  /** Rows of `sync_runs`. */
+  readonly runs: number
 }
 
 /** Expects no writer at the same time. */
@@ -31,7 +32,7 @@ export async function measureDisk(paths: CompanyPaths): Promise<Disk> {
   let latestBytes = 0
   for (const name of snapshots) {
     const files = await filesOf(join(snapshotsDirectory(paths.lake), name))
-    latestBytes = files.reduce((sum, { bytes }) => sum + bytes, 0)
+    latestBytes = sum(files.map(({ bytes }) => bytes))
     for (const { inode, bytes } of files) sizes.set(inode, bytes)
   }
   return {
@@ -40,36 +41,18 @@ export async function measureDisk(paths: CompanyPaths): Promise<Disk> {
     ...(await measureWarehouse(paths)),
     snapshots: snapshots.length,
     latestBytes,
-    snapshotBytes: [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0),
+    snapshotBytes: sum([...sizes.values()]),
   }
-}
-
-async function filesOf(directory: string): Promise<{ inode: string; bytes: number }[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
-  const paths = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
-  return await Promise.all(
-    paths.map(async path => {
-      const { dev, ino, size } = await stat(path, { bigint: true })
-      return { inode: `${dev}:${ino}`, bytes: Number(size) }
-    }),
-  )
 }
 
 async function measureWarehouse({ warehouse, rows }: CompanyPaths) {
   const db = await Database.open(warehouse, { readOnly: true, threads: 1 })
   try {
     await showRows(db, rows)
-    const { free } = await db.row<{ free: number }>(
-      'SELECT block_size * free_blocks AS free FROM pragma_database_size()',
+    const { free, runs } = await db.row<{ free: number; runs: number }>(
+      'SELECT block_size * free_blocks AS free, (SELECT count(*) FROM sync_runs) AS runs FROM pragma_database_size()',
     )
-    const counts = TABLES.map(
-      ({ name }) => `(SELECT count(*) FROM ${identifier(name)}) AS ${identifier(name)}`,
-    )
-    return {
-      warehouseBytes: (await stat(warehouse)).size,
-      warehouseFreeBytes: free,
-      rows: await db.row<Record<string, number>>(`SELECT ${counts.join(', ')}`),
-    }
+    return { warehouseBytes: (await stat(warehouse)).size, warehouseFreeBytes: free, runs }
   } finally {
     db.close()
   }
