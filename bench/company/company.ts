@@ -12,24 +12,15 @@ const SHARE_SCREENED = 0.06
 const MAX_ITEMS = 360
 
 const STATUS = ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'] as const
-const CATEGORY = ['habilitacao_juridica', 'qualificacao_tecnica', 'qualificacao_economica'].concat([
-  'regularidade_fiscal',
-  'regularidade_trabalhista',
-  'declaracoes',
-  'amostras',
-  'garantias',
-  'outros',
-])
+const QUALIFICATION = ['habilitacao_juridica', 'qualificacao_tecnica', 'qualificacao_economica']
+const REGULARITY = ['regularidade_fiscal', 'regularidade_trabalhista', 'declaracoes']
+const CATEGORY = [...QUALIFICATION, ...REGULARITY, 'amostras', 'garantias', 'outros']
 const UF = ['SP', 'MG', 'RJ', 'BA', 'PR', 'RS', 'PE', 'CE', 'SC', 'GO', 'PA', 'MA', 'DF', 'AM']
 const UNIT = ['UN', 'CX', 'PCT', 'KG', 'L', 'M2', 'POSTO', 'MES', 'FR', 'SERVIÇO']
-const CITY = [
-  'Uberaba',
-  'São José dos Campos',
-  'Feira de Santana',
-  'Londrina',
-  'Caxias do Sul',
-  'Olinda',
-].concat(['Sobral', 'Joinville', 'Anápolis', 'Santarém', 'Imperatriz', 'Taguatinga', 'Manaus', 'Niterói'])
+const CITIES =
+  'Uberaba, São José dos Campos, Feira de Santana, Londrina, Caxias do Sul, Olinda, Sobral, Joinville, ' +
+  'Anápolis, Santarém, Imperatriz, Taguatinga, Manaus, Niterói'
+const CITY = CITIES.split(', ')
 
 /** Child rows of an analysis, by table. */
 export type ChildRows = { readonly requirements: number; readonly items: number; readonly alerts: number }

@@ -8,6 +8,7 @@ import { type Figure, figure, median, megabytes, most } from '../frame/figures.t
 import type { Bench } from '../frame/situation.ts'
 import { watchHealth, watchMemory } from '../processes/watch.ts'
 import { signal, startWorker, type Worker } from '../processes/worker.ts'
+import { untilRun } from './crowd.ts'
 
 /** Keeps runs as short as possible: this measures the worker. */
 const FEW_NOTICES = 3
@@ -38,7 +39,9 @@ export async function measureMany(
   const worker = await startWorker(place)
   const [health, memory] = [watchHealth(worker.url), watchMemory(worker.pid)]
   const killing = killRunsOf(worker, killed)
-  const waits = (await untilAllRan(worker, good)).map(endedMs => (endedMs - fromMs) / 1000)
+  await untilRun([worker], good, 1)
+  const ended = worker.log.runs.filter(({ company }) => good.includes(company))
+  const waits = ended.map(({ finished_at }) => (Date.parse(finished_at ?? '') - fromMs) / 1000)
   const { p99 } = await health.end()
   const { ownBytes } = memory.end()
   bench.step('waiting until the three are reported')
@@ -74,18 +77,6 @@ async function makeTrouble({ directory, env }: Place, broken: string, keyless: s
   const text = await readFile(file, 'utf8')
   await writeFile(file, text.replace(`  ${broken}: {`, `  ${broken}: { api_timeout_ms: soon,`))
   await rm(join(directory, 'keys', keyless))
-}
-
-/** @returns when the runs of these companies ended. */
-async function untilAllRan(worker: Worker, good: readonly string[]): Promise<number[]> {
-  for (;;) {
-    const runs = worker.log.runs.filter(({ company }) => good.includes(company))
-    const bad = worker.log.runs.find(({ status }) => status !== 'ok')
-    if (bad) throw new Error(`The run of ${bad.company} ended with ${bad.status}: ${bad.error}`)
-    if (new Set(runs.map(({ company }) => company)).size === good.length)
-      return runs.map(({ finished_at }) => Date.parse(finished_at ?? ''))
-    await worker.next()
-  }
 }
 
 function killRunsOf(worker: Worker, company: string): AbortController {

@@ -50,6 +50,9 @@ export const SHARED = {
 }
 
 type Options = Readonly<Record<string, Option<unknown>>>
+/** The values of these options, and of those that every situation has. */
+export type Given<O extends Options> = Values<O> & Values<typeof SHARED>
+
 type Values<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never }
 
 /** What is measured: the figures, with their bars, that one command prints. */
@@ -64,7 +67,7 @@ export type Situation<O extends Options = Options> = {
   /** What must be done before anything else. */
   enter?(options: Values<O>): Promise<void>
   /** @throws Error if what is measured did not do its work: then there is no figure. */
-  measure(bench: Bench, options: Values<O> & Values<typeof SHARED>): Promise<Figure[]>
+  measure(bench: Bench, options: Given<O>): Promise<Figure[]>
 }
 
 /** Gives a situation the types of its options. */

@@ -1,12 +1,19 @@
 import { randomBytes } from 'node:crypto'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { rawLogSize } from '#src/store/rawlog/files.ts'
 import type { RunReport } from '#src/store/run_report.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { showRows } from '#src/store/warehouse/row_list.ts'
+import { filesOf } from '../company/files.ts'
 import { type Place, pathsOf, placeOf } from '../company/place.ts'
 import { runsAmiss, wrongNotices } from '../company/truth.ts'
+import { sum } from '../frame/figures.ts'
 import type { Bench } from '../frame/situation.ts'
 import { type Callee, startCallee } from '../processes/calls.ts'
-import { type Disk, measureDisk } from './disk.ts'
 import { complaints, FAIR, isConserved, type NetworkFaults, networkFaultsAt } from './network_faults.ts'
 import type { Ran, Rebuilt, RunCalls } from './runs_process.ts'
 import type { WorldCalls, WorldOptions } from './world_process.ts'
@@ -139,5 +146,55 @@ async function runOnce(
     networkFaults: networkFaults.name,
     conserved: isConserved(report),
     complaints: complaints(report, { networkFaults, notices, requests }),
+  }
+}
+
+/** Disk usage of a company in bytes. */
+type Disk = {
+  readonly segments: number
+  readonly rawBytes: number
+  readonly warehouseBytes: number
+  /** Of these, blocks that no row uses any more and DuckDB reuses first. */
+  readonly warehouseFreeBytes: number
+  readonly snapshots: number
+  /** Of all files of all snapshots; a shared file counts once. */
+  readonly snapshotBytes: number
+  /** Of the latest snapshot. */
+  readonly latestBytes: number
+  /** Rows of `sync_runs`. */
+  readonly runs: number
+}
+
+/** Expects no writer at the same time. */
+async function measureDisk(paths: CompanyPaths): Promise<Disk> {
+  const raw = await rawLogSize(paths.raw)
+  const snapshots = (await readdir(snapshotsDirectory(paths.lake))).sort()
+  const sizes = new Map<string, number>()
+  let latestBytes = 0
+  for (const name of snapshots) {
+    const files = await filesOf(join(snapshotsDirectory(paths.lake), name))
+    latestBytes = sum(files.map(({ bytes }) => bytes))
+    for (const { inode, bytes } of files) sizes.set(inode, bytes)
+  }
+  return {
+    segments: raw.segments,
+    rawBytes: raw.bytes,
+    ...(await measureWarehouse(paths)),
+    snapshots: snapshots.length,
+    latestBytes,
+    snapshotBytes: sum([...sizes.values()]),
+  }
+}
+
+async function measureWarehouse({ warehouse, rows }: CompanyPaths) {
+  const db = await Database.open(warehouse, { readOnly: true, threads: 1 })
+  try {
+    await showRows(db, rows)
+    const { free, runs } = await db.row<{ free: number; runs: number }>(
+      'SELECT block_size * free_blocks AS free, (SELECT count(*) FROM sync_runs) AS runs FROM pragma_database_size()',
+    )
+    return { warehouseBytes: (await stat(warehouse)).size, warehouseFreeBytes: free, runs }
+  } finally {
+    db.close()
   }
 }

@@ -1,8 +1,15 @@
-import { count, flag, situation } from '../frame/situation.ts'
+import { join } from 'node:path'
+import { checkpointsKey } from '#src/store/shared_log/checkpoints.ts'
+import { directoryKey } from '#src/store/shared_log/segments.ts'
+import { companyOf, startApi } from '../company/api.ts'
+import { type Place, placeOf } from '../company/place.ts'
+import { CONCURRENCY, syncChanged, syncOnce } from '../company/runs.ts'
+import { type Figure, figure, megabytes, most, sum } from '../frame/figures.ts'
+import { type Bench, count, flag, situation } from '../frame/situation.ts'
 import { enterHub, openHub } from '../hosts/namespaces.ts'
 import { sharedNetwork } from '../hosts/network.ts'
 import { measureStorm } from '../hosts/storm.ts'
-import { measureTakeover } from '../hosts/takeover.ts'
+import { startStore, withObjects } from '../processes/store.ts'
 
 export const hosts = situation({
   name: 'hosts',
@@ -34,3 +41,63 @@ export const hosts = situation({
     ]
   },
 })
+
+type Options = { readonly notices: number; readonly latency: number; readonly seed: string }
+
+/** A company that continues on another host. */
+async function measureTakeover(bench: Bench, directory: string, options: Options): Promise<Figure[]> {
+  const { notices, latency } = options
+  bench.step(`${notices} notices: generating`)
+  const company = companyOf(options)
+  const api = await startApi([company])
+  const store = await startStore(directory)
+  await store.setLatency(latency)
+  const settings = { ...store.settings, LOG_URL: store.url, API_CONCURRENCY: String(CONCURRENCY) }
+  const host = (name: string) => placeOf(join(directory, name), { ...company, url: api.url }, settings)
+  const [first, second, third] = [await host('first'), await host('second'), await host('third')]
+  const segments = () =>
+    withObjects(settings, objects => Array.fromAsync(objects.list(`${directoryKey('bench')}/`)))
+  bench.step('the first run')
+  const full = await syncOnce(api, first, { loaded: notices, full: true })
+  const counting = async <T>(work: () => Promise<T>) => {
+    await store.counts()
+    return { run: await work(), requests: (await store.counts()).requests }
+  }
+  bench.step('nothing changed')
+  const nothing = await counting(() => syncOnce(api, first, { loaded: 0 }))
+  bench.step('0.5 % changed')
+  const own = await counting(() => syncChanged(api, first))
+  /** Takes the company over, and measures the time to the first segment that this host seals. */
+  const takeOver = async (place: Place) => {
+    const before = (await segments()).length
+    const { run, requests } = await counting(() => syncChanged(api, place))
+    const sealedMs = (await segments())[before]?.modified.getTime() ?? Number.NaN
+    return { run, requests, firstSegmentSeconds: (sealedMs - run.startedMs) / 1000 }
+  }
+  bench.step('0.5 % changed, on an empty disk')
+  const taken = await takeOver(second)
+  bench.step('0.5 % changed, on an empty disk, without checkpoints')
+  await withObjects(settings, async objects => {
+    const keys = await Array.fromAsync(objects.list(`${checkpointsKey('bench')}/`))
+    if (keys.length === 0) throw new Error('There was no checkpoint to continue from.')
+    await objects.remove(keys.map(({ key }) => key))
+  })
+  const rebuilt = await takeOver(third)
+  const logBytes = sum((await segments()).map(({ bytes }) => bytes))
+  await store.close()
+  await api.close()
+  const size = `${notices.toLocaleString('en-US')} notices, ${latency} ms`
+  const { wallSeconds } = taken.run
+  const [seconds, fromLog] = [taken.firstSegmentSeconds, rebuilt.firstSegmentSeconds]
+  return [
+    figure('full_seconds', `${size}: first run, s`, 1, full.wallSeconds),
+    figure('own_seconds', '0.5 % changed, on the same host, s', 1, own.run.wallSeconds),
+    figure('taken_seconds', '0.5 % changed, on an empty disk, s', 1, wallSeconds),
+    figure('first_segment_seconds', 'an empty disk: to its first segment, s', 1, seconds, most(15)),
+    figure('from_log_seconds', '… the same without a checkpoint, from the log, s', 1, fromLog),
+    figure('nothing_requests', 'requests to the store: nothing changed', 0, nothing.requests),
+    figure('own_requests', '… 0.5 % changed', 0, own.requests),
+    figure('taken_requests', '… 0.5 % changed, on an empty disk', 0, taken.requests),
+    figure('log_megabytes', 'size of the log, MB', 0, megabytes(logBytes)),
+  ]
+}

@@ -3,7 +3,7 @@ import { type Api, companyOf, startApi } from '../company/api.ts'
 import { type Place, placeOf, runAt } from '../company/place.ts'
 import { CHANGED_SHARE, CONCURRENCY, syncOnce } from '../company/runs.ts'
 import { type Figure, figure, median, most } from '../frame/figures.ts'
-import { type Bench, count, ROUNDS, situation, text } from '../frame/situation.ts'
+import { type Bench, count, type Given, ROUNDS, situation, text } from '../frame/situation.ts'
 import { type Store, startStore } from '../processes/store.ts'
 
 /** A run may take this much longer if there is an object store; and so may the last one of many. */
@@ -15,27 +15,21 @@ const MOST_OBJECTS = `${MAX_FILES_RATIO} times the data files and ${MAX_OBJECTS_
 /** Runs at the beginning and at the end that are compared. */
 const ENDS = 20
 
-type Options = {
-  readonly notices: number
-  readonly latency: number
-  readonly formats: string
-  readonly snapshots: number
-  readonly small: number
-  readonly seed: string
+const OPTIONS = {
+  notices: count('size of the company that is compared', 20_000),
+  latency: count('latency of each answer of the object store, in ms', 20, 0),
+  formats: text('value of LAKE_FORMATS', 'iceberg,delta'),
+  snapshots: count('snapshots of the second company; 0 skips it', 300, 0),
+  small: count('size of the second company', 400),
+  ...ROUNDS,
 }
+type Options = Given<typeof OPTIONS>
 
 export const lake = situation({
   name: 'lake',
   about:
     'Runs that also publish to an object store in another process, as Iceberg and Delta tables: how much longer a run takes with 0.5 % changed, how many objects it writes, and whether that stays so over many snapshots.',
-  options: {
-    notices: count('size of the company that is compared', 20_000),
-    latency: count('latency of each answer of the object store, in ms', 20, 0),
-    formats: text('value of LAKE_FORMATS', 'iceberg,delta'),
-    snapshots: count('snapshots of the second company; 0 skips it', 300, 0),
-    small: count('size of the second company', 400),
-    ...ROUNDS,
-  },
+  options: OPTIONS,
   async measure(bench, options) {
     const compared = await compare(options, bench)
     return [...compared, ...(options.snapshots > 1 ? await repeat(options, bench) : [])]

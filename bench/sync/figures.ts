@@ -88,8 +88,8 @@ function ratios(
   ]
 }
 
-function growth({ peakRssBytes }: FullRun, { first, latencyMs }: About): Figure[] {
-  if (first === null) return []
+function growth({ peakRssBytes }: FullRun, { notices, first, latencyMs }: About): Figure[] {
+  if (first === null || notices <= first.notices) return []
   const percent = (megabytes(peakRssBytes) / first.rssMegabytes - 1) * 100
   const label = `full sync: peak RSS above that at ${first.notices}, %`
   return [figure('full_peak_rss_growth_percent', label, 1, percent, most(15, latencyMs === 0))]

@@ -1,6 +1,8 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { latestLink, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
 import { cpuSeconds } from '#tools/proc.ts'
 import type { Api, Company } from '../company/api.ts'
 import { type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
@@ -14,7 +16,6 @@ import {
   type RequestsAlone,
   runMirrorScript,
 } from './floors.ts'
-import { expectSameRows } from './same_rows.ts'
 import { type CpuByThread, watchStages } from './threads.ts'
 
 /** One round of all measurements of one company, made one after another. */
@@ -126,4 +127,33 @@ async function syncFull(api: Api, place: Place, notices: number): Promise<FullRu
     stop = watchStages(pid, { api, notices, snapshots })
   })
   return { ...run, threads: stop(run.cpuSeconds), apiCpuSeconds: cpuSeconds(api.pid) - before }
+}
+
+/** Sums that are the same only if the same values arrived. Doubles are summed as whole cents: their order differs. */
+const SUMS = {
+  editais: 'sum(length(objeto)), sum(round(valor_estimado * 100)::HUGEINT), max(updated_at)',
+  analyses: 'sum(length(verdict_summary)), count(verdict_recommendation)',
+  requirements: 'count(DISTINCT edital_id), sum(length(required)), sum(length("current")), sum(ordinal)',
+  items: 'count(DISTINCT edital_id), sum(round(valor_total * 100)::HUGEINT), sum(length(descricao))',
+  alerts: 'count(DISTINCT edital_id), sum(length(description)), sum(ordinal)',
+} as const
+
+/** @throws Error with both results unless the Parquet files of the sync and of the script hold the same rows. */
+export async function expectSameRows(sync: Place, script: Pick<Place, 'directory'>): Promise<void> {
+  const latest = latestLink(pathsOf(sync).lake)
+  const db = await Database.open(':memory:', { threads: 1 })
+  const ask = async (sums: string, files: string) =>
+    JSON.stringify(
+      await db.row(`SELECT count(*) AS rows, ${sums} FROM read_parquet(${literal(files)})`),
+      (_, value) => (typeof value === 'bigint' ? String(value) : value),
+    )
+  try {
+    for (const [table, sums] of Object.entries(SUMS)) {
+      const ours = await ask(sums, join(latest, table, '*.parquet'))
+      const theirs = await ask(sums, join(script.directory, `${table}.parquet`))
+      if (ours !== theirs) throw new Error(`${table}: the sync made ${ours}, the script ${theirs}`)
+    }
+  } finally {
+    db.close()
+  }
 }

@@ -21,8 +21,7 @@ import { figuresOf } from '../../bench/month/figures.ts'
 import type { Hour, Measured } from '../../bench/month/measure.ts'
 import { killAll, npmScript } from '../../bench/processes/processes.ts'
 import { month } from '../../bench/situations/month.ts'
-import { measureFirst } from '../../bench/sync/measure.ts'
-import { expectSameRows } from '../../bench/sync/same_rows.ts'
+import { expectSameRows, measureFirst } from '../../bench/sync/measure.ts'
 import { STAGES } from '../../bench/sync/threads.ts'
 
 const NOTICES = 30
