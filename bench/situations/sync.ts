@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { companyOf, startApi } from '../company/api.ts'
 import { CONCURRENCY } from '../company/runs.ts'
 import { asColumn, type Figure, medianOf } from '../frame/figures.ts'
@@ -44,9 +43,9 @@ async function measureCompany(
   const [company, small] = [await start(notices), await start(FIRST_NOTICES)]
   // The first run of any program compiles and reads what later ones find cached.
   bench.step('warm-up')
-  await measureFirst(small, await bench.folder(join('warm-up', size)))
+  await measureFirst(small, await bench.folder(`warm-up-${notices}`))
   const figures = await bench.rounds(async round => {
-    const directory = await round.folder(size)
+    const directory = await round.folder(String(notices))
     const step = (text: string) => round.step(`${size} notices: ${text}`)
     const measured = await measureRound(company, small, { directory, step })
     const { full, unchanged, changed } = measured

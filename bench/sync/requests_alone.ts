@@ -42,7 +42,10 @@ async function fetchAll(paths: readonly string[], atOnce: number): Promise<numbe
   const left = paths.values()
   let bytes = 0
   async function work(): Promise<void> {
-    for (const path of left) bytes += await fetchOne(path)
+    for (const path of left) {
+      const size = await fetchOne(path)
+      bytes += size
+    }
   }
   await Promise.all(Array.from({ length: atOnce }, work))
   return bytes
