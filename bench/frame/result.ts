@@ -54,7 +54,7 @@ export function describe({ situation, machine, options, figures, bars, notes }: 
   ].join('\n')
 }
 
-const LABEL_CHARACTERS = 90
+const LABEL_CHARACTERS = 110
 
 /** One table. In the first one, figures of the same key share a row; in others, those of the same label. */
 function tableOf(figures: readonly Figure[]): string {

@@ -59,7 +59,7 @@ async function attackServers(
   const start = await startService('start', { ...place, env })
   await untilServed(start, target.key)
   return [
-    figure('ready_seconds', 'start: first answer after, s', 1, readySeconds),
+    figure('ready_seconds', 'first answer after, s', 1, readySeconds),
     figure('restart_seconds', 'restart: first answer after, s', 2, restartSeconds, most(1)),
     ...underServe,
     ...(await attackAll(bench, 'start', { service: start, target })),
