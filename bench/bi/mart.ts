@@ -1,11 +1,13 @@
 import { DuckDBInstance } from '@duckdb/node-api'
 import { identifier } from '#src/store/warehouse/quoted.ts'
-import { median } from '../figures.ts'
+import { median } from '../frame/figures.ts'
 
 /*
  * Reads all of one mart from a catalog, as a reader with DuckDB's default settings does: a first time in a fresh
- * process, then several times more. Prints one JSON object (MartTimes).
+ * process, then several times more. Its argument is an order in JSON; prints one JSON object (MartTimes).
  */
+
+export type MartOrder = { readonly catalog: string; readonly mart: string }
 
 export type MartTimes = {
   readonly rows: number
@@ -19,7 +21,7 @@ export type MartTimes = {
 
 const WARM_ANSWERS = 5
 
-const [catalog = '', mart = ''] = process.argv.slice(2)
+const { catalog, mart } = JSON.parse(process.argv[2] as string) as MartOrder
 
 const startedMs = performance.now()
 const instance = await DuckDBInstance.create(catalog, {

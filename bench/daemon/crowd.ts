@@ -1,134 +1,175 @@
-import type { Server } from '../processes.ts'
-import { type Configured, type Place, wrongTables } from './place.ts'
-import { type Health, type Memory, untilIdle, watchHealth, watchMemory, watchOwnDelay } from './watch.ts'
-import { type Run, startWorker, type Worker } from './worker.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuSeconds, rssBytes } from '#tools/proc.ts'
+import type { Api, Company } from '../company/api.ts'
+import { expectTables, type Place } from '../company/place.ts'
+import { type Figure, figure, median, megabytes, most, sum } from '../frame/figures.ts'
+import type { Bench } from '../frame/situation.ts'
+import { watchHealth, watchMemory, watchOwnDelay } from '../processes/watch.ts'
+import {
+  overlaps,
+  type Run,
+  runsOf,
+  secondsOf,
+  startWorker,
+  untilIdle,
+  type Worker,
+} from '../processes/worker.ts'
 
-export const WORKERS = 2
+const WORKERS = 2
 /** Every company is requested again this often at each worker, before the first run can have ended. */
 const REQUESTS = 2
 
-/** Many companies, all due at once, on two workers. */
-export type Crowd = {
-  /** From the start of the workers to the end of the last company's first run. */
-  readonly firstSeconds: number
-  /** From the requests for another run of each company to the end of the last run. */
-  readonly againSeconds: number
-  /** Of each company's first run. */
-  readonly durations: readonly number[]
-  readonly runs: number
-  readonly overlaps: number
-  /** How often a worker got a company that another worker held. */
-  readonly held: number
-  /** Messages of level error in the workers' logs. */
-  readonly errors: readonly string[]
-  /** Of each worker. */
-  readonly health: readonly Health[]
-  /** Delay of our own timers during the measurement: only times above it are due to the workers. */
-  readonly askerDelayP99Ms: number
-  readonly memory: readonly Memory[]
-  readonly stopSeconds: readonly number[]
-}
+export type Crowd = { readonly api: Api; readonly companies: readonly Company[]; readonly place: Place }
 
 /**
- * Starts both workers and waits for the first run of every company. Then requests all companies again, twice
- * from each worker: the workers must keep the runs of one company from overlapping.
+ * Many companies, all due at once: starts both workers and waits for the first run of every company. Then requests all
+ * companies again, twice from each worker: the workers must keep the runs of one company from overlapping.
  * @throws Error if a run failed, or a company's tables differ from its API.
  */
-export async function measureCrowd(options: {
-  server: Server
-  companies: readonly Configured[]
-  place: Place
-  onStep: (step: string) => void
-}): Promise<Crowd> {
-  const { server, companies, place, onStep } = options
-  onStep(`first run of ${companies.length} companies`)
-  const fromMs = performance.now()
+export async function measureCrowd(bench: Bench, { api, companies, place }: Crowd): Promise<Figure[]> {
   const workers = await Promise.all(Array.from({ length: WORKERS }, () => startWorker(place)))
-  const watches = workers.map(worker => ({ health: watchHealth(worker), memory: watchMemory(worker) }))
+  const watches = workers.map(({ url, pid }) => ({ health: watchHealth(url), memory: watchMemory(pid) }))
   const ownDelay = watchOwnDelay()
-  await untilRun(workers, companies, 1)
-  const firstSeconds = (performance.now() - fromMs) / 1000
-  const first = runsOf(workers)
-  expectRuns(first, companies, { loaded: true })
-  onStep('second run of all companies')
-  const againMs = performance.now()
-  await requestAll(workers, companies)
-  await untilRun(workers, companies, 2)
-  await untilIdle(workers[0] as Worker)
-  const againSeconds = (performance.now() - againMs) / 1000
+  const runs = await measureRuns(bench, workers, companies)
   const health = await Promise.all(watches.map(watch => watch.health.end()))
-  const askerDelayP99Ms = ownDelay.end()
+  const askerMs = ownDelay.end()
   const memory = watches.map(watch => watch.memory.end())
   const stopped = await Promise.all(workers.map(worker => worker.stop()))
-  const runs = runsOf(workers)
-  expectRuns(runs.slice(first.length), companies, { loaded: false })
-  const wrong = await wrongTables(place, companies, server.about)
-  if (wrong.length > 0) throw new Error(`Rows differ from the API: ${wrong.join(', ')}`)
-  return {
-    firstSeconds,
-    againSeconds,
-    health,
-    askerDelayP99Ms,
-    memory,
-    durations: first.map(({ started_at, finished_at }) => (at(finished_at) - at(started_at)) / 1000),
-    runs: runs.length,
-    overlaps: overlaps(runs),
-    errors: workers.flatMap(({ errors }) => errors),
-    held: workers.reduce((sum, worker) => sum + worker.held(), 0),
-    stopSeconds: stopped.map(({ seconds }) => seconds),
-  }
+  await expectTables(place, companies, api)
+  const errors = workers.flatMap(({ log }) => log.errors)
+  for (const error of errors) bench.note(`An error in the log of a worker: ${error}`)
+  const peak = megabytes(worst(memory, m => m.peakBytes))
+  const alone = megabytes(worst(memory, m => m.ownBytes))
+  return [
+    ...runs,
+    figure(
+      'health_p50_ms',
+      '  /healthz of either worker: p50, ms',
+      1,
+      worst(health, h => h.p50),
+    ),
+    figure(
+      'health_p99_ms',
+      '  /healthz of either worker: p99, ms',
+      1,
+      worst(health, h => h.p99),
+      most(100),
+    ),
+    figure(
+      'health_max_ms',
+      '  /healthz of either worker: max, ms',
+      1,
+      worst(health, h => h.max),
+    ),
+    figure('asker_p99_ms', '  timer delay of the benchmark itself: p99, ms', 1, askerMs),
+    figure('health_failed', '  /healthz: unanswered or not 200', 0, sum(health.map(h => h.failed)), most(0)),
+    figure('worker_peak_rss_megabytes', '  a worker with its runs: peak RSS, MB', 0, peak, most(1500)),
+    figure('daemon_peak_rss_megabytes', '  the daemon alone: peak RSS, MB', 0, alone),
+    figure(
+      'quiet_stop_seconds',
+      'SIGTERM to exit, no runs, s',
+      2,
+      worst(stopped, s => s.seconds),
+    ),
+  ]
 }
 
-/** In the order of their start. */
-function runsOf(workers: readonly Worker[]): Run[] {
-  return workers.flatMap(({ runs }) => runs).sort((a, b) => at(a.started_at) - at(b.started_at))
+function worst<T>(all: readonly T[], of: (one: T) => number): number {
+  return Math.max(...all.map(of))
 }
 
-const at = (iso: string | null) => Date.parse(iso ?? '')
-
-/** Waits until each company was synced this many times. */
-async function untilRun(
+/** The first run of all companies, and the ones that are requested then. */
+async function measureRuns(
+  bench: Bench,
   workers: readonly Worker[],
-  companies: readonly Configured[],
+  companies: readonly Company[],
+): Promise<Figure[]> {
+  const logs = workers.map(({ log }) => log)
+  const slugs = companies.map(({ slug }) => slug)
+  bench.step(`first run of ${companies.length} companies`)
+  await untilRun(workers, slugs, 1)
+  const firstSeconds = workers[0]?.seconds() ?? 0
+  const first = runsOf(logs)
+  expectRuns(first, companies, { loaded: true })
+  bench.step('second run of all companies')
+  const againMs = performance.now()
+  for (let request = 0; request < REQUESTS; request += 1)
+    await Promise.all(workers.map(worker => requestAll(worker, slugs)))
+  await untilRun(workers, slugs, 2)
+  await untilIdle(workers[0] as Worker)
+  const againSeconds = (performance.now() - againMs) / 1000
+  const runs = runsOf(logs)
+  expectRuns(runs.slice(first.length), companies, { loaded: false })
+  return [
+    figure('first_seconds', 'all companies for the first time: wall, s', 1, firstSeconds),
+    figure('company_median_seconds', '  a company: median, s', 2, median(first.map(secondsOf))),
+    figure('company_max_seconds', '  a company: max, s', 2, worst(first, secondsOf)),
+    figure('again_seconds', 'requested again at both workers: wall, s', 1, againSeconds),
+    figure('runs', 'in both: runs', 0, runs.length),
+    figure('overlaps', '  runs of a company that overlap', 0, overlaps(runs), most(0)),
+    figure('held', '  runs that found their company held', 0, sum(logs.map(({ held }) => held))),
+  ]
+}
+
+/** Waits until each company was synced this many times. @throws Error if a run failed. */
+export async function untilRun(
+  workers: readonly Worker[],
+  slugs: readonly string[],
   times: number,
 ): Promise<void> {
   for (;;) {
-    const runs = runsOf(workers)
+    const runs = runsOf(workers.map(({ log }) => log))
     const bad = runs.find(({ status }) => status !== 'ok')
     if (bad) throw new Error(`A run failed: ${JSON.stringify(bad)}`)
     const count = (slug: string) => runs.filter(({ company }) => company === slug).length
-    if (companies.every(({ slug }) => count(slug) >= times)) return
+    if (slugs.every(slug => count(slug) >= times)) return
     await Promise.race(workers.map(worker => worker.next()))
   }
 }
 
-async function requestAll(workers: readonly Worker[], companies: readonly Configured[]): Promise<void> {
-  for (let request = 0; request < REQUESTS; request += 1) {
-    await Promise.all(
-      workers.map(async worker => {
-        for (const { slug } of companies) await worker.requestSync(slug)
-      }),
-    )
-  }
+async function requestAll(worker: Worker, slugs: readonly string[]): Promise<void> {
+  for (const slug of slugs) await worker.requestSync(slug)
 }
 
 function expectRuns(
   runs: readonly Run[],
-  companies: readonly Configured[],
-  expected: { loaded: boolean },
+  companies: readonly Company[],
+  { loaded }: { loaded: boolean },
 ): void {
   const notices = new Map(companies.map(company => [company.slug, company.notices]))
-  const wrong = runs.find(run => run.loaded !== (expected.loaded ? notices.get(run.company) : 0))
+  const wrong = runs.find(run => run.loaded !== (loaded ? notices.get(run.company) : 0))
   if (wrong) throw new Error(`Unexpected run: ${JSON.stringify(wrong)}`)
 }
 
-/** Counts runs that began before an earlier run of their company had ended. Expects them in order of start. */
-export function overlaps(runs: readonly Pick<Run, 'company' | 'started_at' | 'finished_at'>[]): number {
-  const endedMs = new Map<string, number>()
-  let count = 0
-  for (const { company, started_at, finished_at } of runs) {
-    if (at(started_at) < (endedMs.get(company) ?? 0)) count += 1
-    endedMs.set(company, Math.max(endedMs.get(company) ?? 0, at(finished_at)))
-  }
-  return count
+/** A worker without work. Expects that all companies were synced, so nothing is due. Takes three times `seconds`. */
+export async function measureIdle(
+  bench: Bench,
+  { companies, place }: Omit<Crowd, 'api'>,
+  seconds: number,
+): Promise<Figure[]> {
+  bench.step('idle')
+  const worker = await startWorker(place)
+  await sleep(seconds * 500)
+  const before = rssBytes(worker.pid)
+  const shareBefore = await cpuShare(worker.pid, seconds)
+  bench.step('idle after a run')
+  await Promise.all([worker.next(), worker.requestSync((companies[0] as Company).slug)])
+  await sleep(seconds * 500)
+  const after = rssBytes(worker.pid)
+  const percent = Math.max(shareBefore, await cpuShare(worker.pid, seconds)) * 100
+  const runs = worker.log.runs.length
+  if (runs !== 1) throw new Error(`The worker was not idle: ${runs} runs instead of 1`)
+  await worker.stop()
+  return [
+    figure('idle_rss_megabytes', 'idle: RSS, MB', 1, megabytes(before), most(150)),
+    figure('idle_after_run_rss_megabytes', 'idle after a run: RSS, MB', 1, megabytes(after), most(150)),
+    figure('idle_cpu_percent', 'idle: CPU, % of a core', 2, percent, most(1)),
+  ]
+}
+
+async function cpuShare(pid: number, seconds: number): Promise<number> {
+  const fromMs = performance.now()
+  const before = cpuSeconds(pid)
+  await sleep(seconds * 1000)
+  return (cpuSeconds(pid) - before) / ((performance.now() - fromMs) / 1000)
 }

@@ -1,95 +1,82 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { commandOf } from '../command.ts'
-import { run, type Server } from '../processes.ts'
-import type { Configured, Place } from './place.ts'
-import { childrenOf } from './proc.ts'
-import { type Health, type Memory, watchHealth, watchMemory } from './watch.ts'
-import { startWorker, type Worker } from './worker.ts'
+import { childrenOf } from '#tools/proc.ts'
+import { companiesOf, startApi } from '../company/api.ts'
+import { type Place, placeOfAll, runAt } from '../company/place.ts'
+import { type Figure, figure, median, megabytes, most } from '../frame/figures.ts'
+import type { Bench } from '../frame/situation.ts'
+import { watchHealth, watchMemory } from '../processes/watch.ts'
+import { signal, startWorker, type Worker } from '../processes/worker.ts'
+import { untilRun } from './crowd.ts'
 
-/** One has a broken entry, one has no key, the runs of one are killed; all others are healthy. */
-const TROUBLED = ['broken', 'keyless', 'killed'] as const
-type Troubled = (typeof TROUBLED)[number]
-
+/** Keeps runs as short as possible: this measures the worker. */
+const FEW_NOTICES = 3
 const KILL_EVERY_MS = 50
 /** An alert about the file waits until all workers can have read it; alerts are checked every half minute. */
 const NAMED_WITHIN_MS = 120_000
 
-/** Many companies in one file, three of them failing, on one worker. */
-export type Many = {
-  readonly companies: number
-  /** From the start of the worker to the end of the last healthy company's first run. */
-  readonly seconds: number
-  /** From the start to the end of each healthy company's first run. */
-  readonly waits: readonly number[]
-  /** Those of the three that `status`, /metrics and exactly one alert report. */
-  readonly named: readonly string[]
-  /** Other companies with an alert. */
-  readonly others: number
-  readonly metricsSeconds: number
-  readonly health: Health
-  readonly memory: Memory
-}
+/** What `status` says of a company with a broken entry, of one without a key, and of one whose runs are killed. */
+const REASONS = [/API_TIMEOUT_MS=soon/, /cannot be read: ENOENT/, /died \(SIGKILL\)/] as const
 
-export async function measureMany(options: {
-  server: Server
-  companies: readonly Configured[]
-  place: Place
-  onStep: (step: string) => void
-}): Promise<Many> {
-  const { companies, place, onStep } = options
-  await makeTrouble(place, companies)
-  const [broken, keyless, killed, ...good] = companies.map(({ slug }) => slug) as [string, string, string]
-  onStep(`${companies.length} companies, three of them failing`)
+/** Many companies in one file, three of them failing, on one worker. */
+export async function measureMany(
+  bench: Bench,
+  { companies: count, seed }: { readonly companies: number; readonly seed: string },
+  redisUrl: string,
+): Promise<Figure[]> {
+  bench.step('generating many companies')
+  const companies = companiesOf(count, { notices: FEW_NOTICES, seed })
+  const api = await startApi(companies)
+  const settings = { API_BASE_URL: api.url, REDIS_URL: redisUrl, REDIS_PREFIX: 'many' }
+  const place = await placeOfAll(await bench.folder('many'), companies, settings)
+  const slugs = companies.map(({ slug }) => slug)
+  const [troubled, good] = [slugs.slice(0, REASONS.length), slugs.slice(REASONS.length)]
+  const [broken = '', keyless = '', killed = ''] = troubled
+  await makeTrouble(place, broken, keyless)
+  bench.step(`${count} companies, three of them failing`)
   const fromMs = Date.now()
   const worker = await startWorker(place)
-  const health = watchHealth(worker)
-  const memory = watchMemory(worker)
+  const [health, memory] = [watchHealth(worker.url), watchMemory(worker.pid)]
   const killing = killRunsOf(worker, killed)
-  await untilAllRan(worker, good)
-  const ended = worker.runs.filter(({ company }) => (good as readonly string[]).includes(company))
+  await untilRun([worker], good, 1)
+  const ended = worker.log.runs.filter(({ company }) => good.includes(company))
   const waits = ended.map(({ finished_at }) => (Date.parse(finished_at ?? '') - fromMs) / 1000)
-  const measured = { health: await health.end(), memory: memory.end() }
-  onStep('waiting until the three are reported')
-  const troubled = { broken, keyless, killed }
-  const metricsSeconds = await untilNamed(worker, troubled)
-  const metrics = await worker.metrics()
-  const named: string[] = []
-  for (const [how, slug] of Object.entries(troubled)) {
-    if (isNamed(metrics, slug) && (await statusNames(place, how as Troubled, slug))) named.push(how)
-  }
+  const { p99 } = await health.end()
+  const { ownBytes } = memory.end()
+  bench.step('waiting until the three are reported')
+  const { metrics, seconds } = await untilNamed(worker, troubled)
+  let unnamed = 0
+  for (const [n, slug] of troubled.entries())
+    if (!isNamed(metrics, slug) || !REASONS[n]?.test(await statusOf(place, slug))) unnamed += 1
   killing.abort()
   await worker.stop()
-  const alerted = alertsIn(metrics).filter(slug => !Object.values(troubled).includes(slug))
-  return {
-    ...measured,
-    companies: companies.length,
-    seconds: Math.max(...waits),
-    waits,
-    named,
-    metricsSeconds,
-    others: alerted.length,
-  }
+  await api.close()
+  const others = alertsIn(metrics).filter(slug => !troubled.includes(slug)).length
+  const label = 'many companies, three failing: all others have run, s'
+  return [
+    figure('many_seconds', label, 1, Math.max(...waits)),
+    figure('many_median_seconds', '  half of them, s', 1, median(waits)),
+    figure(
+      'many_unnamed',
+      '  of the three, not reported by status, /metrics and one alert',
+      0,
+      unnamed,
+      most(0),
+    ),
+    figure('many_others_alerted', '  others with an alert', 0, others, most(0)),
+    figure('many_metrics_seconds', '  /metrics, s', 2, seconds),
+    figure('many_health_p99_ms', '  /healthz: p99, ms', 1, p99),
+    figure('many_daemon_peak_rss_megabytes', '  peak RSS of the daemon alone, MB', 0, megabytes(ownBytes)),
+  ]
 }
 
-/** Breaks the first two of the companies; the runs of the third are killed later. */
-async function makeTrouble(place: Place, companies: readonly Configured[]): Promise<void> {
-  const [broken, keyless] = companies as [Configured, Configured]
-  const file = join(place.directory, 'companies.yaml')
+/** Breaks the entry of one company, and takes the key of another one away. */
+async function makeTrouble({ directory, env }: Place, broken: string, keyless: string): Promise<void> {
+  const file = env.COMPANIES_FILE as string
   const text = await readFile(file, 'utf8')
-  await writeFile(file, text.replace(`  ${broken.slug}: {`, `  ${broken.slug}: { api_timeout_ms: soon,`))
-  await rm(join(place.directory, 'keys', keyless.slug))
-}
-
-async function untilAllRan(worker: Worker, good: readonly string[]): Promise<void> {
-  for (const left = new Set(good); left.size > 0; ) {
-    for (const { company, status, error } of worker.runs) {
-      if (status !== 'ok') throw new Error(`The run of ${company} ended with ${status}: ${error}`)
-      left.delete(company)
-    }
-    if (left.size > 0) await worker.next()
-  }
+  await writeFile(file, text.replace(`  ${broken}: {`, `  ${broken}: { api_timeout_ms: soon,`))
+  await rm(join(directory, 'keys', keyless))
 }
 
 function killRunsOf(worker: Worker, company: string): AbortController {
@@ -98,12 +85,7 @@ function killRunsOf(worker: Worker, company: string): AbortController {
     for (; !ending.signal.aborted; await sleep(KILL_EVERY_MS)) {
       for (const pid of childrenOf(worker.pid)) {
         const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')
-        if (!environment.split('\0').includes(`COMPANY=${company}`)) continue
-        try {
-          process.kill(pid, 'SIGKILL')
-        } catch {
-          // It has just ended.
-        }
+        if (environment.split('\0').includes(`COMPANY=${company}`)) signal(pid, 'SIGKILL')
       }
     }
   }
@@ -111,15 +93,15 @@ function killRunsOf(worker: Worker, company: string): AbortController {
   return ending
 }
 
-/** @returns the time in seconds of the /metrics answer that reports all of them, or else of the last answer. */
-async function untilNamed(worker: Worker, troubled: Readonly<Record<Troubled, string>>): Promise<number> {
+/** Waits for an answer of /metrics that reports all of them, at most some time. @returns the last answer, and its time. */
+async function untilNamed(worker: Worker, troubled: readonly string[]) {
   const deadlineMs = Date.now() + NAMED_WITHIN_MS
   for (;;) {
     const fromMs = performance.now()
-    const text = await worker.metrics()
+    const metrics = await worker.metrics()
     const seconds = (performance.now() - fromMs) / 1000
-    const isDone = Object.values(troubled).every(slug => isNamed(text, slug))
-    if (isDone || Date.now() > deadlineMs) return seconds
+    const isDone = troubled.every(slug => isNamed(metrics, slug))
+    if (isDone || Date.now() > deadlineMs) return { metrics, seconds }
     await sleep(1000)
   }
 }
@@ -138,19 +120,10 @@ function alertsIn(metrics: string): string[] {
   )
 }
 
-const REASONS: Readonly<Record<Troubled, RegExp>> = {
-  broken: /API_TIMEOUT_MS=soon/,
-  keyless: /cannot be read: ENOENT/,
-  killed: /died \(SIGKILL\)/,
-}
-
-async function statusNames(place: Place, how: Troubled, slug: string): Promise<boolean> {
-  const { nodeOptions, file, args } = await commandOf('status')
-  const about = { cwd: place.directory, env: place.env, nodeOptions }
-  // For a company without a snapshot the command fails, but prints the same.
-  const output = await run(file, [...args, '--company', slug], about).then(
+/** What `status` prints. For a company without a snapshot it fails, but prints the same. */
+async function statusOf(place: Place, slug: string): Promise<string> {
+  return await runAt(place, 'status', ['--company', slug]).then(
     ({ stdout }) => stdout,
     (error: Error) => error.message,
   )
-  return REASONS[how].test(output)
 }

@@ -1,11 +1,14 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Run, startWorker, type Worker } from '../daemon/worker.ts'
+import { sum } from '../frame/figures.ts'
+import type { Environment } from '../processes/processes.ts'
+import { startWorker, type Worker } from '../processes/worker.ts'
 import type { Network, Place } from './network.ts'
+import type { Cut } from './requests.ts'
 
 /** A worker on a disk of its own, and with `Network.hasLinks` on a machine of its own, as far as it can see. */
-export type Host = {
+type Host = {
   /** Which of the workers; its successor has the same. */
   readonly number: number
   readonly worker: Worker
@@ -13,76 +16,60 @@ export type Host = {
   readonly place: Place
 }
 
-/** When a host was cut off. */
-export type Cut = { readonly address: string; readonly fromMs: number; readonly toMs: number }
-
-export type Fleet = {
-  readonly hosts: readonly Host[]
-  readonly cuts: readonly Cut[]
-  /** Those that are not cut off. */
-  connected(): Host[]
-  /** Loses the host with its disk; another one with an empty disk takes its place. */
-  lose(host: Host): Promise<void>
-  /** Cuts the host off for a while. */
-  cut(host: Host, ms: number): Promise<void>
-  /** Resolves when no host is cut off. */
-  joined(): Promise<void>
-  /** Stops all workers. */
-  stop(): Promise<void>
-  /** Those that ended on any host, lost ones too, in the order of their start. */
-  runs(): Run[]
-  /** How many runs ended because another host had taken their company over. */
-  takenOver(): number
+type Options = {
+  readonly workers: number
+  readonly directory: string
+  readonly network: Network
+  /** Settings of each worker. */
+  readonly env: Environment
 }
 
-/** @param env settings of each worker. */
-export async function openFleet(options: {
-  workers: number
-  directory: string
-  network: Network
-  env: Readonly<Record<string, string>>
-}): Promise<Fleet> {
-  const { workers, directory, network, env } = options
-  let disks = 0
-  const start = async (number: number): Promise<Host> => {
-    const own = join(directory, `host-${number}-${disks++}`)
+/** Hosts that are lost and replaced, or cut off for a while. */
+export class Fleet {
+  readonly hosts: Host[] = []
+  readonly cuts: Cut[] = []
+  /** Of the workers of all hosts, lost ones too. */
+  readonly logs: Worker['log'][] = []
+  readonly #options: Options
+  readonly #apart = new Map<Host, Promise<void>>()
+
+  private constructor(options: Options) {
+    this.#options = options
+  }
+
+  static async open(options: Options): Promise<Fleet> {
+    const fleet = new Fleet(options)
+    await Promise.all(Array.from({ length: options.workers }, (_, number) => fleet.#start(number)))
+    return fleet
+  }
+
+  async #start(number: number): Promise<void> {
+    const { directory, network, env } = this.#options
+    const own = join(directory, `host-${number}-${performance.now()}`)
     await mkdir(own)
     const dataDir = join(own, 'data')
     const place = await network.addHost(dataDir)
     const settings = { ...env, DATA_DIR: dataDir, HTTP_HOST: place.address }
     const worker = await startWorker({ directory: own, env: settings, within: place.within })
-    return { number, worker, dataDir, place }
-  }
-  const numbers = Array.from({ length: workers }, (_, index) => index)
-  return new Hosts(await Promise.all(numbers.map(start)), start)
-}
-
-class Hosts implements Fleet {
-  readonly hosts: Host[]
-  readonly cuts: Cut[] = []
-  readonly #start: (number: number) => Promise<Host>
-  readonly #apart = new Map<Host, Promise<void>>()
-  readonly #runs: Run[] = []
-  #takenOver = 0
-
-  constructor(hosts: Host[], start: (number: number) => Promise<Host>) {
-    this.hosts = hosts
-    this.#start = start
+    this.logs.push(worker.log)
+    this.hosts[number] = { number, worker, dataDir, place }
   }
 
+  /** Those that are not cut off. */
   connected(): Host[] {
     return this.hosts.filter(host => !this.#apart.has(host))
   }
 
+  /** Loses the host with its disk; another one with an empty disk takes its place. */
   async lose({ number, worker, place, dataDir }: Host): Promise<void> {
     await place.unplug()
     await worker.kill()
     await place.remove()
     await rm(dataDir, { recursive: true, force: true })
-    this.#count(worker)
-    this.hosts[number] = await this.#start(number)
+    await this.#start(number)
   }
 
+  /** Cuts the host off for a while. */
   async cut(host: Host, ms: number): Promise<void> {
     const { address, cut, join } = host.place
     const fromMs = Date.now()
@@ -95,27 +82,35 @@ class Hosts implements Fleet {
     this.#apart.set(host, over)
   }
 
+  /** Resolves when no host is cut off. */
   async joined(): Promise<void> {
     await Promise.all(this.#apart.values())
   }
 
+  /** Resolves when every company had a run that began now or later, and left nothing to do. */
+  async settled(companies: readonly { readonly slug: string }[]): Promise<void> {
+    const { worker } = this.hosts[0] as Host
+    // It may have been replaced just now.
+    while (!(await fetch(`${worker.url}/readyz`)).ok) await sleep(500)
+    const sinceMs = Date.now()
+    for (const { slug } of companies) await worker.requestSync(slug)
+    const isSettled = ({ slug }: { readonly slug: string }) =>
+      this.hosts.some(host =>
+        host.worker.log.runs.some(
+          ({ company, status, started_at }) =>
+            company === slug && status === 'ok' && Date.parse(started_at) >= sinceMs,
+        ),
+      )
+    while (!companies.every(isSettled)) await Promise.race(this.hosts.map(host => host.worker.next()))
+  }
+
+  /** Stops all workers. */
   async stop(): Promise<void> {
-    for (const { worker } of this.hosts) {
-      await worker.stop()
-      this.#count(worker)
-    }
+    for (const { worker } of this.hosts) await worker.stop()
   }
 
-  #count({ runs, takenOver }: Worker): void {
-    this.#runs.push(...runs)
-    this.#takenOver += takenOver()
-  }
-
+  /** How many runs ended because another host had taken their company over. */
   takenOver(): number {
-    return this.#takenOver
-  }
-
-  runs(): Run[] {
-    return this.#runs.sort((a, b) => Date.parse(a.started_at) - Date.parse(b.started_at))
+    return sum(this.logs.map(({ takenOver }) => takenOver))
   }
 }

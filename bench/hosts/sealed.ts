@@ -1,9 +1,9 @@
 import { readFrames } from '#src/store/rawlog/frames.ts'
 import type { ObjectStore } from '#src/store/remote/objects.ts'
 import { directoryKey } from '#src/store/shared_log/segments.ts'
-import type { Asked } from './asked.ts'
-import type { ChangingCompany } from './companies.ts'
-import { withObjects } from './store.ts'
+import type { Environment } from '../processes/processes.ts'
+import { withObjects } from '../processes/store.ts'
+import type { Asked } from './requests.ts'
 
 /** What the log has after a storm. */
 export type Sealed = {
@@ -14,9 +14,9 @@ export type Sealed = {
 }
 
 export async function inspectLog(
-  companies: readonly ChangingCompany[],
+  companies: readonly { readonly slug: string }[],
   asked: readonly Asked[],
-  settings: Readonly<Record<string, string>>,
+  settings: Environment,
 ): Promise<Sealed> {
   return await withObjects(settings, async store => {
     const found = { repeated: 0, interleaved: 0 }

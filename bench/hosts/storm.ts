@@ -1,113 +1,136 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createRandom } from '#src/sandbox/random.ts'
+import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
-import { overlaps } from '../daemon/crowd.ts'
-import { startRedis } from '../daemon/redis.ts'
-import { collectAsked } from './asked.ts'
-import type { HostsOptions } from './bench.ts'
-import { type ChangingCompany, makeCompanies } from './companies.ts'
-import { compareAll } from './compare.ts'
-import { openFleet } from './fleet.ts'
-import { loseNowAndThen } from './lose.ts'
+import { placeOfAll } from '../company/place.ts'
+import { type Figure, figure, most } from '../frame/figures.ts'
+import type { Bench } from '../frame/situation.ts'
+import { startRedis } from '../processes/redis.ts'
+import { startStore } from '../processes/store.ts'
+import { overlaps, runsOf } from '../processes/worker.ts'
+import { type ChangingCompany, compareAll, makeCompanies } from './companies.ts'
+import { Fleet } from './fleet.ts'
 import type { Network } from './network.ts'
-import { type Overlap, requestOverlap } from './overlap.ts'
-import { inspectLog, type Sealed } from './sealed.ts'
-import { untilSettled } from './settled.ts'
-import { startLogStore } from './store.ts'
-
-/** Many companies on hosts that are lost with their disks or cut off, while the store is paused now and then. */
-export type Storm = Sealed & {
-  readonly losses: number
-  /** How often a host was cut off; null if hosts have no links of their own. */
-  readonly cuts: number | null
-  readonly pauses: number
-  readonly changes: number
-  readonly runs: number
-  /** Runs that ended because another host had taken their company over. */
-  readonly takenOver: number
-  /** Runs of one company at the same time, of those that ended. */
-  readonly overlaps: number
-  /** The same as the API saw it; null if hosts have no addresses of their own. */
-  readonly requestOverlap: Overlap | null
-  /** Requests for analyses in all, and the distinct versions among them. */
-  readonly requests: number
-  readonly distinct: number
-  /** Companies that differ from their API, on an empty disk after the storm. */
-  readonly wrong: readonly string[]
-}
+import { collectAsked, requestOverlap } from './requests.ts'
+import { inspectLog } from './sealed.ts'
 
 /** Every company is due this often; most ticks only look. */
 const SCHEDULE = '*/20 * * * * *'
 const CHANGE_EVERY_MS = 400
 const PAUSES = 2
 const PAUSE_MS = 15_000
+/** How often another host is cut off after a loss. */
+const CUT_CHANCE = 0.75
+/** Of the longest: by default some cuts are shorter than the 60 s after which an owner is taken over, some longer. */
+const SHORTEST_CUT = 1 / 3
 
-export async function measureStorm(
-  options: HostsOptions,
-  directory: string,
-  network: Network,
-  onStep: (step: string) => void,
-): Promise<Storm> {
+export type StormOptions = {
+  readonly companies: number
+  readonly small: number
+  readonly workers: number
+  readonly seconds: number
+  /** Seconds between two losses. */
+  readonly every: number
+  /** The longest time that a host is cut off, in seconds. */
+  readonly cut: number
+  readonly seed: string
+}
+
+/** Many companies on hosts that are lost with their disks or cut off, while the store is paused now and then. */
+export async function measureStorm(bench: Bench, options: StormOptions, network: Network): Promise<Figure[]> {
+  const { directory } = bench
   const host = network.address
   const random = createRandom(`storm ${options.seed}`)
   const companies = makeCompanies(options.companies, options.small, random)
-  const sandbox = await startSandbox({ companies, host })
+  const served = companies.map(({ slug, apiKey, world }) => ({ slug, key: apiKey, world }))
+  const sandbox = await startSandbox({ companies: served, host })
   const asked = collectAsked(sandbox, companies)
-  const redis = await startRedis(join(directory, 'redis'), host)
-  const store = await startLogStore(join(directory, 'keys'), host)
-  const env = {
+  const redis = await startRedis(`${directory}/redis`, host)
+  const store = await startStore(`${directory}/store`, host)
+  const place = await placeOfAll(`${directory}/fresh`, companies, {
     ...store.settings,
+    LOG_URL: store.url,
     API_BASE_URL: sandbox.url,
-    COMPANIES_FILE: await writeCompanies(directory, companies),
     REDIS_URL: redis.url,
     SYNC_CRON: SCHEDULE,
-    MAINTENANCE_CRON: '0 0 1 1 *',
     ANALYSIS_MAX_AGE: 'off',
     JOB_LOCK_MS: '5000',
-  }
-  const fleet = await openFleet({ workers: options.workers, directory, network, env })
+    LOG_LEVEL: 'warn',
+  })
+  const fleet = await Fleet.open({ workers: options.workers, directory, network, env: place.env })
   const changing = changeNowAndThen(companies, random)
   const pausing = pauseNowAndThen(store.pid, options.seconds)
-  const losses = await loseNowAndThen(fleet, { ...options, canCut: network.hasLinks, onStep })
+  const losses = await loseNowAndThen(bench, fleet, { ...options, canCut: network.hasLinks })
   const changes = changing.end()
   const pauses = await pausing.end()
-  onStep('after the storm')
+  bench.step('after the storm')
   await fleet.joined()
-  await untilSettled(fleet, companies)
+  await fleet.settled(companies)
   await fleet.stop()
-  const wrong = await compareAll(companies, join(directory, 'fresh'), env)
-  const sealed = await inspectLog(companies, asked, store.settings)
+  const wrong = await compareAll(companies, place)
+  for (const difference of wrong) bench.note(difference)
+  const { repeated, interleaved } = await inspectLog(companies, asked, place.env)
   await store.close()
   await redis.close()
   await sandbox.close()
+  const runs = runsOf(fleet.logs)
   const analyses = asked.filter(({ kind }) => kind === 'analysis')
-  return {
-    ...{ losses, pauses, changes, wrong, ...sealed },
-    cuts: network.hasLinks ? fleet.cuts.length : null,
-    runs: fleet.runs().length,
-    takenOver: fleet.takenOver(),
-    overlaps: overlaps(fleet.runs()),
-    requestOverlap: network.hasLinks ? requestOverlap(asked, fleet.cuts) : null,
-    requests: analyses.length,
-    distinct: new Set(analyses.map(({ company, version }) => `${company} ${version}`)).size,
-  }
+  const distinct = new Set(analyses.map(({ company, version }) => `${company} ${version}`)).size
+  const { small, workers, seconds, cut } = options
+  const about = `${companies.length} companies of ${small} notices, ${workers} workers, ${seconds} s`
+  return [
+    figure('losses', `${about}: hosts lost`, 0, losses),
+    figure('cuts', `hosts cut off for up to ${cut} s`, 0, network.hasLinks ? fleet.cuts.length : null),
+    figure('pauses', 'pauses of the store', 0, pauses),
+    figure('changes', 'changes', 0, changes),
+    figure('runs', 'runs that ended with a report', 0, runs.length),
+    figure('taken_over', 'runs that ended because another host had taken over', 0, fleet.takenOver()),
+    figure('requests', 'requests for analyses', 0, analyses.length),
+    figure('distinct', '… of distinct versions', 0, distinct),
+    figure('wrong', 'companies that differ from their API', 0, wrong.length, most(0)),
+    figure('repeated', 'analyses requested again although sealed', 0, repeated, most(0)),
+    figure('overlaps', 'runs of one company at the same time', 0, overlaps(runs), most(0)),
+    figure('interleaved', 'runs that sealed something after a later one had', 0, interleaved, most(0)),
+    ...(network.hasLinks ? overlapFigures(requestOverlap(asked, fleet.cuts)) : []),
+  ]
 }
 
-async function writeCompanies(directory: string, companies: readonly ChangingCompany[]): Promise<string> {
-  const path = join(directory, 'companies.yaml')
-  const lines: string[] = []
-  for (const { slug, key } of companies) {
-    const file = join(directory, `${slug}.key`)
-    await writeFile(file, key, { mode: 0o600 })
-    lines.push(`  ${slug}: { api_key_file: ${JSON.stringify(file)} }`)
-  }
-  await writeFile(path, `companies:\n${lines.join('\n')}\n`)
-  return path
+function overlapFigures({ runs, late }: ReturnType<typeof requestOverlap>): Figure[] {
+  return [
+    figure('late', 'requests that may have been sent before a cut and arrived after it', 0, late),
+    figure('request_overlaps', 'runs that requested analyses after another host had', 0, runs, most(0)),
+  ]
 }
 
-function changeNowAndThen(companies: readonly ChangingCompany[], random: ReturnType<typeof createRandom>) {
+/**
+ * Again and again, loses a host with its disk; and if hosts can be cut off, often also cuts off another one for a while,
+ * as long as one stays. A host that is cut off is not lost: it comes back with what it could not seal.
+ * @returns how many hosts were lost.
+ */
+async function loseNowAndThen(
+  bench: Bench,
+  fleet: Fleet,
+  options: Pick<StormOptions, 'seconds' | 'every' | 'cut' | 'seed'> & { readonly canCut: boolean },
+): Promise<number> {
+  const { seconds, every, seed, cut, canCut } = options
+  const random = createRandom(`losses ${seed}`)
+  let losses = 0
+  for (const fromMs = Date.now(); Date.now() - fromMs < seconds * 1000; ) {
+    await sleep(every * 1000)
+    const lost = random.pick(fleet.connected())
+    losses += 1
+    bench.step(`losing host ${lost.number + 1} (${losses})`)
+    await fleet.lose(lost)
+    const others = fleet.connected().filter(({ number }) => number !== lost.number)
+    if (!canCut || others.length === 0 || !random.chance(CUT_CHANCE)) continue
+    const apart = random.pick(others)
+    const duration = random.int(Math.ceil(cut * SHORTEST_CUT), cut)
+    bench.step(`cutting off host ${apart.number + 1} for ${duration} s`)
+    await fleet.cut(apart, duration * 1000)
+  }
+  return losses
+}
+
+function changeNowAndThen(companies: readonly ChangingCompany[], random: Random) {
   let changes = 0
   const timer = setInterval(() => {
     random.pick(companies).change()

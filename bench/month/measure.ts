@@ -1,17 +1,25 @@
+import { randomBytes } from 'node:crypto'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { companyPaths } from '#src/store/company.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { rawLogSize } from '#src/store/rawlog/files.ts'
-import type { RunStatus } from '#src/store/run_report.ts'
-import { type Callee, startCallee } from './calls.ts'
-import { type Disk, measureDisk } from './disk.ts'
+import type { RunReport } from '#src/store/run_report.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { showRows } from '#src/store/warehouse/row_list.ts'
+import { filesOf } from '../company/files.ts'
+import { type Place, pathsOf, placeOf } from '../company/place.ts'
+import { runsAmiss, wrongNotices } from '../company/truth.ts'
+import { sum } from '../frame/figures.ts'
+import type { Bench } from '../frame/situation.ts'
+import { type Callee, startCallee } from '../processes/calls.ts'
 import { complaints, FAIR, isConserved, type NetworkFaults, networkFaultsAt } from './network_faults.ts'
-import type { ServerCalls, ServerOptions } from './server.ts'
-import { runsAmiss, wrongNotices } from './truth.ts'
-import type { Ran, Rebuilt, WorkerCalls } from './worker.ts'
+import type { Ran, Rebuilt, RunCalls } from './runs_process.ts'
+import type { WorldCalls, WorldOptions } from './world_process.ts'
 
 export const DAY_HOURS = 24
 const HOUR_MS = 3_600_000
-const COMPANY = 'bench'
 /** In the middle of a month, so that a new month begins during the simulation. */
 const START = Date.parse('2026-09-15T00:00:00Z')
 /**
@@ -23,20 +31,16 @@ const NOTICES_FOR_A_TICK = 1000
 const RETRY_MS = 10
 
 /** One run, and the state after it. */
-export type Hour = Omit<Ran, 'report'> & {
-  readonly hour: number
-  readonly run_id: string
-  readonly networkFaults: NetworkFaults['name']
-  readonly status: RunStatus
-  readonly listed: number
-  readonly loaded: number
-  readonly requests: number
-  /** Changes in the world before it. */
-  readonly changes: number
-  readonly conserved: boolean
-  /** Unexpected values in its report. */
-  readonly complaints: readonly string[]
-}
+export type Hour = Omit<Ran, 'report'> &
+  Pick<RunReport, 'run_id' | 'status' | 'listed' | 'loaded'> & {
+    readonly hour: number
+    readonly networkFaults: NetworkFaults['name']
+    /** Changes in the world before it. */
+    readonly changes: number
+    readonly conserved: boolean
+    /** Unexpected values in its report. */
+    readonly complaints: readonly string[]
+  }
 
 export type Day = Disk & { readonly hour: number }
 
@@ -48,7 +52,6 @@ export type Measured = {
   readonly days: readonly Day[]
   /** The run at the end, without faults, that fetches everything again. */
   readonly full: Hour
-  readonly changes: number
   /** At the end. */
   readonly notices: number
   readonly wrongNotices: number
@@ -57,14 +60,7 @@ export type Measured = {
   readonly rebuilt: Rebuilt
 }
 
-export type MeasureOptions = {
-  readonly notices: number
-  readonly hours: number
-  readonly seed: string
-  readonly apiKey: string
-  readonly dataDir: string
-  readonly onStep: (step: string) => void
-}
+export type MonthOptions = { readonly notices: number; readonly hours: number; readonly seed: string }
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const instant = (hour: number) => new Date(START + hour * HOUR_MS).toISOString()
@@ -74,99 +70,131 @@ const instant = (hour: number) => new Date(START + hour * HOUR_MS).toISOString()
  * the warehouse is rebuilt from its log.
  * @throws Error if a run did not finish.
  */
-export async function measureMonth(options: MeasureOptions): Promise<Measured> {
-  const { notices, hours, seed, apiKey, dataDir, onStep } = options
-  const paths = companyPaths(dataDir, COMPANY)
-  onStep('generating the world')
-  const about: ServerOptions = { notices, seed, apiKey, start: instant(0) }
-  const server = await startCallee<ServerCalls>(here('server.ts'), about)
-  const environment = {
-    API_BASE_URL: await server.call('url', undefined),
-    API_KEY: apiKey,
-    API_RETRY_MS: String(RETRY_MS),
-    COMPANY,
-    DATA_DIR: dataDir,
-  }
-  onStep('first sync')
-  const first = await withWorker(environment, worker => runOnce({ server, worker }, { hour: 0, full: false }))
+export async function measureMonth(bench: Bench, options: MonthOptions): Promise<Measured> {
+  const { notices, hours, seed } = options
+  bench.step('generating the world')
+  const about: WorldOptions = { notices, seed, apiKey: randomBytes(16).toString('hex'), start: instant(0) }
+  const world = await startCallee<WorldCalls>(here('world_process.ts'), about)
+  const api = { slug: 'bench', apiKey: about.apiKey, url: await world.call('url') }
+  const place = await placeOf(bench.directory, api, { API_RETRY_MS: String(RETRY_MS) })
+  const paths = pathsOf(place)
+  bench.step('first sync')
+  const first = await withRuns(place, runs => runOnce({ world, runs }, { hour: 0, full: false }))
   const { segments } = await rawLogSize(paths.raw)
-  const all = await withWorker(environment, async worker => {
-    const month = await live(options, { server, worker })
-    onStep('full run')
-    const full = await runOnce({ server, worker }, { hour: hours + 1, full: true })
-    onStep('comparing with the world')
-    const facts = await server.call('facts', undefined)
-    const wrong = await wrongNotices(dataDir, COMPANY, facts)
-    const amiss = await runsAmiss(dataDir, COMPANY, [first, ...month.hours, full])
-    onStep('rebuilding')
-    const rebuilt = await worker.call('rebuild', { at: instant(hours + 2) })
+  const all = await withRuns(place, async runs => {
+    const month = await live(bench, options, { world, runs, place })
+    bench.step('full run')
+    const full = await runOnce({ world, runs }, { hour: hours + 1, full: true })
+    bench.step('comparing with the world')
+    const facts = await world.call('facts')
+    const wrong = await wrongNotices(paths.lake, facts)
+    const amiss = await runsAmiss(paths.lake, [first, ...month.hours, full])
+    bench.step('rebuilding')
+    const rebuilt = await runs.call('rebuild', { at: instant(hours + 2) })
     return {
-      ...month,
-      full,
-      rebuilt,
+      ...{ ...month, full, rebuilt },
       notices: facts.length,
       wrongNotices: wrong.length,
       runsAmiss: amiss.length,
     }
   })
-  await server.close()
+  await world.close()
   return { first: { ...first, segments }, ...all }
 }
 
-type Server = Callee<ServerCalls>
-type Worker = Callee<WorkerCalls>
-type Both = { readonly server: Server; readonly worker: Worker }
+type Both = { readonly world: Callee<WorldCalls>; readonly runs: Callee<RunCalls> }
 
-async function withWorker<T>(environment: object, work: (worker: Worker) => Promise<T>): Promise<T> {
-  const worker = await startCallee<WorkerCalls>(here('worker.ts'), environment)
-  const done = await work(worker)
-  await worker.close()
+async function withRuns<T>(place: Place, work: (runs: Both['runs']) => Promise<T>): Promise<T> {
+  const runs = await startCallee<RunCalls>(here('runs_process.ts'), place.env)
+  const done = await work(runs)
+  await runs.close()
   return done
 }
 
 async function live(
-  { notices, hours, seed, dataDir, onStep }: MeasureOptions,
-  both: Both,
-): Promise<Pick<Measured, 'hours' | 'days' | 'changes'>> {
+  bench: Bench,
+  { notices, hours, seed }: MonthOptions,
+  both: Both & { readonly place: Place },
+): Promise<Pick<Measured, 'hours' | 'days'>> {
   const ticks = Math.max(1, Math.round(notices / NOTICES_FOR_A_TICK))
   const runs: Hour[] = []
   const days: Day[] = []
-  let changes = 0
   for (let hour = 1; hour <= hours; hour += 1) {
     const run = await runOnce(both, { hour, full: false, ticks, networkFaults: networkFaultsAt(seed, hour) })
     runs.push(run)
-    changes += run.changes
     if (hour % DAY_HOURS > 0 && hour < hours) continue
-    days.push({ hour, ...(await measureDisk(companyPaths(dataDir, COMPANY))) })
-    onStep(
-      `${hour} of ${hours} hours; ${Math.round(run.held.rssBytes / 1e6)} MB, ${run.wallSeconds.toFixed(1)} s a run`,
-    )
+    days.push({ hour, ...(await measureDisk(pathsOf(both.place))) })
+    const megabytes = Math.round(run.rssBytes / 1e6)
+    bench.step(`${hour} of ${hours} hours; ${megabytes} MB, ${run.wallSeconds.toFixed(1)} s a run`)
   }
-  return { hours: runs, days, changes }
+  return { hours: runs, days }
 }
 
 /** Advances the world by some ticks, then makes a run. */
 async function runOnce(
-  { server, worker }: Both,
+  { world, runs }: Both,
   about: { hour: number; full: boolean; ticks?: number; networkFaults?: NetworkFaults },
 ): Promise<Hour> {
   const { hour, full, ticks = 0, networkFaults = FAIR } = about
   const at = instant(hour)
-  const { notices, changes } = await server.call('pass', { at, ticks, faults: networkFaults.faults })
-  const { report, ...ran } = await worker.call('run', { at, full })
-  const requests = await server.call('counted', undefined)
+  const { notices, changes } = await world.call('pass', { at, ticks, faults: networkFaults.faults })
+  const { report, ...ran } = await runs.call('run', { at, full })
+  const requests = await world.call('counted')
   const { run_id, status, listed, loaded } = report
   return {
-    hour,
-    run_id,
+    ...{ hour, run_id, status, listed, loaded, changes, ...ran },
     networkFaults: networkFaults.name,
-    status,
-    listed,
-    loaded,
-    requests,
-    changes,
-    ...ran,
     conserved: isConserved(report),
     complaints: complaints(report, { networkFaults, notices, requests }),
+  }
+}
+
+/** Disk usage of a company in bytes. */
+type Disk = {
+  readonly segments: number
+  readonly rawBytes: number
+  readonly warehouseBytes: number
+  /** Of these, blocks that no row uses any more and DuckDB reuses first. */
+  readonly warehouseFreeBytes: number
+  readonly snapshots: number
+  /** Of all files of all snapshots; a shared file counts once. */
+  readonly snapshotBytes: number
+  /** Of the latest snapshot. */
+  readonly latestBytes: number
+  /** Rows of `sync_runs`. */
+  readonly runs: number
+}
+
+/** Expects no writer at the same time. */
+async function measureDisk(paths: CompanyPaths): Promise<Disk> {
+  const raw = await rawLogSize(paths.raw)
+  const snapshots = (await readdir(snapshotsDirectory(paths.lake))).sort()
+  const sizes = new Map<string, number>()
+  let latestBytes = 0
+  for (const name of snapshots) {
+    const files = await filesOf(join(snapshotsDirectory(paths.lake), name))
+    latestBytes = sum(files.map(({ bytes }) => bytes))
+    for (const { inode, bytes } of files) sizes.set(inode, bytes)
+  }
+  return {
+    segments: raw.segments,
+    rawBytes: raw.bytes,
+    ...(await measureWarehouse(paths)),
+    snapshots: snapshots.length,
+    latestBytes,
+    snapshotBytes: sum([...sizes.values()]),
+  }
+}
+
+async function measureWarehouse({ warehouse, rows }: CompanyPaths) {
+  const db = await Database.open(warehouse, { readOnly: true, threads: 1 })
+  try {
+    await showRows(db, rows)
+    const { free, runs } = await db.row<{ free: number; runs: number }>(
+      'SELECT block_size * free_blocks AS free, (SELECT count(*) FROM sync_runs) AS runs FROM pragma_database_size()',
+    )
+    return { warehouseBytes: (await stat(warehouse)).size, warehouseFreeBytes: free, runs }
+  } finally {
+    db.close()
   }
 }

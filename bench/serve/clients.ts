@@ -1,8 +1,10 @@
 import { Pool } from 'undici'
+import { percentile, sum } from '../frame/figures.ts'
+import { type Answered, get } from '../processes/requests.ts'
 
 /**
  * Clients that send one request after another, each as soon as the previous one is answered.
- * Usage: node clients.ts '{"url": ...}'; prints one JSON object.
+ * Its argument is an order in JSON; prints one JSON object (Loaded).
  */
 export type Load = {
   readonly url: string
@@ -16,76 +18,39 @@ export type Load = {
 }
 
 export type Loaded = {
-  readonly requests: number
   /** Requests without an answer, or with one other than 200. */
   readonly errors: number
   readonly perSecond: number
-  readonly bytes: number
-  readonly ms: { readonly p50: number; readonly p99: number; readonly max: number }
+  readonly bodyBytes: number
+  readonly ms: { readonly p50: number; readonly p99: number }
 }
 
 const WARM_SECONDS = 2
 
-if (import.meta.main) {
-  const load = JSON.parse(process.argv[2] ?? '') as Load
-  await ask({ ...load, seconds: WARM_SECONDS })
-  process.stdout.write(JSON.stringify(await ask(load)))
-}
+const load = JSON.parse(process.argv[2] ?? '') as Load
+await ask({ ...load, seconds: WARM_SECONDS })
+process.stdout.write(JSON.stringify(await ask(load)))
 
 async function ask({ url, key, paths, clients, seconds, gzip }: Load): Promise<Loaded> {
   const pool = new Pool(url, { connections: clients })
   const headers = { 'x-api-key': key, 'accept-encoding': gzip ? 'gzip' : 'identity' }
-  const took: number[] = []
-  const until = performance.now() + seconds * 1000
-  let [errors, bytes, next] = [0, 0, 0]
-
+  const answers: Answered[] = []
+  const startedMs = performance.now()
+  let next = 0
   async function client(): Promise<void> {
-    while (performance.now() < until) {
+    while (performance.now() < startedMs + seconds * 1000) {
       const path = paths[next++ % paths.length] as string
-      const startedMs = performance.now()
-      const answer = await askOnce(pool, path, headers)
-      took.push(performance.now() - startedMs)
-      bytes += answer.bytes
-      if (answer.status !== 200) errors += 1
+      answers.push(await get(pool, path, headers))
     }
   }
-
-  const startedMs = performance.now()
   await Promise.all(Array.from({ length: clients }, client))
-  const perSecond = (took.length / (performance.now() - startedMs)) * 1000
+  const perSecond = (answers.length / (performance.now() - startedMs)) * 1000
   await pool.close()
-  took.sort((a, b) => a - b)
-  const at = (share: number) => took[Math.min(took.length - 1, Math.floor(took.length * share))] ?? 0
+  const took = answers.map(({ ms }) => ms)
   return {
-    requests: took.length,
-    errors,
+    errors: answers.filter(({ status }) => status !== 200).length,
     perSecond,
-    bytes,
-    ms: { p50: at(0.5), p99: at(0.99), max: at(1) },
+    bodyBytes: Math.round(sum(answers.map(({ bytes }) => bytes)) / answers.length),
+    ms: { p50: percentile(took, 0.5), p99: percentile(took, 0.99) },
   }
-}
-
-/** Does as little as possible: CPU time of the clients is taken from the server. */
-function askOnce(
-  pool: Pool,
-  path: string,
-  headers: Readonly<Record<string, string>>,
-): Promise<{ status: number; bytes: number }> {
-  return new Promise(resolve => {
-    const answer = { status: 0, bytes: 0 }
-    pool.dispatch(
-      { method: 'GET', path, headers },
-      {
-        onRequestStart() {},
-        onResponseStart(_, status) {
-          answer.status = status
-        },
-        onResponseData(_, chunk) {
-          answer.bytes += chunk.length
-        },
-        onResponseEnd: () => resolve(answer),
-        onResponseError: () => resolve({ status: 0, bytes: 0 }),
-      },
-    )
-  })
 }

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
+import { childrenOf, isRunning } from '#tools/proc.ts'
+import { startServiceProcess } from '#tools/service_process.ts'
 import { type Environment, surroundings, temporaryDirectory } from './project.ts'
 
 const MAIN = join(import.meta.dirname, '../../jobs/main.ts')
@@ -44,7 +44,7 @@ export type Daemon = {
   /** SIGKILL to this process alone; resolves when it has ended. */
   kill(): Promise<void>
   /** Processes of the runs in progress. */
-  runs(): Promise<number[]>
+  runs(): number[]
 }
 
 type WaitOptions = { readonly after?: number; readonly withinMs?: number }
@@ -58,8 +58,11 @@ export async function startDaemon(
   environment: Environment,
   { env = {}, main = MAIN }: { env?: Environment; main?: string } = {},
 ): Promise<Daemon> {
-  const child = spawn(process.execPath, [main], {
-    cwd: await temporaryDirectory(),
+  const lines: LogLine[] = []
+  const daemon = await startServiceProcess({
+    name: 'the daemon',
+    command: [process.execPath, main],
+    directory: await temporaryDirectory(),
     env: {
       ...surroundings(),
       ...environment,
@@ -68,27 +71,14 @@ export async function startDaemon(
       ADMIN_TOKEN,
       ...env,
     },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    onStart: endWithTest,
+    onLine: text => void lines.push(parse(text)),
   })
-  const pid = child.pid as number
-  const exited = once(child, 'exit').then(([code]) => code as number | null)
-  onTestFinished(async () => {
-    const started = await childrenOf(pid)
-    child.kill('SIGKILL')
-    await exited
-    await Promise.all(started.map(killProcess))
-  })
-  const lines = collectLines(child)
+  const { pid, url } = daemon
   const waitFor: Daemon['waitFor'] = async (fits, { after = 0, withinMs = WITHIN_MS } = {}) => {
     const line = () => lines.slice(after).find(fits)
     return await until(line, { withinMs, what: () => `a log line among\n${tail(lines)}` })
   }
-  const listening = waitFor(({ msg }) => msg.startsWith('Listening on http'))
-  const early = exited.then(code => {
-    throw new Error(`the daemon exited with ${code}:\n${tail(lines)}`)
-  })
-  const url = /http:\S+?(?=;)/.exec((await Promise.race([listening, early])).msg)?.[0] ?? ''
-  early.catch(() => {})
   return {
     pid,
     url,
@@ -101,25 +91,29 @@ export async function startDaemon(
         headers: { authorization: `Bearer ${ADMIN_TOKEN}`, ...init.headers },
       }),
     async stop() {
-      child.kill('SIGTERM')
-      await until(() => child.exitCode !== null || child.signalCode !== null, {
+      const ended = daemon.end('SIGTERM')
+      await until(() => !isRunning(pid), {
         what: () => `the end of the daemon after SIGTERM; its log ends with\n${tail(lines)}`,
         withinMs: STOP_WITHIN_MS,
       })
-      return await exited
+      return (await ended).code
     },
     async kill() {
-      child.kill('SIGKILL')
-      await exited
+      await daemon.end('SIGKILL')
     },
     runs: () => childrenOf(pid),
   }
 }
 
-function collectLines(child: ChildProcess): LogLine[] {
-  const lines: LogLine[] = []
-  if (child.stderr) createInterface({ input: child.stderr }).on('line', text => lines.push(parse(text)))
-  return lines
+/** Kills it and its children when the test ends. */
+function endWithTest(child: ChildProcess): void {
+  const exited = once(child, 'exit')
+  onTestFinished(async () => {
+    const started = childrenOf(child.pid as number)
+    child.kill('SIGKILL')
+    await exited
+    await Promise.all(started.map(killProcess))
+  })
 }
 
 function parse(text: string): LogLine {
@@ -138,16 +132,10 @@ export function tail(lines: readonly LogLine[]): string {
     .join('\n')
 }
 
-/** Processes that a process started and that still run. */
-export async function childrenOf(pid: number): Promise<number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-  return text.split(' ').filter(Boolean).map(Number)
-}
-
 /** SIGKILL; resolves when it has ended. */
 export async function killProcess(pid: number): Promise<void> {
   signal(pid, 'SIGKILL')
-  await until(async () => !(await isRunning(pid)), { what: `the end of process ${pid}` })
+  await until(() => !isRunning(pid), { what: `the end of process ${pid}` })
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {
@@ -156,12 +144,6 @@ function signal(pid: number, name: NodeJS.Signals): void {
   } catch {
     // It has already ended.
   }
-}
-
-/** A zombie does not count as running. */
-async function isRunning(pid: number): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  return stat !== '' && !/^\d+ \(.*\) [ZX]/.test(stat)
 }
 
 /**

@@ -182,7 +182,7 @@ test("a manual sync and a worker's run wait for each other", async () => {
   const held = holdAfter(company.sandbox, 'analysis', { passing: 10 })
   const worker = await startDaemon(environment)
   await held.reached
-  const [run] = await worker.runs()
+  const [run] = worker.runs()
   const waiting = startCommand(['sync', '--json'], byHand, byHand.DATA_DIR ?? '')
   const output = listenTo(waiting)
   await until(() => output().includes('Waiting for sync of the worker'), { what: 'the line about waiting' })
@@ -222,7 +222,7 @@ test('exactly WORKER_CONCURRENCY companies run in parallel', async () => {
   })
   await held.reached
   expect(await queuedRuns(worker)).toEqual({ active: 2, waiting: 1 })
-  expect(await worker.runs()).toHaveLength(2)
+  expect(worker.runs()).toHaveLength(2)
   expect(companies.sandbox.requests.byKind).toMatchObject({ list: 2, analysis: 0 })
   held.release()
   await until(() => runsOf(worker).length === 3, { what: 'three runs' })

@@ -48,7 +48,7 @@ async function startHeldFull(settings: Environment = {}) {
 
 test('sync --enqueue --full ends with the resumed run if its worker is killed', async () => {
   const { company, environment, worker, held, request } = await startHeldFull()
-  const [run = 0] = await worker.runs()
+  const [run = 0] = worker.runs()
   await Promise.all([worker.kill(), killProcess(run)])
   held.release()
   const other = await startDaemon(environment)

@@ -72,7 +72,7 @@ test('a run that is killed, as by the OOM killer, leaves the same trace', async 
   const held = holdAfter(companies.sandbox, 'analysis', { passing: 10, company: 'acme' })
   const daemon = await startDaemon(environment)
   await held.reached
-  const [run = 0] = await daemon.runs()
+  const [run = 0] = daemon.runs()
   await killProcess(run)
   held.release()
   await until(() => received().length > 0, { what: 'an alert' })

@@ -17,7 +17,7 @@ test('a worker takes a company over from a lost host, with an empty disk, and ea
   const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
   const lost = await startDaemon(environment)
   await held.reached
-  const runs = await lost.runs()
+  const runs = lost.runs()
   // Otherwise a run that loses its worker could still seal what it has.
   for (const run of runs) process.kill(run, 'SIGSTOP')
   await lost.kill()

@@ -85,7 +85,7 @@ function killRunsOf(worker: Daemon, company: string): void {
   })
   const look = async () => {
     for (; !isOver; await sleep(LOOK_MS)) {
-      for (const pid of await worker.runs()) {
+      for (const pid of worker.runs()) {
         const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')
         if (environment.split('\0').includes(`COMPANY=${company}`)) await killProcess(pid)
       }

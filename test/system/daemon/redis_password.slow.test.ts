@@ -45,7 +45,7 @@ test.skipIf(!canOwnRedis)(
     const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
     const enqueued = runCommand(ENQUEUE, { ...environment, LOG_LEVEL: 'trace' })
     await held.reached
-    const pids = [daemon.pid, ...(await daemon.runs())]
+    const pids = [daemon.pid, ...daemon.runs()]
     expect(pids).toHaveLength(2)
     const processes = await Promise.all(
       pids.flatMap(pid =>

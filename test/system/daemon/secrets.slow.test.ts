@@ -194,7 +194,7 @@ async function expectOwnKeys(
   secrets: readonly string[],
 ): Promise<void> {
   const environments = await Promise.all(
-    (await daemon.runs()).map(pid => readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')),
+    daemon.runs().map(pid => readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')),
   )
   const of = (slug: string) => environments.find(text => text.includes(`COMPANY=${slug}`)) ?? ''
   const key = companies.keyOf('cedro')
@@ -210,7 +210,7 @@ async function expectOwnKeys(
 
 /** What `ps` would show of a worker and its runs. */
 async function commandLines(daemon: Daemon): Promise<string> {
-  const pids = [daemon.pid, ...(await daemon.runs())]
+  const pids = [daemon.pid, ...daemon.runs()]
   return (await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))).join(
     '\n',
   )

@@ -2,14 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { companyPaths } from '#src/store/company.ts'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
 import { readState } from '#src/store/state.ts'
-import {
-  childrenOf,
-  DAEMON_TEST,
-  type Daemon,
-  killProcess,
-  startDaemon,
-  until,
-} from '#test/support/daemon.ts'
+import { DAEMON_TEST, type Daemon, killProcess, startDaemon, until } from '#test/support/daemon.ts'
 import { failedJobs, nextRun, OFTEN, runsOf, startAcme } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { bareNotice, idOf, notices } from '#test/support/notices.ts'
@@ -55,7 +48,7 @@ test('if a worker is killed, its run ends by itself and another worker continues
   const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
   const { busy, idle } = await startTwoWorkers(environment)
   await held.reached
-  const runs = await busy.runs()
+  const runs = busy.runs()
   expect(runs).toHaveLength(1)
   await busy.kill()
   expect(await nextRun(busy, 'acme', 0)).toMatchObject({ status: 'interrupted', loaded: 30 })
@@ -80,7 +73,7 @@ test('if a worker is killed together with its run, another one refetches nothing
   await held.reached
   const raw = rawDirectory(company.environment)
   await until(async () => (await sealedSegments(raw)).length >= 3, { what: 'a sealed segment of analyses' })
-  const [run = 0] = await busy.runs()
+  const [run = 0] = busy.runs()
   await Promise.all([busy.kill(), killProcess(run)])
   held.release()
   const sealed = (await readLog(company)).filter(({ type }) => type === 'analysis')
@@ -101,7 +94,7 @@ test("if a run's process is killed, the job fails with a clear sentence, and the
   const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
   const daemon = await startDaemon(environment)
   await held.reached
-  const [run = 0] = await daemon.runs()
+  const [run = 0] = daemon.runs()
   await killProcess(run)
   held.release()
   expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', listed: 60, loaded: 60 })
@@ -121,7 +114,7 @@ async function startTwoWorkers(environment: Environment): Promise<{ busy: Daemon
   const workers = await Promise.all([startDaemon(environment), startDaemon(environment)])
   const busy = await until(
     async () => {
-      for (const worker of workers) if ((await childrenOf(worker.pid)).length > 0) return worker
+      for (const worker of workers) if (worker.runs().length > 0) return worker
       return null
     },
     { what: 'a run' },

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Asked } from '../../../bench/hosts/asked.ts'
-import { requestOverlap } from '../../../bench/hosts/overlap.ts'
+import { type Asked, requestOverlap } from '../../../bench/hosts/requests.ts'
 
 /** One request a second: `a1 list` is of host a, on its first connection. */
 function requests(...lines: string[]): Asked[] {

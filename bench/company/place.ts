@@ -1,0 +1,90 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
+import { latestLink, readManifest } from '#src/store/lake/manifest.ts'
+import { type Costed, runScript } from '../processes/costs.ts'
+import type { Environment } from '../processes/processes.ts'
+import type { Api, Company } from './api.ts'
+
+const SOURCE_TIMEZONE = 'America/Sao_Paulo'
+/** Only the first run of each company is due. */
+export const ONCE_A_YEAR = '0 0 1 1 *'
+
+/** Where commands and workers run: everything is written below this directory. */
+export type Place = { readonly directory: string; readonly env: Environment & { readonly DATA_DIR: string } }
+
+export function pathsOf({ env }: Place, slug = 'bench'): CompanyPaths {
+  return companyPaths(env.DATA_DIR, slug)
+}
+
+/** Runs what this npm script runs there; npm itself is not measured. */
+export async function runAt(
+  place: Place,
+  script: string,
+  args: readonly string[] = [],
+  onStart?: (pid: number) => void,
+): Promise<Costed> {
+  return await runScript(script, args, { ...place, ...(onStart ? { onStart } : {}) })
+}
+
+/** Creates a key for the served API. */
+export async function createKey(place: Place): Promise<string> {
+  return (await runAt(place, 'keys', ['create', '--description', 'bench'])).stdout.trim()
+}
+
+/** A new directory for one company. */
+export async function placeOf(
+  directory: string,
+  { url, apiKey, slug }: { readonly url: string; readonly apiKey: string; readonly slug: string },
+  settings: Environment = {},
+): Promise<Place> {
+  const env = {
+    API_BASE_URL: url,
+    API_KEY: apiKey,
+    COMPANY: slug,
+    DATA_DIR: join(directory, 'data'),
+    SOURCE_TIMEZONE,
+    LOG_LEVEL: 'warn',
+    ...settings,
+  }
+  await mkdir(directory, { recursive: true })
+  return { directory, env }
+}
+
+/** A new directory for several companies, with their file and their keys, as in an installation. */
+export async function placeOfAll(
+  directory: string,
+  companies: readonly Pick<Company, 'slug' | 'apiKey'>[],
+  settings: Environment,
+): Promise<Place> {
+  const keys = join(directory, 'keys')
+  const file = join(directory, 'companies.yaml')
+  await mkdir(keys, { recursive: true })
+  for (const { slug, apiKey } of companies) await writeFile(join(keys, slug), apiKey, { mode: 0o600 })
+  const lines = companies.map(
+    ({ slug }) => `  ${slug}: { api_key_file: ${JSON.stringify(join(keys, slug))} }`,
+  )
+  await writeFile(file, `companies:\n${lines.join('\n')}\n`)
+  const env = {
+    COMPANIES_FILE: file,
+    DATA_DIR: join(directory, 'data'),
+    SYNC_CRON: ONCE_A_YEAR,
+    MAINTENANCE_CRON: ONCE_A_YEAR,
+    SOURCE_TIMEZONE,
+    ...settings,
+  }
+  return { directory, env }
+}
+
+/** @throws Error if rows in the latest snapshot of any company differ from the API's documents. */
+export async function expectTables(place: Place, companies: readonly Company[], api: Api): Promise<void> {
+  const wrong: string[] = []
+  for (const [index, { slug, notices }] of companies.entries()) {
+    const manifest = await readManifest(latestLink(pathsOf(place, slug).lake))
+    const rows = { editais: notices, analyses: notices, ...api.about[index]?.rows }
+    for (const [table, count] of Object.entries(rows)) {
+      if (manifest?.tables[table]?.rows !== count) wrong.push(`${slug}: ${table}`)
+    }
+  }
+  if (wrong.length > 0) throw new Error(`Rows differ from the API: ${wrong.join(', ')}`)
+}

@@ -1,0 +1,72 @@
+import { editais } from '#schema/tables.ts'
+import type { World } from '#src/sandbox/world.ts'
+import { openSnapshot } from '#src/store/lake/read.ts'
+
+/** List fields that the warehouse stores unchanged. */
+const TEXTS = editais.columns
+  .filter(({ name, type, from }) => 'field' in from && from.field === name && type !== 'TIMESTAMPTZ')
+  .map(({ name }) => name)
+/** Instants, compared in milliseconds. */
+const TIMES = ['created_at', 'updated_at', 'committed_at'] as const
+const CHILDREN = ['requirements', 'items', 'alerts'] as const
+
+/** What the warehouse must hold for one live notice: list fields, instants, analysis level, counts of child rows. */
+export type Facts = Readonly<Record<string, string | number | boolean | null>>
+
+/** The facts of every live notice of the world. */
+export function factsOf(world: World): Facts[] {
+  return world.ids().map(id => {
+    const { edital, analysis } = world.entry(id) ?? {}
+    const pairs = [
+      ...TEXTS.map(name => [name, edital?.[name] ?? null]),
+      ...TIMES.map(name => [name, edital?.[name] === undefined ? null : Date.parse(String(edital[name]))]),
+      ...CHILDREN.map(name => [name, (analysis?.[name] as unknown[] | undefined)?.length ?? null]),
+      ['analysis_level', analysis?.analysis_level ?? null],
+    ]
+    return { edital_id: id, ...Object.fromEntries(pairs) }
+  })
+}
+
+/** Ids of the notices that differ between the latest snapshot and the world, or are only in one of them. */
+export async function wrongNotices(lake: string, facts: readonly Facts[]): Promise<string[]> {
+  const { db } = await openSnapshot(lake)
+  try {
+    const rows = await db.rows<Facts>(
+      `SELECT e.edital_id, ${TEXTS.map(name => `e.${name}`).join(', ')},
+         ${TIMES.map(name => `epoch_ms(e.${name}) AS ${name}`).join(', ')},
+         ${CHILDREN.map(name => `CASE WHEN a.edital_id IS NOT NULL THEN (SELECT count(*) FROM ${name} c WHERE c.edital_id = e.edital_id) END AS ${name}`).join(', ')},
+         a.analysis_level
+       FROM editais e LEFT JOIN analyses a USING (edital_id)
+       WHERE e.deleted_at IS NULL AND e.analysis_state = 'current'`,
+    )
+    const stored = new Map(rows.map(row => [row.edital_id, JSON.stringify(row)]))
+    const wrong = facts.flatMap(({ edital_id, ...rest }) => {
+      const same = stored.get(edital_id as string) === JSON.stringify({ edital_id, ...rest })
+      stored.delete(edital_id as string)
+      return same ? [] : [String(edital_id)]
+    })
+    return [...wrong, ...[...stored.keys()].map(String)]
+  } finally {
+    db.close()
+  }
+}
+
+type Run = { readonly run_id: string; readonly status: string }
+
+/** Runs without exactly one row with their status in the latest snapshot, and rows without a run. */
+export async function runsAmiss(lake: string, runs: readonly Run[]): Promise<string[]> {
+  const { db } = await openSnapshot(lake)
+  try {
+    const rows = await db.rows<Run>('SELECT run_id, status FROM sync_runs')
+    const counts = new Map<string, number>()
+    const count = (by: number) => (run: Run) => {
+      const key = `${run.run_id} ${run.status}`
+      counts.set(key, (counts.get(key) ?? 0) + by)
+    }
+    runs.forEach(count(1))
+    rows.forEach(count(-1))
+    return [...counts].flatMap(([key, difference]) => (difference === 0 ? [] : [key]))
+  } finally {
+    db.close()
+  }
+}

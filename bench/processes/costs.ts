@@ -1,0 +1,64 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { endedChildrenCpuSeconds } from '#tools/proc.ts'
+import { type Around, type Ended, npmScript, type Program, run } from './processes.ts'
+
+/** Cost of a piece of work: wall-clock seconds, and CPU seconds of all threads of the process. */
+export type Spent = { readonly wallSeconds: number; readonly cpuSeconds: number }
+
+/** Starts a watch on this process; the returned function reads it. */
+export function startWatch(): () => Spent {
+  const startedMs = performance.now()
+  const before = process.cpuUsage()
+  return () => {
+    const { user, system } = process.cpuUsage(before)
+    return { wallSeconds: (performance.now() - startedMs) / 1000, cpuSeconds: (user + system) / 1e6 }
+  }
+}
+
+/** What `probe.mjs` writes about the process that it watches. */
+type Probed = {
+  /** User and system time of the process itself, until its exit handlers ran. */
+  readonly cpuSeconds: number
+  readonly peakRssBytes: number
+  /** How much later than due a timer of 10 ms fired. */
+  readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number }
+}
+
+/** The cost of a whole command: CPU time with its children; elsewhere than on Linux, of the process alone. */
+export type Costed = Ended &
+  Probed & {
+    readonly wallSeconds: number
+    /** From its start until it printed its result. */
+    readonly printedSeconds: number
+  }
+
+const PROBE = fileURLToPath(new URL('probe.mjs', import.meta.url))
+
+/**
+ * Runs a program and measures its cost. Only one at a time: the CPU time is that of all processes that ended meanwhile.
+ * @throws Error with its stderr, unless it exits with 0.
+ */
+export async function runCosted(program: Program, around: Around): Promise<Costed> {
+  const probeFile = join(around.directory, 'probe.json')
+  const before = endedChildrenCpuSeconds()
+  const ended = await run(['--import', PROBE, ...program], {
+    ...around,
+    env: { ...around.env, PROBE_FILE: probeFile },
+  })
+  const after = endedChildrenCpuSeconds()
+  const probed = JSON.parse(await readFile(probeFile, 'utf8')) as Probed
+  return {
+    ...ended,
+    ...probed,
+    wallSeconds: (ended.endedMs - ended.startedMs) / 1000,
+    printedSeconds: (ended.printedMs - ended.startedMs) / 1000,
+    cpuSeconds: before === null || after === null ? probed.cpuSeconds : after - before,
+  }
+}
+
+/** Runs what this npm script runs. */
+export async function runScript(script: string, args: readonly string[], around: Around): Promise<Costed> {
+  return await runCosted(await npmScript(script, ...args), around)
+}

@@ -1,0 +1,184 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RunReport } from '#src/store/run_report.ts'
+import { childrenOf, isRunning } from '#tools/proc.ts'
+import { beforeKillAll } from './processes.ts'
+import { type ServiceOptions, startService } from './service.ts'
+
+const ADMIN_TOKEN = 'adm_of_the_bench_only'
+/** No run of the bench takes longer. */
+const RUN_WITHIN_MS = 10 * 60_000
+const POLL_MS = 1000
+/** Logged by the worker if another process holds the company. */
+const HELD = /^The company is held by /
+/** Logged if a run of this worker ended because another worker had taken its company over. */
+const TAKEN_OVER = /: another worker (took over|has sealed) /
+
+/** A run's report, as in its last log line. */
+export type Run = RunReport & { readonly company: string }
+
+/** What the log of a worker says, which includes those of its runs. */
+type Log = {
+  /** Runs that have ended so far. */
+  readonly runs: Run[]
+  /** Messages of level error. */
+  readonly errors: string[]
+  /** How often a run found its company held. */
+  held: number
+  /** How many runs ended because another worker had taken their company over. */
+  takenOver: number
+}
+
+/** A worker as `npm start` starts it. */
+export type Worker = {
+  readonly pid: number
+  readonly url: string
+  readonly log: Readonly<Log>
+  /** The seconds since its start. */
+  seconds(): number
+  /** Resolves when the next run ends. @throws Error if the worker ends first, or no run ends in time. */
+  next(): Promise<Run>
+  /** Requests a sync of a company over HTTP. */
+  requestSync(company: string): Promise<void>
+  /** The text of `/metrics`. */
+  metrics(): Promise<string>
+  /** SIGTERM; resolves when it has exited. */
+  stop(): Promise<Stopped>
+  /** Kills it and its runs, as the loss of a host does; resolves when it has exited. */
+  kill(): Promise<void>
+}
+
+export type Stopped = {
+  /** From the signal to the exit. */
+  readonly seconds: number
+  /** Runs in progress at the signal, and those of them that outlived the worker. */
+  readonly runs: number
+  readonly leftBehind: number
+}
+
+/** Starts a worker, as `startService` does. */
+export async function startWorker(options: Omit<ServiceOptions, 'onLine'>): Promise<Worker> {
+  const log: Log = { runs: [], errors: [], held: 0, takenOver: 0 }
+  let waiting = Promise.withResolvers<Run>()
+  const service = await startService('start', {
+    ...options,
+    env: { ADMIN_TOKEN, ...options.env },
+    onLine(text) {
+      const run = readLine(text, log)
+      if (!run) return
+      waiting.resolve(run)
+      waiting = Promise.withResolvers()
+    },
+  })
+  const { pid, url, early, last } = service
+  const forget = beforeKillAll(async () => killRuns(pid))
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' }
+  const ask = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(`${url}${path}`, { headers, ...init })
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    return await response.text()
+  }
+  return {
+    pid,
+    url,
+    log,
+    seconds: service.seconds,
+    next: () => soon(Promise.race([waiting.promise, early]), last),
+    requestSync: async company => {
+      await ask(`/companies/${company}/sync`, { method: 'POST', body: '{}' })
+    },
+    metrics: () => ask('/metrics'),
+    async stop() {
+      const runs = childrenOf(pid)
+      const { seconds } = await service.end('SIGTERM')
+      forget()
+      return { seconds, runs: runs.length, leftBehind: runs.filter(isRunning).length }
+    },
+    async kill() {
+      killRuns(pid)
+      await service.end('SIGKILL')
+      forget()
+    },
+  }
+}
+
+async function soon<T>(awaited: Promise<T>, last: readonly string[]): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new Error(`No run ended within ${RUN_WITHIN_MS / 1000} s:\n${last.join('\n')}`)),
+    RUN_WITHIN_MS,
+  )
+  return await Promise.race([awaited, late.promise]).finally(() => clearTimeout(timer))
+}
+
+/** Without their worker runs would end by themselves, but keep writing until then. */
+function killRuns(pid: number): void {
+  // So that it starts no other one meanwhile.
+  signal(pid, 'SIGSTOP')
+  for (const run of childrenOf(pid)) signal(run, 'SIGKILL')
+}
+
+/** Sends a signal to a process that may have ended. */
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has already ended.
+  }
+}
+
+/** Adds a line to the log. @returns the run that it reports as ended. */
+function readLine(text: string, log: Log): Run | null {
+  const line = parse(text)
+  const { msg = '' } = line
+  if (HELD.test(msg)) log.held += 1
+  if (TAKEN_OVER.test(msg)) log.takenOver += 1
+  if (line.level === 'error') log.errors.push(msg || text)
+  if (msg !== 'run finished') return null
+  log.runs.push(line as Run)
+  return line as Run
+}
+
+function parse(text: string): Partial<Run> & { readonly msg?: string; readonly level?: string } {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
+}
+
+/** Waits until the workers' queue of runs is empty. */
+export async function untilIdle(worker: Worker): Promise<void> {
+  for (;;) {
+    const text = await worker.metrics()
+    const counts = [...text.matchAll(/^editais_queue_jobs\{queue="runs",state="([\w-]+)"\} (\d+)$/gm)]
+    if (counts.length === 0) throw new Error(`/metrics has no counts of the queue:\n${text}`)
+    const open = counts.filter(([, state]) => state !== 'completed' && state !== 'failed')
+    if (open.every(([, , count]) => count === '0')) return
+    await sleep(POLL_MS)
+  }
+}
+
+type Times = Pick<Run, 'company' | 'started_at' | 'finished_at'>
+
+/** The runs that ended on any of the workers, in the order of their start. */
+export function runsOf(logs: readonly Pick<Log, 'runs'>[]): Run[] {
+  return logs.flatMap(({ runs }) => runs).sort((a, b) => at(a.started_at) - at(b.started_at))
+}
+
+/** Counts runs that began before an earlier run of their company had ended. Expects them in order of start. */
+export function overlaps(runs: readonly Times[]): number {
+  const endedMs = new Map<string, number>()
+  let count = 0
+  for (const { company, started_at, finished_at } of runs) {
+    if (at(started_at) < (endedMs.get(company) ?? 0)) count += 1
+    endedMs.set(company, Math.max(endedMs.get(company) ?? 0, at(finished_at)))
+  }
+  return count
+}
+
+/** How long a run took. */
+export function secondsOf({ started_at, finished_at }: Omit<Times, 'company'>): number {
+  return (at(finished_at) - at(started_at)) / 1000
+}
+
+const at = (iso: string | null) => Date.parse(iso ?? '')

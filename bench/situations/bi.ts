@@ -1,0 +1,185 @@
+import { realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { VIEWS } from '#schema/marts/marts.ts'
+import { latestLink, type Manifest, readManifest } from '#src/store/lake/manifest.ts'
+import type { MartOrder, MartTimes } from '../bi/mart.ts'
+import { type Api, type Company, companyOf, startApi } from '../company/api.ts'
+import { type File, filesOf } from '../company/files.ts'
+import { type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
+import { CHANGED_SHARE, syncOnce } from '../company/runs.ts'
+import { CHANGED_WITHIN_MONTHS } from '../company/world.ts'
+import { asRow, type Figure, figure, median, megabytes, most, sum } from '../frame/figures.ts'
+import { type Bench, count, ROUNDS, situation } from '../frame/situation.ts'
+import { answerOf } from '../processes/processes.ts'
+
+/** The company size for which the bars of time and of the report are set. */
+const STATED_FOR = 20_000
+/** For smaller companies, catalog and manifest outweigh the files that grow with the notices. */
+const SHARE_FROM = 5000
+const WRITTEN_PERCENT = 20
+const MART = fileURLToPath(new URL('../bi/mart.ts', import.meta.url))
+
+export const bi = situation({
+  name: 'bi',
+  about:
+    "A snapshot's readers on a generated company: every mart, the report, and how much a snapshot writes after 0.5 % of the notices changed, all in the two newest months.",
+  options: { notices: count('size of the company', 20_000), ...ROUNDS },
+  async measure(bench, options) {
+    bench.step('generating')
+    const company = companyOf(options)
+    const api = await startApi([company])
+    const figures = await bench.rounds(async round => figuresOf(await measureRound(round, api, company)))
+    await api.close()
+    return figures
+  },
+})
+
+export type Measured = {
+  readonly notices: number
+  readonly fullSeconds: number
+  readonly changedSeconds: number
+  readonly changes: number
+  readonly months: Months
+  readonly written: Written
+  readonly report: { readonly wallSeconds: number; readonly bytes: number }
+  /** By name of the mart, each in its own process. */
+  readonly marts: Readonly<Record<string, MartTimes>>
+}
+
+/**
+ * A full sync, one with some notices changed, and then the latest snapshot as readers find it, with several
+ * versions of some notices. No notice changes its phase: the marts of phase changes scan all and find none.
+ * @throws Error if a run did not do the expected work.
+ */
+async function measureRound(bench: Bench, api: Api, company: Company): Promise<Measured> {
+  const { notices } = company
+  const place = await placeOf(bench.directory, { ...company, url: api.url })
+  bench.step('full sync')
+  const full = await syncOnce(api, place, { loaded: notices, full: true })
+  const before = await latest(place)
+  bench.step('some notices of the newest months changed')
+  const changes = await api.change(CHANGED_SHARE)
+  const changed = await syncOnce(api, place, { loaded: changes })
+  const after = await latest(place)
+  if (after.directory === before.directory) throw new Error('The change was not published')
+  const written = await compareSnapshots(before.directory, after.directory)
+  bench.step('marts')
+  const marts: Record<string, MartTimes> = {}
+  // One after another, so that each has all cores, as a single reader has.
+  for (const { name } of VIEWS) {
+    const order: MartOrder = { catalog: join(after.directory, 'catalog.duckdb'), mart: name }
+    marts[name] = await answerOf<MartTimes>(MART, order, bench.directory)
+  }
+  bench.step('report')
+  const output = join(bench.directory, 'report.html')
+  const { wallSeconds } = await runAt(place, 'report', ['--output', output])
+  return {
+    ...{ notices, changes, written, marts, months: monthsOf(after) },
+    fullSeconds: full.wallSeconds,
+    changedSeconds: changed.wallSeconds,
+    report: { wallSeconds, bytes: (await stat(output)).size },
+  }
+}
+
+async function latest(place: Place): Promise<Manifest> {
+  const { lake } = pathsOf(place)
+  const manifest = await readManifest(await realpath(latestLink(lake)))
+  if (!manifest) throw new Error(`The latest snapshot in ${lake} cannot be read`)
+  return manifest
+}
+
+/** The figures of a round, with the bars that apply to this company's size. */
+export function figuresOf(measured: Measured): Figure[] {
+  const { notices, marts, report, fullSeconds, changedSeconds, changes, months } = measured
+  const isStated = notices <= STATED_FOR
+  const times = Object.values(marts)
+  const rss = megabytes(Math.max(...times.map(({ peakRssBytes }) => peakRssBytes)))
+  const newest = (months.newestNotices / months.notices) * 100
+  return [
+    figure('open_ms', 'opening the catalog (median of the marts), ms', 1, median(times.map(m => m.openMs))),
+    figure('mart_peak_rss_megabytes', 'a process that reads a mart: highest peak RSS, MB', 0, rss),
+    figure('report_wall_seconds', 'report: wall, s', 2, report.wallSeconds, most(5, isStated)),
+    figure('report_megabytes', 'report: MB', 3, megabytes(report.bytes), most(2, isStated)),
+    figure('full_wall_seconds', 'full sync: wall, s', 2, fullSeconds),
+    figure('changed_wall_seconds', '0.5 % changed, in the two newest months: wall, s', 2, changedSeconds),
+    figure('months', '  months with notices', 0, months.months),
+    figure('newest_notices', '  notices in the two newest', 0, months.newestNotices),
+    figure('newest_percent', '  notices in the two newest, % of all', 1, newest),
+    figure('changes', '  notices changed', 0, changes),
+    ...writtenFigures(measured, newest),
+    ...Object.entries(marts).flatMap(([name, { rows, firstMs, warmMs }]) =>
+      asRow('mart', name, [
+        figure('rows', 'rows', 0, rows),
+        figure('first_ms', 'first, ms', 1, firstMs),
+        figure('warm_ms', 'warm, ms', 1, warmMs, most(200, isStated)),
+      ]),
+    ),
+  ]
+}
+
+function writtenFigures({ written, months, notices }: Measured, newest: number): Figure[] {
+  const { monthsWritten, snapshotBytes, bytes } = written
+  const aside = newest > WRITTEN_PERCENT ? ` (they alone hold ${Math.round(newest)} % of the notices)` : ''
+  return [
+    figure('months_written', '  months rewritten', 0, monthsWritten),
+    figure('snapshot_megabytes', '  the whole new snapshot, MB', 2, megabytes(snapshotBytes)),
+    figure('written_megabytes', '  written for it, MB', 2, megabytes(bytes)),
+    figure(
+      'written_percent',
+      `0.5 % changed, in the two newest of ${months.months} months${aside}: written, %`,
+      1,
+      (bytes / snapshotBytes) * 100,
+      most(WRITTEN_PERCENT, notices >= SHARE_FROM),
+    ),
+  ]
+}
+
+/** What a snapshot wrote, without the files that it shares with the previous one; sizes of whole files, in bytes. */
+type Written = {
+  readonly snapshotBytes: number
+  /** Of all files that the previous snapshot does not have. */
+  readonly bytes: number
+  readonly monthsWritten: number
+}
+
+/** How a snapshot's notices are spread over the months of their `created_at`. */
+type Months = {
+  readonly months: number
+  readonly notices: number
+  /** Notices of the newest months; only these change. */
+  readonly newestNotices: number
+}
+
+const MONTH = /(\d{4}-\d{2})\.parquet$/
+
+/** Compares two snapshots file by file: a shared file has the same inode in both. @throws Error if one has none. */
+async function compareSnapshots(before: string, after: string): Promise<Written> {
+  const known = new Set((await filesOf(before)).map(({ inode }) => inode))
+  const files = await filesOf(after)
+  if (known.size === 0 || files.length === 0) throw new Error(`No files in ${before} or ${after}`)
+  const own = files.filter(({ inode }) => !known.has(inode))
+  return {
+    snapshotBytes: bytesOf(files),
+    bytes: bytesOf(own),
+    monthsWritten: new Set(own.flatMap(({ path }) => MONTH.exec(path)?.[1] ?? [])).size,
+  }
+}
+
+function bytesOf(files: readonly File[]): number {
+  return sum(files.map(({ bytes }) => bytes))
+}
+
+/** Expects a snapshot with notices. */
+export function monthsOf({ tables }: Pick<Manifest, 'tables'>): Months {
+  const files = (tables.editais?.files ?? []).map(({ month, rows }) => ({ month: month ?? '', rows }))
+  const newest = files.reduce((latest, { month }) => (month > latest ? month : latest), '')
+  const [year, month] = newest.split('-').map(Number) as [number, number]
+  const since = new Date(Date.UTC(year, month - CHANGED_WITHIN_MONTHS)).toISOString().slice(0, 7)
+  const count = (those: typeof files) => sum(those.map(({ rows }) => rows))
+  return {
+    months: files.length,
+    notices: count(files),
+    newestNotices: count(files.filter(file => file.month >= since)),
+  }
+}

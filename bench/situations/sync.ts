@@ -1,0 +1,72 @@
+import { companyOf, startApi } from '../company/api.ts'
+import { CONCURRENCY } from '../company/runs.ts'
+import { asColumn, type Figure, medianOf } from '../frame/figures.ts'
+import { type Bench, count, counts, ROUNDS, situation } from '../frame/situation.ts'
+import { type About, FIRST_NOTICES, figuresOf } from '../sync/figures.ts'
+import { type Mirrored, measureFirst, measureRound } from '../sync/measure.ts'
+
+type Options = { readonly latency: number; readonly concurrency: number; readonly seed: string }
+
+export const sync = situation({
+  name: 'sync',
+  about:
+    'Syncs of a generated company beside a script that mirrors the same API (bench/script): a full one, one with nothing changed, one with 0.5 % changed, and the first one of 30 notices; also the requests alone, plain DuckDB, and `status`. docs/internals/bench.md explains it.',
+  options: {
+    notices: counts('size of the company; several sizes, separated by commas, are compared', [20_000]),
+    latency: count('latency of each API response, in ms', 0, 0),
+    concurrency: count('concurrent requests of the sync and the script', CONCURRENCY),
+    ...ROUNDS,
+  },
+  async measure(bench, options) {
+    const all: Figure[] = []
+    let first: About['first'] = null
+    for (const notices of options.notices) {
+      const figures = await measureCompany(bench, options, { notices, first })
+      first ??= { notices, rssMegabytes: medianOf(figures, 'full_peak_rss_megabytes') }
+      all.push(...asColumn(`${notices.toLocaleString('en-US')} notices`, figures))
+    }
+    return all
+  },
+})
+
+async function measureCompany(
+  bench: Bench,
+  { latency: latencyMs, concurrency, seed }: Options,
+  { notices, first }: Pick<About, 'notices' | 'first'>,
+): Promise<Figure[]> {
+  const size = notices.toLocaleString('en-US')
+  const start = async (notices: number): Promise<Mirrored> => {
+    const company = companyOf({ notices, seed })
+    return { company, api: await startApi([company], latencyMs), concurrency }
+  }
+  bench.step(`${size} notices: generating`)
+  const [company, small] = [await start(notices), await start(FIRST_NOTICES)]
+  // The first run of any program compiles and reads what later ones find cached.
+  bench.step('warm-up')
+  await measureFirst(small, await bench.folder(`warm-up-${notices}`))
+  const figures = await bench.rounds(async round => {
+    const directory = await round.folder(String(notices))
+    const step = (text: string) => round.step(`${size} notices: ${text}`)
+    const measured = await measureRound(company, small, { directory, step })
+    const { full, unchanged, changed } = measured
+    round.record('reports', {
+      notices,
+      full: full.report,
+      unchanged: unchanged.report,
+      changed: changed.report,
+    })
+    return figuresOf(measured, { notices, first, latencyMs, concurrency })
+  })
+  const [about] = company.api.about
+  if (about) {
+    bench.record('companies', about)
+    const children = `${about.averageChildren.toFixed(1)} child rows on average`
+    const kilobytes = (bytes: number) => (bytes / 1000).toFixed(1)
+    bench.note(
+      `${size} notices: ${kilobytes(about.averageBytes)} kB and ${children}, the largest ${kilobytes(about.largestBytes)} kB; zstd shrinks them ${about.compression.toFixed(1)} times`,
+    )
+  }
+  await company.api.close()
+  await small.api.close()
+  return figures
+}

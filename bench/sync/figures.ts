@@ -1,0 +1,202 @@
+import { asRow, type Bar, type Figure, figure, least, megabytes, most, sum } from '../frame/figures.ts'
+import type { Costed } from '../processes/costs.ts'
+import type { FullRun, Measured } from './measure.ts'
+import { STAGES } from './threads.ts'
+
+/** The company size for which bars of memory are set. */
+const STATED_FOR = 20_000
+/** For smaller companies, the start outweighs the work per notice. */
+const RATIO_FROM = 5000
+/** The company of a first try. */
+export const FIRST_NOTICES = 30
+
+export type About = {
+  readonly notices: number
+  readonly concurrency: number
+  /** If responses are late, only the share of the possible requests is judged. */
+  readonly latencyMs: number
+  /** What the first company of the same bench had; null for that one. */
+  readonly first: { readonly notices: number; readonly rssMegabytes: number } | null
+}
+
+/** All figures, in the order they are printed. */
+export function figuresOf(measured: Measured, about: About): Figure[] {
+  const { full, scriptFull, requests, load, compression, first, scriptFirst, status } = measured
+  const { notices, latencyMs } = about
+  const judged = latencyMs === 0
+  const isStated = judged && notices <= STATED_FOR
+  const isCompared = judged && notices >= RATIO_FROM
+  return [
+    ...costs('full', 'full sync', full, { rss: most(600, isStated) }),
+    ...growth(full, about),
+    ...stagesOf(full, isCompared),
+    ...rates(full, about),
+    ...loopDelays(full, most(20, judged)),
+    ...costs('script_full', 'script, full', scriptFull),
+    ...ratios('full', 'full sync', full, scriptFull, {
+      cpu: most(0.7, isCompared),
+      wall: most(0.6, isCompared),
+    }),
+    ...costs('requests', 'requests alone', requests),
+    figure('requests_server_cpu_seconds', '  CPU of the API, s', 2, requests.apiCpuSeconds),
+    figure('server_cpu_seconds', '  CPU of the API during the full sync, s', 2, full.apiCpuSeconds),
+    ...costs('load', 'plain DuckDB', load),
+    ...Object.entries(load.steps).map(([step, s]) => figure(`load_${step}_seconds`, `  ${step}, s`, 2, s)),
+    figure('compression_cpu_seconds', 'compression alone (zstd 1): CPU, s', 2, compression.cpuSeconds),
+    ...unchangedFigures(measured, { notices, judged, isStated, isCompared }),
+    ...changedFigures(measured, isCompared),
+    ...costs('first', `first sync of ${FIRST_NOTICES} notices`, first, { cpu: most(0.5, judged) }),
+    ...costs('script_first', `script, first of ${FIRST_NOTICES} notices`, scriptFirst),
+    ...costs('status', 'status', status, { cpu: most(0.25, judged) }),
+    ...threadFigures(full, notices),
+  ]
+}
+
+type Cost = Pick<Costed, 'wallSeconds' | 'cpuSeconds' | 'peakRssBytes'>
+
+/** Wall time, CPU time and memory of one command. */
+function costs(
+  key: string,
+  label: string,
+  { wallSeconds, cpuSeconds, peakRssBytes }: Cost,
+  bars: { readonly cpu?: Bar | null; readonly rss?: Bar | null } = {},
+): Figure[] {
+  const rss = megabytes(peakRssBytes)
+  return [
+    figure(`${key}_wall_seconds`, `${label}: wall, s`, 2, wallSeconds),
+    figure(`${key}_cpu_seconds`, `${label}: CPU, s`, 2, cpuSeconds, bars.cpu),
+    figure(`${key}_peak_rss_megabytes`, `${label}: peak RSS, MB`, 0, rss, bars.rss),
+  ]
+}
+
+function ratios(
+  key: string,
+  label: string,
+  ours: Cost,
+  script: Cost,
+  bars: { readonly cpu: Bar | null; readonly wall: Bar | null },
+): Figure[] {
+  return [
+    figure(`${key}_cpu_ratio`, `${label}: CPU / script`, 2, ours.cpuSeconds / script.cpuSeconds, bars.cpu),
+    figure(
+      `${key}_wall_ratio`,
+      `${label}: wall / script`,
+      2,
+      ours.wallSeconds / script.wallSeconds,
+      bars.wall,
+    ),
+  ]
+}
+
+function growth({ peakRssBytes }: FullRun, { notices, first, latencyMs }: About): Figure[] {
+  if (first === null || notices <= first.notices) return []
+  const percent = (megabytes(peakRssBytes) / first.rssMegabytes - 1) * 100
+  const label = `full sync: peak RSS above that at ${first.notices}, %`
+  return [figure('full_peak_rss_growth_percent', label, 1, percent, most(15, latencyMs === 0))]
+}
+
+/** The stages of the full sync, by the requests that the API received. */
+function stagesOf({ asked, startedMs, endedMs, wallSeconds }: FullRun, isCompared: boolean): Figure[] {
+  const { list, analysis } = asked
+  const tail = endedMs - analysis.lastMs
+  const seconds = (stage: string, label: string, ms: number) =>
+    figure(`full_${stage}_seconds`, `  ${label}, s`, 2, ms / 1000)
+  const label = 'full sync: after the last analysis, % of wall'
+  return [
+    seconds('start', 'to the first request', list.firstMs - startedMs),
+    seconds('scan', 'list', list.lastMs - list.firstMs),
+    seconds('detect', 'to the first analysis (detect, load notices)', analysis.firstMs - list.lastMs),
+    seconds('fetch', 'analyses (loading in parallel)', analysis.lastMs - analysis.firstMs),
+    seconds('tail', 'after the last analysis (load, publish)', tail),
+    figure('full_tail_percent', label, 1, tail / 10 / wallSeconds, most(15, isCompared)),
+  ]
+}
+
+/** With latency, each connection can make at most 1000 / latency requests a second. */
+function rates({ asked, report, wallSeconds }: FullRun, { latencyMs, concurrency }: About): Figure[] {
+  const { requests, firstMs, lastMs } = asked.analysis
+  const perSecond = (requests * 1000) / (lastMs - firstMs)
+  const ideal = (concurrency * 1000) / latencyMs
+  const share = (perSecond / ideal) * 100
+  const fetched = megabytes(report.bytes_fetched)
+  return [
+    figure('notices_per_second', 'full sync: notices/s', 0, report.loaded / wallSeconds),
+    figure('megabytes_per_second', 'full sync: MB/s', 1, fetched / wallSeconds),
+    figure('fetch_requests_per_second', 'full sync: requests/s, while fetching', 0, perSecond),
+    ...(latencyMs > 0
+      ? [figure('ideal_percent', `  % of the ideal ${Math.round(ideal)}`, 1, share, least(90))]
+      : []),
+  ]
+}
+
+function loopDelays({ loopDelayMs }: FullRun, bar: Bar | null): Figure[] {
+  return (['p50', 'p99', 'max'] as const).map(key =>
+    figure(
+      `loop_delay_${key}_ms`,
+      `full sync: event-loop delay ${key}, ms`,
+      1,
+      loopDelayMs[key],
+      key === 'p99' ? bar : null,
+    ),
+  )
+}
+
+function unchangedFigures(
+  { unchanged, scriptUnchanged }: Measured,
+  about: { notices: number; judged: boolean; isStated: boolean; isCompared: boolean },
+): Figure[] {
+  const { notices, judged, isStated, isCompared } = about
+  // Neighbouring pages share one notice: that makes half a percent more pages.
+  const mostPages = Math.ceil(Math.ceil(notices / 200) * 1.01) + 1
+  const { asked, snapshotsWritten } = unchanged
+  const counted = (key: string, label: string, value: number, limit: number) =>
+    figure(`unchanged_${key}`, `nothing changed: ${label}`, 0, value, most(limit, judged))
+  return [
+    ...costs('unchanged', 'nothing changed', unchanged, { rss: most(200, isStated) }),
+    counted('list_requests', 'list requests', asked.list.requests, mostPages),
+    counted('analysis_requests', 'analysis requests', asked.analysis.requests, 0),
+    counted('snapshots', 'new snapshots', snapshotsWritten, 0),
+    ...costs('script_unchanged', 'script, nothing changed', scriptUnchanged),
+    ...ratios('unchanged', 'nothing changed', unchanged, scriptUnchanged, {
+      cpu: most(1, isCompared),
+      wall: null,
+    }),
+  ]
+}
+
+function changedFigures({ changed, unchanged, scriptChanged }: Measured, isCompared: boolean): Figure[] {
+  const { asked, snapshotsWritten } = changed
+  const ratio = changed.cpuSeconds / unchanged.cpuSeconds
+  return [
+    ...costs('changed', '0.5 % changed', changed),
+    figure('changed_list_requests', '0.5 % changed: list requests', 0, asked.list.requests),
+    figure('changed_analysis_requests', '0.5 % changed: analysis requests', 0, asked.analysis.requests),
+    figure('changed_snapshots', '0.5 % changed: new snapshots', 0, snapshotsWritten),
+    ...costs('script_changed', 'script, 0.5 % changed', scriptChanged),
+    figure('changed_cpu_ratio', '0.5 % changed: CPU / nothing changed', 2, ratio, most(2, isCompared)),
+  ]
+}
+
+/** CPU seconds of the full sync, by kind of thread and stage; none if the system does not report it. */
+function threadFigures({ threads }: FullRun, notices: number): Figure[] {
+  if (threads === null) return []
+  const table = `CPU of the full sync of ${notices.toLocaleString('en-US')} notices by thread and stage, s`
+  const stages = (of: (stage: (typeof STAGES)[number]) => number) =>
+    [...STAGES.map(stage => [stage, of(stage)] as const), ['all', sum(STAGES.map(of))] as const].map(
+      ([stage, seconds]) => figure(stage, stage, 2, seconds),
+    )
+  return [
+    ...Object.entries(threads).flatMap(([kind, spent]) =>
+      asRow(
+        table,
+        kind,
+        stages(stage => spent[stage]),
+      ),
+    ),
+    ...asRow(
+      table,
+      'all',
+      stages(stage => sum(Object.values(threads).map(spent => spent[stage]))),
+    ),
+  ]
+}

@@ -1,0 +1,159 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { latestLink, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
+import { cpuSeconds } from '#tools/proc.ts'
+import type { Api, Company } from '../company/api.ts'
+import { type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
+import { CHANGED_SHARE, type SyncRun, syncOnce } from '../company/runs.ts'
+import type { Costed, Spent } from '../processes/costs.ts'
+import {
+  type Load,
+  measureCompression,
+  measureLoad,
+  measureRequests,
+  type RequestsAlone,
+  runMirrorScript,
+} from './floors.ts'
+import { type CpuByThread, watchStages } from './threads.ts'
+
+/** One round of all measurements of one company, made one after another. */
+export type Measured = {
+  readonly full: FullRun
+  readonly scriptFull: Costed
+  readonly requests: RequestsAlone
+  readonly load: Load
+  readonly compression: Spent
+  readonly unchanged: SyncRun
+  readonly scriptUnchanged: Costed
+  readonly status: Costed
+  readonly changed: SyncRun
+  readonly scriptChanged: Costed
+  readonly first: SyncRun
+  readonly scriptFirst: Costed
+}
+
+export type FullRun = SyncRun & {
+  /** Null without `/proc`. */
+  readonly threads: CpuByThread | null
+  /** CPU seconds of the API's process meanwhile. */
+  readonly apiCpuSeconds: number
+}
+
+/** A company, its API, and with how many concurrent requests the sync and the script read it. */
+export type Mirrored = { readonly company: Company; readonly api: Api; readonly concurrency: number }
+
+type Where = { readonly directory: string; readonly step: (text: string) => void }
+
+/**
+ * One round: each run of the sync is followed by the same run of the script, so that both see the machine alike.
+ * @throws Error if a run did not do the expected work, or the script's rows are not those of the sync.
+ */
+export async function measureRound(mirrored: Mirrored, small: Mirrored, where: Where): Promise<Measured> {
+  const { directory, step } = where
+  const { company, api } = mirrored
+  const { ours, theirs, script } = await openBoth(mirrored, directory, `${company.notices}`)
+  step('full sync')
+  const full = await syncFull(api, ours, company.notices)
+  step('script')
+  const scriptFull = await script(company.notices)
+  await expectSameRows(ours, theirs)
+  step('floors')
+  const requests = await measureRequests(api, orderOf(mirrored), { full, directory })
+  const load = await measureLoad(theirs.directory)
+  const compression = await measureCompression(theirs.directory)
+  step('nothing changed')
+  const unchanged = await syncOnce(api, ours, { loaded: 0 })
+  const scriptUnchanged = await script(0)
+  const status = await runAt(ours, 'status')
+  step('some changed')
+  const loaded = await api.change(CHANGED_SHARE)
+  const changed = await syncOnce(api, ours, { loaded })
+  const scriptChanged = await script(loaded)
+  await expectSameRows(ours, theirs)
+  step('first sync')
+  return {
+    ...{
+      full,
+      scriptFull,
+      requests,
+      load,
+      compression,
+      unchanged,
+      scriptUnchanged,
+      status,
+      changed,
+      scriptChanged,
+    },
+    ...(await measureFirst(small, directory)),
+  }
+}
+
+/** The first run of a small company: mostly the cost of starting. */
+export async function measureFirst(
+  small: Mirrored,
+  directory: string,
+): Promise<Pick<Measured, 'first' | 'scriptFirst'>> {
+  const { api, company } = small
+  const { ours, theirs, script } = await openBoth(small, directory, 'first')
+  const first = await syncOnce(api, ours, { loaded: company.notices, full: true })
+  const scriptFirst = await script(company.notices)
+  await expectSameRows(ours, theirs)
+  return { first, scriptFirst }
+}
+
+function orderOf({ api, company, concurrency }: Mirrored) {
+  return { url: api.url, apiKey: company.apiKey, concurrency }
+}
+
+/** Directories for the sync and the script, and how the latter is run. */
+async function openBoth(mirrored: Mirrored, directory: string, name: string) {
+  const { api, company, concurrency } = mirrored
+  const settings = { API_CONCURRENCY: String(concurrency) }
+  const ours = await placeOf(join(directory, `${name}-sync`), { ...company, url: api.url }, settings)
+  const theirs = { directory: join(directory, `${name}-script`) }
+  await mkdir(theirs.directory)
+  const script = (loaded: number) => runMirrorScript(api, orderOf(mirrored), { ...theirs, loaded })
+  return { ours, theirs, script }
+}
+
+/** A full sync into an empty directory, watched by stage and thread. */
+async function syncFull(api: Api, place: Place, notices: number): Promise<FullRun> {
+  const snapshots = snapshotsDirectory(pathsOf(place).lake)
+  const before = cpuSeconds(api.pid)
+  let stop: ReturnType<typeof watchStages> = () => null
+  const run = await syncOnce(api, place, { loaded: notices, full: true }, pid => {
+    stop = watchStages(pid, { api, notices, snapshots })
+  })
+  return { ...run, threads: stop(run.cpuSeconds), apiCpuSeconds: cpuSeconds(api.pid) - before }
+}
+
+/** Sums that are the same only if the same values arrived. Doubles are summed as whole cents: their order differs. */
+const SUMS = {
+  editais: 'sum(length(objeto)), sum(round(valor_estimado * 100)::HUGEINT), max(updated_at)',
+  analyses: 'sum(length(verdict_summary)), count(verdict_recommendation)',
+  requirements: 'count(DISTINCT edital_id), sum(length(required)), sum(length("current")), sum(ordinal)',
+  items: 'count(DISTINCT edital_id), sum(round(valor_total * 100)::HUGEINT), sum(length(descricao))',
+  alerts: 'count(DISTINCT edital_id), sum(length(description)), sum(ordinal)',
+} as const
+
+/** @throws Error with both results unless the Parquet files of the sync and of the script hold the same rows. */
+export async function expectSameRows(sync: Place, script: Pick<Place, 'directory'>): Promise<void> {
+  const latest = latestLink(pathsOf(sync).lake)
+  const db = await Database.open(':memory:', { threads: 1 })
+  const ask = async (sums: string, files: string) =>
+    JSON.stringify(
+      await db.row(`SELECT count(*) AS rows, ${sums} FROM read_parquet(${literal(files)})`),
+      (_, value) => (typeof value === 'bigint' ? String(value) : value),
+    )
+  try {
+    for (const [table, sums] of Object.entries(SUMS)) {
+      const ours = await ask(sums, join(latest, table, '*.parquet'))
+      const theirs = await ask(sums, join(script.directory, `${table}.parquet`))
+      if (ours !== theirs) throw new Error(`${table}: the sync made ${ours}, the script ${theirs}`)
+    }
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest'
+import { newReport } from '#src/store/run_report.ts'
+import { type Figure, judge } from '../../../bench/frame/figures.ts'
+import { complaints, isConserved, networkFaultsAt } from '../../../bench/month/network_faults.ts'
+import { overlaps } from '../../../bench/processes/worker.ts'
+import {
+  figuresOf as figuresOfBi,
+  type Measured as MeasuredBi,
+  monthsOf,
+} from '../../../bench/situations/bi.ts'
+import { figuresOf } from '../../../bench/sync/figures.ts'
+import type { Measured } from '../../../bench/sync/measure.ts'
+
+const missedIn = (figures: Figure[]) => judge(figures, 'median').filter(({ met }) => !met)
+
+describe('The bars of a sync', () => {
+  const cost = { wallSeconds: 0, cpuSeconds: 0, peakRssBytes: 0 }
+  const asked = {
+    list: { requests: 1, firstMs: 0, lastMs: 0 },
+    analysis: { requests: 0, firstMs: 0, lastMs: 0 },
+  }
+  const run = { ...cost, asked, snapshotsWritten: 0, startedMs: 0, endedMs: 0, report: {} }
+  const one = { ...run, wallSeconds: 1, cpuSeconds: 1 }
+  const full = {
+    ...run,
+    wallSeconds: 0.5,
+    loopDelayMs: { p50: 0, p99: 0, max: 0 },
+    threads: null,
+    apiCpuSeconds: 0,
+  }
+  const measured = {
+    ...{ full, unchanged: one, changed: one, first: run, status: cost },
+    ...{ scriptFull: one, scriptUnchanged: one, scriptChanged: one, scriptFirst: cost },
+    ...{ requests: { ...cost, apiCpuSeconds: 0 }, load: { ...cost, steps: {} }, compression: cost },
+  }
+  type Changes = { readonly [K in keyof typeof measured]?: object }
+  const about = { notices: 20_000, concurrency: 16, latencyMs: 0, first: null }
+  const missed = (changes: Changes, given: Partial<Parameters<typeof figuresOf>[1]> = {}) => {
+    const pairs = Object.entries(measured).map(([name, found]) => [
+      name,
+      { ...found, ...changes[name as keyof Changes] },
+    ])
+    const figures = figuresOf(Object.fromEntries(pairs) as unknown as Measured, { ...about, ...given })
+    return missedIn(figures)
+  }
+
+  it('are missed beyond their limit, and met at it', () => {
+    expect(missed({ full: { cpuSeconds: 0.7, wallSeconds: 0.6, peakRssBytes: 600e6 } })).toEqual([])
+    expect(missed({ full: { cpuSeconds: 0.71 } })).toMatchObject([
+      { what: 'full sync: CPU / script', value: 0.71, limit: 0.7 },
+    ])
+    const beyond = {
+      full: {
+        wallSeconds: 0.61,
+        peakRssBytes: 601e6,
+        loopDelayMs: { p50: 0, p99: 21, max: 0 },
+        endedMs: 100,
+      },
+      unchanged: { cpuSeconds: 1.01, peakRssBytes: 201e6, snapshotsWritten: 1 },
+      changed: { cpuSeconds: 2.1 },
+      first: { cpuSeconds: 0.51 },
+      status: { cpuSeconds: 0.26 },
+    }
+    expect(missed(beyond).map(({ limit }) => limit)).toEqual([600, 15, 20, 0.6, 200, 0, 1, 2, 0.5, 0.25])
+  })
+
+  it('compare with the script only companies that take longer than the start', () => {
+    const slow = { full: { cpuSeconds: 9 }, unchanged: { cpuSeconds: 9 } }
+    expect(missed(slow, { notices: 4999 })).toEqual([])
+    expect(missed(slow, { notices: 5000 })).toHaveLength(2)
+  })
+
+  it('compare the memory of a larger company with that of the first one', () => {
+    const growth = (megabytes: number) =>
+      missed(
+        { full: { peakRssBytes: megabytes * 1e6 } },
+        { notices: 60_000, first: { notices: 20_000, rssMegabytes: 1000 } },
+      )
+    expect(growth(1150)).toEqual([])
+    expect(growth(1151)).toMatchObject([{ what: 'full sync: peak RSS above that at 20000, %', limit: 15 }])
+  })
+
+  it('are the share of the possible requests alone, if the API is late', () => {
+    const fetching = (requests: number) => ({
+      full: { cpuSeconds: 9, asked: { ...asked, analysis: { requests, firstMs: 0, lastMs: 1000 } } },
+    })
+    expect(missed(fetching(288), { latencyMs: 50 })).toEqual([])
+    expect(missed(fetching(287), { latencyMs: 50 })).toMatchObject([{ limit: 90, kind: 'least' }])
+  })
+
+  it('count the requests and snapshots of a run that finds nothing', () => {
+    const list = { ...asked.list, requests: 104 }
+    expect(missed({ unchanged: { asked: { ...asked, list } } })).toMatchObject([{ value: 104, limit: 102 }])
+    const analysis = { ...asked.analysis, requests: 1 }
+    expect(missed({ unchanged: { asked: { ...asked, analysis } } })).toMatchObject([{ value: 1, limit: 0 }])
+  })
+})
+
+describe('The bars of readers', () => {
+  const mart = { rows: 1, openMs: 1, firstMs: 999, warmMs: 200, peakRssBytes: 1 }
+  const measured: MeasuredBi = {
+    ...{ notices: 20_000, fullSeconds: 1, changedSeconds: 1, changes: 1, marts: { orgaos: mart } },
+    months: { months: 24, notices: 100, newestNotices: 8 },
+    written: { snapshotBytes: 100, bytes: 20, monthsWritten: 2 },
+    report: { wallSeconds: 5, bytes: 2e6 },
+  }
+  const missed = (changes: Partial<MeasuredBi>) => missedIn(figuresOfBi({ ...measured, ...changes }))
+  const written = { ...measured.written, bytes: 21 }
+
+  it('are met at their limit, and missed beyond it', () => {
+    expect(missed({})).toEqual([])
+    const beyond = { report: { wallSeconds: 5.1, bytes: 2.1e6 }, marts: { orgaos: { ...mart, warmMs: 201 } } }
+    expect(missed(beyond).map(({ limit }) => limit)).toEqual([5, 2, 200])
+  })
+
+  it('report if the newest months alone exceed what may be written', () => {
+    const what = (newestNotices: number) => missed({ written, months: { ...measured.months, newestNotices } })
+    expect(what(8)).toMatchObject([{ what: '0.5 % changed, in the two newest of 24 months: written, %' }])
+    expect(what(31)).toMatchObject([{ what: expect.stringContaining('they alone hold 31 %') }])
+  })
+
+  it('apply only to sizes for which they are meaningful', () => {
+    expect(missed({ written, notices: 30 })).toEqual([])
+    expect(missed({ written, notices: 60_000, marts: { orgaos: { ...mart, warmMs: 999 } } })).toHaveLength(1)
+  })
+
+  it('count the notices of the two newest months, across a year end too', () => {
+    const rows = { '2024-11': 4, '2024-12': 2, '2025-01': 1 }
+    const files = Object.entries(rows).map(([month, rows]) => ({
+      month,
+      rows,
+      path: `editais/${month}.parquet`,
+      bytes: 1,
+      sha256: '',
+    }))
+    expect(monthsOf({ tables: { editais: { rows: 7, bytes: 3, files } } })).toEqual({
+      months: 3,
+      notices: 7,
+      newestNotices: 3,
+    })
+  })
+})
+
+it('A month rejects a report that does not fit the faults, the world or the server', () => {
+  const report = {
+    ...newReport('r', 'incremental', new Date()),
+    ...{ listed: 9, unchanged: 6, loaded: 3, requests: 4, scan_complete: true },
+  }
+  const fair = { networkFaults: networkFaultsAt('22', 2), notices: 9, requests: 4 }
+  expect(complaints(report, fair)).toEqual([])
+  expect(complaints(report, { ...fair, networkFaults: networkFaultsAt('22', 1) })).toHaveLength(2)
+  expect(complaints(report, { ...fair, notices: 10 })).toHaveLength(1)
+  expect(complaints(report, { ...fair, requests: 5 })).toHaveLength(1)
+  expect([report, { ...report, loaded: 2 }].map(isConserved)).toEqual([true, false])
+})
+
+it('Runs overlap if one begins before the previous run of its company has ended', () => {
+  const run = (company: string, from: number, to: number) => ({
+    company,
+    started_at: new Date(from).toISOString(),
+    finished_at: new Date(to).toISOString(),
+  })
+  expect(overlaps([run('a', 0, 9), run('b', 1, 3), run('b', 3, 4), run('a', 9, 12)])).toBe(0)
+  expect(overlaps([run('a', 0, 9), run('b', 1, 3), run('b', 2, 4), run('a', 8, 12)])).toBe(2)
+})
