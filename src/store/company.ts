@@ -169,7 +169,7 @@ function refuseHalfFolded({ raw, rawBefore }: CompanyPaths): void {
   )
 }
 
-/** Top down, so that closing a directory at once protects everything below it. */
+/** Closes the company's directories to other users, top down, so that closing one at once protects everything below it. */
 function closeCompany(
   { root, rows, raw, rawBefore, lake, temporary, mirror, remoteMarts }: CompanyPaths,
   { mode, group }: LakeSettings,

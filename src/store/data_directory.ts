@@ -45,7 +45,7 @@ export function ourFiles(dataDir: string): (readonly [path: string, allowed: num
     .map(name => [join(dataDir, name), name === CATALOG.name ? CATALOG.mode : PRIVATE_FILE] as const)
 }
 
-/** If others own the directory, this user may not be able to list it. */
+/** Lists the names in the directory; none if it belongs to others and this user may not list it. */
 function namesIn(dataDir: string): string[] {
   try {
     return readdirSync(dataDir)

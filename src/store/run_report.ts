@@ -34,7 +34,7 @@ export function secondsSince({ started_at }: RunReport, { now }: { now: () => Da
   return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
 }
 
-/** Invariant I1: every listed notice has exactly one outcome. */
+/** Throws unless every listed notice has exactly one outcome (invariant I1). */
 export function assertConserved(report: RunReport): void {
   const all = OUTCOMES.map(outcome => report[outcome])
   const outcomes = all.reduce((sum, count) => sum + count, 0)

@@ -56,7 +56,7 @@ async function readJson<T>(path: string): Promise<T | null> {
   }
 }
 
-/** Written atomically, so that it can be read at any time. */
+/** Writes the state atomically, so that it can be read at any time. */
 export async function writeState({ state: path }: CompanyPaths, state: CompanyState): Promise<void> {
   await writeNew(`${path}.part`, `${JSON.stringify(state)}\n`)
   await move('state.rename', `${path}.part`, path)

@@ -18,7 +18,7 @@ export async function accessOf(lake: string): Promise<LakeAccess> {
   return { mode: mode & LAKE_DIRECTORY, group: gid }
 }
 
-/** Mode of a published file: read-only, to prevent accidental changes. */
+/** Returns the mode of a published file: read-only, to prevent accidental changes. */
 function fileMode({ mode }: Pick<LakeAccess, 'mode'>): number {
   return mode & READ
 }

@@ -141,7 +141,7 @@ function other<T>(claimed: ReadonlySet<T>, own: T): T | null {
   return [...claimed].find(one => one !== own) ?? null
 }
 
-/** Why a segment belongs to another log, or elsewhere in this one; null if nothing shows that. */
+/** Explains why a segment belongs to another log, or elsewhere in this one; null if nothing shows that. */
 export function foreignness(signs: {
   readonly number: number
   /** The company that it was written for. Not a sign by itself, because a company may have been renamed. */
@@ -213,7 +213,7 @@ export async function assertNotCutShort(path: string): Promise<number> {
   return measured.mostBytes
 }
 
-/** @param onLine called for each usable line, with its text and the parsed line. */
+/** Reads a segment. @param onLine called for each usable line, with its text and the parsed line. */
 export async function readContents(
   path: string,
   onLine: (text: string, line: ReadLine) => void = () => {},
@@ -263,7 +263,7 @@ export async function readContents(
   return { kinds, runs, begun, firstRun, claims, damage }
 }
 
-/** Line types that this version does not know; another version wrote them. */
+/** Lists the line types that this version does not know; another version wrote them. */
 export function unknownTypes({ kinds }: Contents): string[] {
   return [...kinds.keys()].filter(type => !isKnownType(type))
 }

@@ -61,7 +61,7 @@ function nameOf(examined: readonly Examined[]): string | null {
 
 type LostLine = Extract<Line, { type: 'lost' }> & { readonly run_id: string; readonly at: string }
 
-/** The salvage's own line, and one for each run whose start was lost here or is not known to be elsewhere. */
+/** Makes the salvage's own line, and one for each run whose start was lost here or is not known to be elsewhere. */
 function lostLines(about: {
   runId: string
   now: () => Date

@@ -153,7 +153,7 @@ export class SegmentWriter {
     }
   }
 
-  /** @param line its bytes, in parts, with the newline. */
+  /** Appends a line. @param line its bytes, in parts, with the newline. */
   async append(line: (seq: number) => Buffer[], about: { document: boolean; atMs: number }): Promise<void> {
     if (this.#lines === 0) this.#openedAtMs = about.atMs
     this.#lines += 1

@@ -37,7 +37,10 @@ export async function readJson<T>(
   return found && { found, value: jsonIn(found.bytes, kind, `${store.root}/${key}`) }
 }
 
-/** @param address of the object, for the message. @throws ForeignObject as above. */
+/**
+ * Reads a JSON object that this program wrote. @param address of the object, for the message.
+ * @throws ForeignObject if it is anything else, as in `readJson`.
+ */
 export function jsonIn<T>(bytes: Buffer, { name, shape, mend }: JsonKind<T>, address: string): T {
   const foreign = (why: string) => new ForeignObject(address, `is no ${name} (${why})`, mend)
   if (!isUtf8(bytes)) throw foreign('not UTF-8')

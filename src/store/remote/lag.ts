@@ -18,7 +18,7 @@ export type RemoteLag = {
   readonly last_error: { readonly message: string; readonly tried_at: string } | null
 }
 
-/** @param latest what the store has; null if nothing was published there. */
+/** Compares the store with the local lake. @param latest what the store has; null if nothing was published there. */
 export async function remoteLag(
   latest: Latest | null,
   { lake, remote }: Pick<CompanyPaths, 'lake' | 'remote'>,
@@ -52,8 +52,8 @@ export async function remoteLag(
 }
 
 /**
- * Returns whether this snapshot was published, or another host's of the same state of the log that they share, or of a later one in which
- * only runs were added.
+ * Returns whether this snapshot was published, or another host's of the same state of the log that they share, or of a later one
+ * in which only runs were added.
  */
 export function hasContent(latest: Latest, manifest: Manifest): boolean {
   const { snapshot, content, applied_segment = 0 } = latest
@@ -61,7 +61,7 @@ export function hasContent(latest: Latest, manifest: Manifest): boolean {
   return applied_segment > manifest.applied_segment && orderOf(latest, manifest) === 'same'
 }
 
-/** What the tables of a snapshot follow from, so that two with the same hash have the same rows. */
+/** Hashes what the tables of a snapshot follow from, so that two with the same hash have the same rows. */
 export function contentOf({
   log,
   run_id,
@@ -94,7 +94,7 @@ export function whyPublishRefused(latest: Latest | null, manifest: Manifest): st
   return `The object store has version ${latest.data_version} of ${company}'s data (published at ${latest.published_at}), but this lake has version ${data_version}: this lake is an older copy, its log was restored from a backup, or another worker syncs this company.`
 }
 
-/** Of what the store has and what a lake has; null if they are of two logs. */
+/** Compares what the store has with what a lake has; null if they are of two logs. */
 function orderOf(latest: Latest, manifest: Manifest): ReturnType<LogPosition['compare']> {
   const there = LogPosition.of(latest.log, latest.data_version)
   const here = LogPosition.of(manifest.log, manifest.data_version)

@@ -68,7 +68,7 @@ export class ForeignObject extends RemoteError {
   }
 }
 
-/** @param address of an object with more bytes than one of its kind can have. */
+/** Makes the error for an object with more bytes than one of its kind can have. @param address of the object. */
 export function tooLarge(address: string, mostBytes: number): ForeignObject {
   return new ForeignObject(address, `has more than ${formatCount(mostBytes)} bytes`)
 }

@@ -50,7 +50,7 @@ export class Patience {
     else signal?.addEventListener('abort', this.#stop, { once: true })
   }
 
-  /** Aborted with an InterruptedError once no request may go on. */
+  /** Returns a signal that is aborted with an InterruptedError once no request may go on. */
   get ended(): AbortSignal {
     return this.#over.signal
   }
@@ -129,7 +129,7 @@ function late(): Error {
   )
 }
 
-/** The same bytes, counted. Fails with `tooMany` after the last that may come, and when the attempt is given up. */
+/** Returns the same bytes, counted. Fails with `tooMany` after the last that may come, and when the attempt is given up. */
 export function bounded(
   body: Readable,
   { signal, moved }: Attempt,

@@ -43,7 +43,7 @@ export async function readRemoteState(path: string): Promise<RemoteState | null>
   }
 }
 
-/** Local snapshots that must stay, because they are being published to the object store. */
+/** Lists the local snapshots that must stay, because they are being published to the object store. */
 export async function readRemotely(path: string): Promise<string[]> {
   const { reading = null, pending = null } = (await readRemoteState(path)) ?? {}
   return [reading, pending].filter(name => name !== null)

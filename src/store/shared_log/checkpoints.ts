@@ -88,7 +88,7 @@ export function fileKey(company: string, sha256: string): string {
   return `${checkpointsKey(company)}/files/${sha256}`
 }
 
-/** Newest first. */
+/** Lists the checkpoints, newest first. */
 export async function listCheckpoints(store: ObjectStore, company: string): Promise<CheckpointName[]> {
   const found: CheckpointName[] = []
   // Digits only, so not the files.
@@ -187,15 +187,15 @@ export async function checkpointIfDue(
   await removeOld(store, company, storeNow)
 }
 
-/** By the store's clock: the owner renewed its object a moment ago. */
+/** Returns the time by the store's clock: the owner renewed its object a moment ago. */
 async function timeThere(store: ObjectStore, company: string, otherwise: Date): Promise<Date> {
   for await (const { modified } of store.list(ownerKey(company))) return modified
   return otherwise
 }
 
 /**
- * Returns the newest checkpoint of this log and of this version's tables: it delays the next one. Its files are not looked up after
- * each run: the next one uploads what is missing.
+ * Returns the newest checkpoint of this log and of this version's tables: it delays the next one. Its files are not looked up
+ * after each run: the next one uploads what is missing.
  */
 async function lastUsable(
   store: ObjectStore,
@@ -210,7 +210,7 @@ async function lastUsable(
   return null
 }
 
-/** Not if the log was replaced by a backup or a new one: a later segment number then says nothing. */
+/** Returns false if the log was replaced by a backup or a new one: a later segment number then says nothing. */
 async function isOfThisLog(store: ObjectStore, checkpoint: Checkpoint): Promise<boolean> {
   const { company, segment, segment_sha256 } = checkpoint
   return (await hashOfSegment(store, company, segment)) === segment_sha256
@@ -243,7 +243,7 @@ async function uploadWarehouse(
   return { ...about, unpacked_bytes: (await stat(warehouse)).size }
 }
 
-/** Row files never change, so those of earlier checkpoints are there already. */
+/** Uploads the row files that the store lacks: they never change, so those of earlier checkpoints are there already. */
 async function uploadRows(
   store: ObjectStore,
   { company, rows: directory }: CompanyPaths,

@@ -82,7 +82,7 @@ export class SharedLog implements OuterLog {
     this.#paths = paths
   }
 
-  /** As LOG_URL has it. */
+  /** Returns the address of the store, as LOG_URL has it. */
   get root(): string {
     return s3Root(this.#settings)
   }
@@ -139,7 +139,7 @@ export class SharedLog implements OuterLog {
     return restored
   }
 
-  /** Then a checkpoint saves it from reading the whole log. */
+  /** Returns whether this disk has nothing of the log: then a checkpoint saves it from reading the whole log. */
   async #isDiskEmpty(): Promise<boolean> {
     const { raw, warehouse } = this.#paths
     return (

@@ -85,7 +85,7 @@ export async function currentOwner(store: ObjectStore, company: string): Promise
 }
 
 /**
- * @throws FatalError (held) naming the owner, if it still owns the log after `waitMs`.
+ * Takes the ownership of the log. @throws FatalError (held) naming the owner, if it still owns the log after `waitMs`.
  * @throws RemoteError if the store refuses each replacement, although nobody owns the log.
  */
 export async function takeOwnership(store: ObjectStore, options: TakeOptions): Promise<Ownership> {
@@ -188,7 +188,7 @@ type Silence = {
   mark(): () => void
 }
 
-/** By the longer of two clocks: one never jumps, the other one goes on while the machine is suspended. */
+/** Measures silence by the longer of two clocks: one never jumps, the other one goes on while the machine is suspended. */
 function createSilence(now: () => Date): Silence {
   const time = () => ({ steadyMs: performance.now(), wallMs: now().getTime() })
   let since = time()
@@ -207,7 +207,7 @@ function createSilence(now: () => Date): Silence {
 }
 
 /**
- * @returns the new version's tag; null if another worker replaced it first.
+ * Replaces the owner. @returns the new version's tag; null if another worker replaced it first.
  * @throws RemoteError if the store refuses each time, although no other worker did.
  */
 async function replace(
@@ -235,7 +235,7 @@ function alwaysRefused({ root }: ObjectStore, key: string): RemoteError {
   )
 }
 
-/** @throws ForeignObject if it is too large to be one. */
+/** Reads the owner; null if there is none. @throws ForeignObject if it is too large to be one. */
 async function readOwner(store: ObjectStore, key: string): Promise<StoredObject | null> {
   return await store.get(key, MAX_OWNER_BYTES)
 }

@@ -64,7 +64,7 @@ export function carriedDocument(kind: DocumentKind, document: object): Carried {
   return { document: copy, cuts: [...cutRow(row), ...cuts] }
 }
 
-/** The same of a document as JSON text; the text itself if nothing in it can be too long. */
+/** Cuts a document that is JSON text as `carriedDocument` does; returns the text itself if nothing in it can be too long. */
 export function carriedText(kind: DocumentKind, text: string): string {
   return isShort(text) ? text : JSON.stringify(carriedDocument(kind, JSON.parse(text)).document)
 }
@@ -157,7 +157,7 @@ function shortened(value: unknown, maxBytes: number): unknown {
     : cutText(whole, maxBytes)
 }
 
-/** Nesting is bounded (`MAX_DEPTH` of `validate.ts`). */
+/** Changes every text in a value. Its nesting is bounded (`MAX_DEPTH` of `validate.ts`). */
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value)
   if (Array.isArray(value)) return value.map(one => mapTexts(one, change))

@@ -114,7 +114,7 @@ export async function setAsidePoison(
   }
 }
 
-/** The same in every rebuild, whatever memory was left. */
+/** Returns a reason that is the same in every rebuild, whatever memory was left. */
 function reasonOf(error: unknown): string {
   return isMemoryError(error) ? 'it needs more memory than there is' : withoutPlace(messageOf(error))
 }

@@ -57,7 +57,7 @@ export async function projectLines(
   await db.run(MONTHS_TOUCHED)
 }
 
-/** The rows for elements of the analyses in the staged lines, whose other rows are there. */
+/** Projects the rows for elements of the analyses in the staged lines, whose other rows are there. */
 export async function projectElements(db: Database, projection: Projection): Promise<void> {
   for (const sql of [
     STRAYED,

@@ -5,7 +5,10 @@ import { identifier, literal } from './quoted.ts'
 import { ROW_TABLES, type RowFile } from './row_sql.ts'
 import { names } from './sql.ts'
 
-/** Each warehouse has a directory of its own, because a rebuilt one replaces another that is complete until then. */
+/**
+ * Returns the warehouse's own directory for rows: a rebuilt warehouse replaces another one, whose rows must be complete until
+ * then.
+ */
 export function rowDirectory(rows: string, warehouseId: string): string {
   return join(rows, warehouseId)
 }

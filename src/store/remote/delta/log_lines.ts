@@ -47,7 +47,7 @@ const INFO: JsonKind<{
   }),
 }
 
-/** The files that a commit adds and removes. @throws ForeignObject if a line is not one of ours. */
+/** Reads which files a commit adds and removes. @throws ForeignObject if a line is not one of ours. */
 export function changesIn(bytes: Buffer, address: string) {
   return linesIn(bytes).map(line => jsonIn(line, CHANGE, address))
 }

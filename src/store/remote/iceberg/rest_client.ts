@@ -106,7 +106,7 @@ function openClient(uri: string, signal: AbortSignal | undefined): HttpClient {
   })
 }
 
-/** @throws RemoteError if nothing was sent, or the catalog redirects to another server. */
+/** Sends a request to the catalog. @throws RemoteError if nothing was sent, or the catalog redirects to another server. */
 async function ask(http: HttpClient, name: string, request: HttpRequest): Promise<CatalogAnswer> {
   const reply = await http.send(request).catch(error => {
     if (!(error instanceof NetworkError)) throw error
