@@ -22,7 +22,7 @@ export function withoutForbidden(text: string): string {
   return text.replaceAll(NOT_IN_XML, '')
 }
 
-/** So that `_x000D_` in a text is not a line break. */
+/** Escapes codes, so that `_x000D_` in a text is not a line break. */
 export function escapeCodes(text: string): string {
   return text.replaceAll(ESCAPED, '_x005F_')
 }

@@ -58,7 +58,7 @@ function partsOf(zip: Buffer): Part[] {
   })
 }
 
-/** @returns the number of its elements `row`. @throws Error unless it is well-formed XML. */
+/** Reads a part. @returns the number of its elements `row`. @throws Error unless it is well-formed XML. */
 async function readPart({ crc, packed }: Part): Promise<number> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const document = new XmlDocument()
@@ -97,7 +97,7 @@ class XmlDocument {
     this.#rest = this.#rest.slice(end)
   }
 
-  /** @returns the number of elements `row`. */
+  /** Ends the document. @returns the number of elements `row`. @throws Error if an element is not closed. */
   end(): number {
     this.#read(this.#rest)
     if (this.#open.length > 0 || !this.#hasRoot) throw new Error('an element is not closed')

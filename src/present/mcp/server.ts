@@ -104,7 +104,7 @@ function addTool(server: McpServer, tool: Tool, { lake, read, log, onCall }: Ser
   )
 }
 
-/** Structured, and as text for clients that read only that. */
+/** Returns a result as structured content, and as text for clients that read only that. */
 function resultOf({ answer, data, leftOut }: ToolResult) {
   const source = answer && {
     company: answer.company,

@@ -37,8 +37,8 @@ async function shareOf(memoryMb: number, client: Metabase, { id }: MetabaseDatab
 }
 
 /**
- * One directory a catalog: the names of DuckDB's files are the same in each database, and for some time Metabase has
- * both the old and the new catalog open.
+ * Returns the options of a database with a directory for each catalog: the names of DuckDB's files are the same in each database,
+ * and for some time Metabase has both the old and the new catalog open.
  */
 function withSpill({ details }: MetabaseDatabase, catalogPath: string, directory: string): string {
   const given = details?.[OPTIONS]

@@ -107,7 +107,10 @@ async function makeKey(client: Metabase, path: string): Promise<string> {
   return key
 }
 
-/** Checked before the key is created, because Metabase shows its value only once. */
+/**
+ * Throws FatalError (usage) unless the file can be written. Call it before the key is created, because Metabase shows its value
+ * only once.
+ */
 async function checkWritable(path: string): Promise<void> {
   try {
     await access(dirname(path), constants.W_OK)
@@ -119,7 +122,7 @@ async function checkWritable(path: string): Promise<void> {
   }
 }
 
-/** Readable only by its owner; written atomically. */
+/** Writes a secret atomically, readable only by its owner. */
 async function writeSecret(path: string, secret: string): Promise<void> {
   const temporary = `${path}.part`
   const file = await openNew(temporary)

@@ -15,7 +15,7 @@ export const TODAY = '$local::TIMESTAMP::DATE'
 export const AHEAD = 'sessao_por_vir(data_sessao_local, $local::TIMESTAMP)'
 export const OVER = `NOT ${AHEAD}`
 
-/** Summed as decimals, so that the order of the rows does not matter. */
+/** Returns SQL for a sum of values: added as decimals, so that the order of the rows does not matter. */
 export function sumOfValues(those: string | undefined): string {
   const only = those ? ` FILTER (${those})` : ''
   return `coalesce(sum(valor_estimado_informado::DECIMAL(20, 4))${only}, 0)::DOUBLE`

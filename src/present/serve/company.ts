@@ -77,7 +77,7 @@ export class ServedCompany {
     this.feed = new Feed({ root, shared, log: this.#options.log, bringUp: options.bringUp })
   }
 
-  /** @throws Refusal (503) with the reason if there is none yet. */
+  /** Returns the snapshot that is served. @throws Refusal (503) with the reason if there is none yet. */
   get current(): ServedSnapshot {
     if (this.#current) return this.#current
     if (this.#problem)
@@ -137,7 +137,7 @@ export class ServedCompany {
     this.#timer = setTimeout(() => this.follow(), ms)
   }
 
-  /** @returns when to try again. */
+  /** Records a failed attempt, and logs it if the reason is new. @returns when to try again. */
   #failed(error: unknown): number {
     this.#preparing = false
     const problem = messageOf(error)

@@ -26,7 +26,7 @@ export class KeptSnapshots {
     return this.#settle(kept, current, { maxBytes, months: replaced.months })
   }
 
-  /** The same without a replacement: ends what is no longer read. */
+  /** Drops the snapshots that are no longer read. @returns the months that are no longer needed. */
   expire(current: ServedSnapshot, maxBytes: number): PreparedMonth[] {
     return this.#kept.length === 0 ? [] : this.#settle(this.#kept, current, { maxBytes, months: [] })
   }

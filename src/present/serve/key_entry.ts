@@ -47,7 +47,7 @@ export function stateOf({ revokedAt, expiresAt, replacedBy }: KeyEntry, now: Dat
   return replacedBy === null ? 'valid' : 'replaced'
 }
 
-/** @param waiting time of a revocation that is not in the file yet. */
+/** Returns the entry of a key. @param waiting time of a revocation that is not in the file yet. */
 export function entryOf(row: KeyRow, waiting: Date | undefined): KeyEntry {
   const { prefix, company, description } = row
   return {

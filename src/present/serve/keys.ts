@@ -163,7 +163,7 @@ export class KeyStore {
     return { company: row.company, prefix: row.prefix, ...rightsOf(row) }
   }
 
-  /** Newest last. */
+  /** Lists the keys, newest last. */
   list(company: string | null): KeyEntry[] {
     const waiting = this.#revocations.all()
     const rows = this.#db

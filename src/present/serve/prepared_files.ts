@@ -46,7 +46,7 @@ export type MonthIndex = {
   readonly analysesBytes: number
 }
 
-/** `sum` is the SHA-256 of the index, and is written last. */
+/** Returns the paths of a prepared month. `sum` is the SHA-256 of the index, and is written last. */
 export function preparedFiles(
   directory: string,
 ): Readonly<Record<'notices' | 'analyses' | 'search' | 'index' | 'sum', string>> {

@@ -9,7 +9,10 @@ export type Scope = (typeof SCOPES)[number]
 /** Of keys that were created without a choice, and before there was one. */
 export const DEFAULT_SCOPES: readonly Scope[] = ['read', 'feed']
 
-/** @param stored as a key file has them, separated by commas; null for the default. Unknown ones are ignored. */
+/**
+ * Reads the scopes of a key.
+ * @param stored as a key file has them, separated by commas; null for the default. Unknown ones are ignored.
+ */
 export function scopesOf(stored: string | null): readonly Scope[] {
   if (stored === null) return DEFAULT_SCOPES
   const names = stored.split(',')

@@ -43,7 +43,7 @@ export function answerOrder(): void {
   if (!process.connected) leaveNothing()
 }
 
-/** The server is gone, and cannot remove what this process spilled. */
+/** Removes what this process spilled, and ends it: the server is gone, and cannot do so. */
 function leaveNothing(): void {
   const own = process.cwd()
   try {
@@ -64,7 +64,7 @@ async function carryOut(order: PlacedOrder): Promise<void> {
   finish('why' in message ? { ...message, why: visible(cut(message.why, MAX_MESSAGE)) } : message)
 }
 
-/** The query may still run, so the process ends as soon as the message is sent. */
+/** Sends a message and ends the process at once, because the query may still run. */
 function finish(message: ReadMessage): void {
   process.send?.(message, () => process.kill(process.pid, 'SIGKILL'))
 }
@@ -107,7 +107,7 @@ function keptFor(
   return Math.floor((later * maxBytes) / statements.length / 2)
 }
 
-/** @throws Error for the log: its message can contain paths. */
+/** Opens the lake behind the fence. @throws Error for the log: its message can contain paths. */
 async function open(lake: string, temporary: string) {
   try {
     const { db, sources } = await openWithOurMarts(lake, temporary)

@@ -69,7 +69,7 @@ function listed(): ToolResult {
   return { answer: null, data: { marts }, leftOut: [] }
 }
 
-/** Column names are ours, after they were found in the mart; values are parameters. */
+/** Makes the condition for filters. Column names are ours, after they were found in the mart; values are parameters. */
 function condition(mart: Mart, filters: NonNullable<Filters>) {
   const pairs = Object.entries(filters)
   if (pairs.length > MAX_FILTERS) throw new FatalError(`At most ${MAX_FILTERS} filters are allowed.`)

@@ -67,7 +67,7 @@ export function exportTag(months: readonly PreparedMonth[], what: What): string 
   return tagOf(JSON.stringify([what, tags]))
 }
 
-/** Everything from this byte on, month by month, newest notice first. */
+/** Yields everything from this byte on, month by month, newest notice first. */
 export function* spansFrom(
   months: readonly PreparedMonth[],
   what: What,

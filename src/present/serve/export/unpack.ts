@@ -40,7 +40,7 @@ parentPort?.on('message', (order: UnpackOrder) => {
   }
 })
 
-/** @throws Error if the file is damaged. */
+/** Unpacks the lines of a file. @throws Error if the file is damaged. */
 function unpack({ file, frames, notices, size }: UnpackOrder, lines: Uint8Array): void {
   let [end, notice] = [0, 0]
   const add = (bytes: Uint8Array) => {

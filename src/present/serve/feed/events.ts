@@ -160,7 +160,10 @@ function servedContent({ served, content }: AnalysisState): Content | null {
   return served === 'content' ? content : served
 }
 
-/** Invariant I3: the mirror serves an analysis of a live notice that was read for its `updated_at`, and not before it. */
+/**
+ * Returns whether the mirror serves the analysis (invariant I3): the notice is live, and the analysis was read for its
+ * `updated_at`, and not before it.
+ */
 function isServed({ isDeleted, analysis, updatedAt, segment }: NoticeState, timeZone: string): boolean {
   if (isDeleted || analysis === null || analysis.segment < segment) return false
   return isSameTime(analysis.updatedAt, updatedAt, timeZone)

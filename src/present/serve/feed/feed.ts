@@ -140,7 +140,7 @@ export class Feed {
     this.#readyFor = null
   }
 
-  /** Never throws: `#failed` has the reason. */
+  /** Brings the index up to the snapshot. Never throws: `#failed` has the reason. */
   async #bringUp({ name, appliedSegment, versions, timeZone }: FeedSnapshot): Promise<void> {
     const { root, shared, bringUp, log } = this.#options
     try {
@@ -175,7 +175,10 @@ export class Feed {
     )
   }
 
-  /** @throws Refusal (503) if the index was made anew, or removed, since it was ready: the next request finds out. */
+  /**
+   * Reads from the index.
+   * @throws Refusal (503) if it was rebuilt or removed since it was ready: the next request prepares it.
+   */
   #read<T>(read: (reader: FeedReader) => T): T {
     const reader = this.#reader
     const result = reader?.read(() => ({ value: read(reader) }))
@@ -189,7 +192,10 @@ function preparing(): Refusal {
   return new Refusal(503, 'The changes of this company are being prepared. Try again.', RETRY_AFTER_SECONDS)
 }
 
-/** @param madeMs when the snapshot was made that this server has. */
+/**
+ * Throws Refusal unless the cursor can be continued in this log.
+ * @param madeMs when the snapshot was made that this server has.
+ */
 function checkCursor(reader: FeedReader, cursor: Cursor, madeMs: number): void {
   const own = reader.hashesOf(cursor.upTo)
   if (own && beginsWith(own.chain, cursor.chain) && isOfLog(reader, cursor)) return

@@ -280,7 +280,7 @@ function inodeOf(path: string): string {
   return about ? `${about.dev} ${about.ino}` : 'missing'
 }
 
-/** @param changes as JSON; null if they are not known or not wanted. */
+/** Adds the changes to an event. @param changes as JSON; null if they are not known or not wanted. */
 function withChanges(event: string, changes: string | null): string {
   return changes === null ? event : `${event.slice(0, -1)},"changes":${changes}}`
 }

@@ -66,7 +66,7 @@ export async function updateIndex(
   }
 }
 
-/** DuckDB is not loaded if there is nothing to ask it. */
+/** Opens the database on first use, so that DuckDB is not loaded if there is nothing to ask it. */
 function openWhenNeeded(path: string): { open: () => Promise<Database>; close: () => Promise<void> } {
   let opened: Promise<Database> | null = null
   return {

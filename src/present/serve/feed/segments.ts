@@ -30,7 +30,7 @@ const IN_STORE = 'in the store'
 /** Segments that are requested from the store at once: one takes some 20 ms, and a year's log has 26,000. */
 const AHEAD = 8
 
-/** @throws FatalError if segments are in a store that is not named. */
+/** Opens the segments of a log. @throws FatalError if segments are in a store that is not named. */
 export async function openSegments(raw: string, shared: SharedSegments | null): Promise<Segments> {
   const { segments: base } = await readBase(raw)
   if (base > 0 && shared === null)
@@ -58,7 +58,7 @@ export async function openSegments(raw: string, shared: SharedSegments | null): 
   }
 }
 
-/** @param last the last segment that may be read from it. */
+/** Opens the segments in the object store. @param last the last segment that may be read from it. */
 async function openStored({ settings, company }: SharedSegments, last: number) {
   const store = await openS3(settings)
   const place = { store, paths: { company } }

@@ -23,7 +23,7 @@ export type McpOptions = {
   readonly log: Logger
 }
 
-/** MCP's streamable HTTP, without sessions: each request is answered by itself. */
+/** Creates the route of MCP's streamable HTTP, without sessions: each request is answered by itself. */
 export function mcpRoute({ lakeOf, log }: McpOptions) {
   let endpoint: Promise<(request: Request, client: McpClient) => Promise<Response>> | null = null
   return mirrorRoute({

@@ -109,7 +109,7 @@ ${choice('ordem', ['Ordem', 'Automática'], wanted.ordem, ORDERS)}
 </form>`
 }
 
-/** @param names of the field, and of its empty choice. */
+/** Shows a list to choose from. @param names of the field, and of its empty choice. */
 function choice(
   name: string,
   [label, none]: readonly [string, string],

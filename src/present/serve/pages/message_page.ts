@@ -8,7 +8,7 @@ type Message = {
   readonly back?: string
 }
 
-/** One sentence, and where to go on. */
+/** Makes a page with one sentence, and a link to continue. */
 export function messagePage(company: string | null, { title, sentence, back = '/editais' }: Message): string {
   return document({
     title: company === null ? title : `${title} · ${company}`,

@@ -177,7 +177,7 @@ async function signedIn(context: PageContext, { entrance, signInPage }: Door): P
   return null
 }
 
-/** @throws Refusal (429) if the key sent too many requests. */
+/** Admits the holder of a key. @throws Refusal (429) if the key sent too many requests. */
 function admit(context: PageContext, entrance: Entrance, holder: KeyHolder): void {
   context.set('holder', holder)
   const { notes } = context.env.outgoing?.exchange ?? {}

@@ -90,7 +90,7 @@ export async function matchText(
   return { found, scores }
 }
 
-/** For each word of a phrase, or for the only one, the numbers of the words that are accepted. */
+/** Finds, for each word of a phrase, or for the only one, the numbers of the words that are accepted. */
 function partsOf(text: MonthText, term: Term): readonly Uint32Array[] {
   if (term.kind === 'prefix') return [wordsFrom(text, term.prefix)]
   const stems = term.kind === 'word' ? [term.stem] : term.stems

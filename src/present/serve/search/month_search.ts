@@ -19,8 +19,8 @@ const MAX_MODALITY = 1000
 const byItself = (text: string) => [[text]]
 
 /**
- * Returns the spellings of a text, each in parts. A value is accepted if it has all parts of one spelling of a wanted text. Modalities are free
- * text, so a few of their words are enough: as they are written, or as they are usually called.
+ * Returns the spellings of a text, each in parts. A value is accepted if it has all parts of one spelling of a wanted text.
+ * Modalities are free text, so a few of their words are enough: as they are written, or as they are usually called.
  */
 export const CHOSEN_BY: Readonly<Record<(typeof CHOICES)[number], (text: string) => string[][]>> = {
   uf: text => [[textKey(text)]],

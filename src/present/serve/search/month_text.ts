@@ -30,7 +30,7 @@ export type MonthText = {
 /** Of a word: place and position in turn. */
 type Occurrences = number[]
 
-/** @param notices the texts of each notice. */
+/** Builds the index of a month's texts. @param notices the texts of each notice. */
 export function indexTexts(notices: readonly (readonly string[])[]): MonthText {
   const words = new Map<string, Occurrences>()
   const lengths = new Uint16Array(notices.length)

@@ -48,7 +48,7 @@ type FeedsOptions = Sources & {
   readonly bringUp?: BringUp
 }
 
-/** The feeds of companies whose lakes are here; they are opened when they are first read. */
+/** Opens the feeds of companies whose lakes are here, each when it is first read. */
 export function openFeeds({
   lakeOf,
   logOf,

@@ -86,7 +86,7 @@ function judge(status: number): Sent {
   return { outcome: 'failed', clause: `refused it (${status}${hint})` }
 }
 
-/** @throws InterruptedError, and any error that is not of the network. */
+/** Explains why the receiver gave no answer. @throws InterruptedError, and any error that is not of the network. */
 function explainSilence(error: unknown): Sent {
   if (!(error instanceof NetworkError)) throw error
   if (error.code === 'EPRIVATE') return PRIVATE
