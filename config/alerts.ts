@@ -133,7 +133,10 @@ function keyOf(environment: Environment, name: string, what: string): Key | null
   return { key: value, origin }
 }
 
-/** PagerDuty rejects any other length. A key of its REST API, which is shorter, is a common mistake. */
+/**
+ * Throws FatalError (usage) unless the key has the length that PagerDuty accepts. A key of its REST API, which is shorter, is a
+ * common mistake.
+ */
 function checkIntegrationKey(key: Key | null): void {
   if (key === null || /^[A-Za-z0-9]{32}$/.test(key.key)) return
   throw new FatalError(

@@ -195,7 +195,7 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
   return { url: url.href, prefix, ca, timeoutMs, sentinels, cluster }
 }
 
-/** @throws FatalError (usage) if another setting contradicts REDIS_CLUSTER. */
+/** Throws FatalError (usage) if another setting contradicts REDIS_CLUSTER. */
 function checkCluster({ pathname }: URL, hasSentinels: boolean): void {
   if (hasSentinels) {
     throw new FatalError(
@@ -211,7 +211,7 @@ function checkCluster({ pathname }: URL, hasSentinels: boolean): void {
   }
 }
 
-/** @throws FatalError (usage) if its file is empty: a password was meant. */
+/** Reads a password; null if none is set. @throws FatalError (usage) if its file is empty: a password was meant. */
 function passwordOf(environment: Environment, name: string, what: string): string | null {
   const { value, origin, path } = readSecret(environment, name)
   if (path === null || value !== null) return value
@@ -276,7 +276,7 @@ export function readSchedule(environment: Environment): Schedule {
   }
 }
 
-/** ioredis would read any other text as database 0. */
+/** Returns false if the URL's path is not the number of a database: ioredis would read any other text as database 0. */
 function hasDatabase(text: string): boolean {
   return !URL.canParse(text) || /^\/?(\d{1,5})?$/.test(new URL(text).pathname)
 }

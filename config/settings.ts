@@ -81,7 +81,10 @@ export const timeZone = z
   .string()
   .refine(isTimeZone, 'is not a time zone such as America/Sao_Paulo, Etc/UTC or Brazil/East')
 
-/** Any name of a zone; `Intl.supportedValuesOf` lists only one for each. Offsets are rejected, as DuckDB does. */
+/**
+ * Returns whether the name is that of a time zone: any of its names, of which `Intl.supportedValuesOf` lists only one. Rejects
+ * offsets, as DuckDB does.
+ */
 function isTimeZone(name: string): boolean {
   if (knownTimeZones.has(name)) return true
   if (!/^[A-Za-z]/.test(name)) return false
@@ -360,7 +363,10 @@ export function parseSettings<T extends z.ZodObject>(schema: T, environment: Env
   throw new FatalError(problems.join('\n'), EXIT.usage)
 }
 
-/** Node puts U+FFFD where bytes of the environment are not UTF-8; Compose passes them on from its files. */
+/**
+ * Throws FatalError (usage) if the value has U+FFFD, which Node puts in place of bytes that are not UTF-8. Compose passes such
+ * bytes on from its files.
+ */
 function refuseReplaced(name: string, value: string | null | undefined): void {
   if (!value?.includes('\uFFFD')) return
   throw new FatalError(

@@ -62,7 +62,7 @@ export function readPncpId(text: string): PncpId {
   return { ...read, sequence: isRead && BigInt(sequence) <= MAX_SEQUENCE ? BigInt(sequence) : null }
 }
 
-/** DuckDB counts characters too, not code units. */
+/** Returns whether a text has too many characters. Not code units, because DuckDB counts characters, too. */
 function isTooLong(text: string): boolean {
   return text.length > MAX_CHARACTERS && [...text.slice(0, 2 * MAX_CHARACTERS + 1)].length > MAX_CHARACTERS
 }

@@ -169,7 +169,8 @@ const COUNTED_FROM_SESSION =
 const [MAX_EVENT, MAX_LATER] = [300, 6]
 const PUBLICATION = /\b(?:publicac|publicad|divulg|disponibiliz|veicul)/
 /**
- * Returns which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody asks.
+ * Returns which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody
+ * asks.
  */
 function eventOf(
   folded: string,

@@ -80,7 +80,7 @@ const ACTS: readonly (readonly [Act, string])[] = [
 
 const ACT = new RegExp(ACTS.map(([, words], index) => `(?<a${index}>${words})`).join('|'), 'g')
 
-/** @param folded see `PlainText`. */
+/** Finds the acts in a text. @param folded see `PlainText`. */
 export function actsIn(folded: string): ActToken[] {
   return Array.from(folded.matchAll(ACT), match => {
     const [act] = ACTS.find((_, index) => match.groups?.[`a${index}`] !== undefined) as (typeof ACTS)[number]
@@ -88,7 +88,7 @@ export function actsIn(folded: string): ActToken[] {
   })
 }
 
-/** @param folded see `PlainText`. */
+/** Finds the times in a text. @param folded see `PlainText`. */
 export function timesIn(folded: string): TimeToken[] {
   return Array.from(folded.matchAll(TIMES)).flatMap(match => {
     const time = timeOf(match.groups as Groups)
@@ -117,7 +117,7 @@ function timeOf(parts: Groups): Time | null {
   )
 }
 
-/** @param year of two or four digits; empty if the text has none. */
+/** Reads a date; null if there is no such day. @param year of two or four digits; empty if the text has none. */
 function dateOf(year: string | undefined, month: string | undefined, day: string | undefined): Time | null {
   if (year === undefined || month === undefined || day === undefined) return null
   const full = year === '' ? '2000' : year.length === 2 ? `20${year}` : year.replace('.', '')
