@@ -49,8 +49,8 @@ const INSPECT_MS = 30_000
 const EXIT_WITHIN_MS = 57_000
 
 /**
- * The scheduled worker: takes ticks and runs from Redis, one company at a time in each of its slots, and serves HTTP,
- * until SIGTERM or SIGINT.
+ * Runs the worker until SIGTERM or SIGINT: takes ticks and runs from Redis, one company at a time in each of its slots, and
+ * serves HTTP.
  */
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
@@ -212,7 +212,7 @@ type Watching = {
   readonly stopping: AbortSignal
 }
 
-/** What is checked again and again until the worker stops. */
+/** Starts the checks that are repeated until the worker stops. */
 function startLoops(shared: Shared, watching: Watching): void {
   const { workers, adminTokens, standby, startedAt, stopping } = watching
   const { queues, registry, log } = shared

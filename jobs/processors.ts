@@ -385,7 +385,9 @@ function describe({ what, pid, host }: LockHolder): string {
   return pid === 0 ? what : `${what} (process ${pid} on ${host})`
 }
 
-/** While one update is being sent, only the latest of the next ones is kept: Redis may be away for a while. */
+/**
+ * Wraps `send` so that, while one update is being sent, only the latest of the next ones is kept: Redis may be away for a while.
+ */
 function latestOnly<T>(send: (value: T) => Promise<unknown>): (value: T) => void {
   let waiting: readonly [T] | null = null
   let sending = false

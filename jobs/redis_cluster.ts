@@ -100,8 +100,8 @@ export function listenToCluster(cluster: Cluster, status: RedisStatus, address: 
 }
 
 /**
- * To learn where the slots are, ioredis duplicates the connection to a node, and drops its errors: the cluster then only
- * reports that a connection was closed.
+ * Reports errors of the connection that ioredis duplicates to learn where the slots are. ioredis drops them, and the cluster then
+ * only reports that a connection was closed.
  */
 function listenToRefreshes(node: Redis, onError: (error: unknown) => void): void {
   const duplicate = node.duplicate.bind(node)

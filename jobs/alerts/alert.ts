@@ -218,7 +218,7 @@ export function readAlert(text: string): Alert {
 
 export type AlertMessage = ReturnType<typeof composeAlert>
 
-/** What a receiver gets, as JSON: the webhook as it is, the others in their own forms. */
+/** Composes the message that a receiver gets. The webhook gets it as JSON, the others in their own forms. */
 export function composeAlert(alert: Alert, to: ReceiverName) {
   const { id, at, company, name, state, message, since, details } = alert
   const about = company === null ? '' : `${company}: `

@@ -143,7 +143,7 @@ function listenerOf({ receiver: { to, severities }, repeatMs }: Delivery): Alert
   return { to, severities, repeatMs }
 }
 
-/** @returns null if it no longer needs to be sent, or another worker sends it. */
+/** Sends an alert to its receiver. @returns null if it no longer needs to be sent, or another worker sends it. */
 async function send(alert: Alert, options: Delivery): Promise<ReceiverAnswer | null> {
   const { receiver, outbox, now, timeoutMs } = options
   const { to } = receiver

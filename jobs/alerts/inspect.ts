@@ -114,7 +114,7 @@ async function inRedis<T>({ queues }: Inspection, ask: () => Promise<T>): Promis
   }
 }
 
-/** Without a message: a company that was removed needs no recovery. */
+/** Forgets the alerts of companies and disks that are gone, without a message: a company that was removed needs no recovery. */
 async function forgetWhatIsGone({ alerts, now }: Inspection, seen: Seen): Promise<void> {
   for (const { name, company, subject, at } of await alerts.active()) {
     const what = name === 'disk_low' ? subject : company
@@ -283,7 +283,7 @@ async function inspectEviction(inspection: Inspection): Promise<void> {
   })
 }
 
-/** INFO is useful, but not required. */
+/** Returns no lines if Redis refuses INFO, which is useful, but not required. Throws any other error. */
 function refusesInfo(error: unknown): string[] {
   if (isRefusal(error)) return []
   throw error

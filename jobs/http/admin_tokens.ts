@@ -27,7 +27,10 @@ export type AdminTokens = {
 
 type Known = Operator & { readonly digest: Buffer }
 
-/** @throws FatalError (usage) if the file cannot be used now; later that becomes `problem`. */
+/**
+ * Opens the tokens of operators.
+ * @throws FatalError (usage) if their file cannot be used now; a later failure is in `problem`.
+ */
 export function openAdminTokens(
   settings: AdminTokenSettings,
   log: Pick<Logger, 'info' | 'error'>,

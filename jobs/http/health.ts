@@ -128,7 +128,7 @@ function configurationProblems({ companies, problem, broken }: Checked['registry
   return [problem ?? (companies.size > 0 ? null : none), ...shown, more]
 }
 
-/** None while Redis is away: that is a problem of its own. */
+/** Returns the problems of the companies' volumes; none while Redis is away, which is reported as a problem of its own. */
 async function wrongVolumes(
   queues: Checked['queues'],
   companies: readonly Company[],

@@ -291,7 +291,7 @@ async function showQueues({ jobs }: Gauges, { ticks, runs, redis }: MetricsOptio
   }
 }
 
-/** A series that appears only with its first event shows no increase, so alerts would miss that event. */
+/** Creates each series at 0: one that appears only with its first event shows no increase, so alerts would miss that event. */
 function beginAtZero({ runs, looks, notices }: Counters, companies: readonly Company[]): void {
   for (const { slug: company } of companies) {
     for (const mode of MODES) for (const status of STATUSES) runs.inc({ company, mode, status }, 0)

@@ -31,8 +31,8 @@ type Options = ReportRequests & {
 }
 
 /**
- * The company's report at `/report` (for several companies, a list of them), and each at `/companies/<company>/report`.
- * `/` is the same for a client with credentials, leads other browsers to the pages for people with an API key, and shows
+ * Serves the company's report at `/report` (for several companies, a list of them), and each at `/companies/<company>/report`.
+ * `/` is the same for a client with credentials, redirects other browsers to the pages for people with an API key, and shows
  * programs the list of routes.
  */
 export function routeReports(app: Hono, { registry, access, contents, home, report }: Options): void {
