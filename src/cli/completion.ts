@@ -87,7 +87,7 @@ function startingWith(part: string, words: readonly string[]): string[] {
   return words.filter(word => word.toLowerCase().startsWith(part.toLowerCase()))
 }
 
-/** As the user writes: in capitals, unless the part is in lower case. */
+/** Returns the keywords in the user's case: in capitals, unless the part is in lower case. */
 function cased(part: string): readonly string[] {
   return part !== '' && part === part.toLowerCase() ? KEYWORDS.map(word => word.toLowerCase()) : KEYWORDS
 }

@@ -113,7 +113,7 @@ async function syncAndPrint(settings: Settings, apiSettings: ApiSettings, full: 
   await follow()
 }
 
-/** The tables that others can read, until Ctrl-C. */
+/** Shows the tables that others can read, until Ctrl-C. */
 async function showStore({ program, access }: DemoStore, settings: Settings): Promise<void> {
   const { endpoint, id, secret } = access
   const { remoteLake } = settings
@@ -146,7 +146,7 @@ function letLive(world: World): Change[] {
   return Array.from({ length: TICKS }, () => tick(world, random, new Date())).flat()
 }
 
-/** `21 arrived, 30 advanced, …`. */
+/** Describes the changes: `21 arrived, 30 advanced, …`. */
 function describeChanges(changes: readonly Change[]): string {
   const counts = Map.groupBy(changes, change => change.what)
   return [...counts].map(([what, list]) => `${list.length} ${what.replaceAll('_', ' ')}`).join(', ')

@@ -29,7 +29,7 @@ export type SnapshotQuery = {
   readonly ask: (sql: ForeignSql) => Promise<Stream>
 }
 
-/** @throws FatalError (usage) for options that exclude each other. */
+/** Chooses how to print answers. @throws FatalError (usage) for options that exclude each other. */
 export function printerFor({ csv, json, all, company }: SnapshotOptions): (answer: Stream) => Promise<void> {
   if (csv && json) throw new FatalError('Use --csv or --json, not both.', EXIT.usage)
   if (all && company) throw new FatalError('Use --all or --company, not both.', EXIT.usage)

@@ -85,7 +85,7 @@ async function vacuumed(
   )
 }
 
-/** From the latest snapshot: open quarantine, and the most frequent drift. */
+/** Reads open quarantine and the most frequent drift from the latest snapshot. */
 async function troubles(lake: string): Promise<Pick<Maintenance, 'quarantined' | 'drift'>> {
   if ((await latestName(lake)) === null) return { quarantined: 0, drift: [] }
   const { db } = await openSnapshot(lake)

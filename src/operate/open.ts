@@ -141,7 +141,7 @@ export function noteRestored(segments: number, listener: Listener): void {
     listener.note(`Restored the warehouse from a checkpoint of the first ${counted(segments, 'segment')}`)
 }
 
-/** @throws FatalError (usage) if the beginning of the log is only in the object store, which is no longer set. */
+/** Throws FatalError (usage) if the beginning of the log is only in the object store, which is no longer set. */
 async function refuseEndOfLog({ raw, company }: CompanyPaths): Promise<void> {
   const { segments } = await readBase(raw)
   if (segments === 0) return

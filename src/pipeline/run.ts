@@ -116,7 +116,7 @@ async function openFiles(context: RunContext): Promise<{ warehouse: Warehouse; l
   return { warehouse, log: new RawLogWriter({ directory: paths.raw, firstNumber, runId, now, outer }) }
 }
 
-/** For hosts whose disk is empty. A run whose checkpoint fails is over all the same: the next one makes it. */
+/** Makes a checkpoint, for hosts whose disk is empty. A failed checkpoint does not fail the run; the next run retries it. */
 async function makeCheckpoint(
   { sharedLog, now, onNote, signal, inStage }: RunContext,
   { db }: Warehouse,
@@ -151,7 +151,10 @@ export async function finishRun(
   return { report, causes, published, seconds: secondsSince(report, context) }
 }
 
-/** Needed because a run that changed nothing is not published at once, and readers cannot open the warehouse. */
+/**
+ * Writes the run to the company's state: a run that changed nothing is not published at once, and readers cannot open the
+ * warehouse.
+ */
 async function rememberRun(
   { report, causes }: Reported,
   warehouse: Warehouse,

@@ -42,7 +42,7 @@ function fingerprint(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, FINGERPRINT_CHARACTERS)
 }
 
-/** Unknown properties are no change (decision 6), and may differ in every answer. */
+/** Removes unknown properties: they are no change (decision 6), and may differ in every answer. */
 function withoutUnknown(document: string): string {
   const fields = Object.entries(JSON.parse(document) as Record<string, unknown>)
   return JSON.stringify(Object.fromEntries(fields.filter(([name]) => Object.hasOwn(NOTICE, name))))

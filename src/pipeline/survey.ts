@@ -81,7 +81,7 @@ async function readList(request: SyncRequest, context: SurveyContext, listed: Li
     : await scan({ api, statuses: request.statuses, readPage: readInto(listed), signal, onProgress })
 }
 
-/** Invariant I10. */
+/** Throws FatalError if the key shows another company's notices (invariant I10). */
 async function refuseAnotherCompany(
   request: SyncRequest,
   { api }: SurveyContext,

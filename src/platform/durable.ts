@@ -44,7 +44,7 @@ type Observer = (step: DurableStep, when: 'before' | 'after', operation: Operati
 
 let observer: Observer | null = null
 
-/** For tests, which count steps or kill the process at one; null removes the observer. */
+/** Sets the observer of steps, for tests that count steps or kill the process at one; null removes it. */
 export function observeSteps(by: Observer | null): void {
   observer = by
 }
@@ -77,7 +77,7 @@ export async function linkFile(step: DurableStep, from: string, path: string): P
   await take(step, { kind: 'link', from, path }, () => link(from, path))
 }
 
-/** @param from the link's target, relative to the link. */
+/** Creates a symbolic link. @param from the link's target, relative to the link. */
 export async function linkTo(step: DurableStep, from: string, path: string): Promise<void> {
   await take(step, { kind: 'symlink', from, path }, () => symlink(from, path))
 }

@@ -48,7 +48,7 @@ export function createRandom(seed: string | number): Random {
   }
 }
 
-/** Number in [0, 1) that depends only on the text. */
+/** Returns a number in [0, 1) that depends only on the text. */
 export function fractionOf(text: string): number {
   return sfc32(text)()
 }

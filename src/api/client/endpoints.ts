@@ -127,7 +127,7 @@ async function failed(server: Server, to: Endpoint, { path, sent, reply }: Faile
     : new TransientError(`the API failed (${status})`)
 }
 
-/** One check for all requests refused together, including one whose refusal arrives after the check. */
+/** Checks an endpoint once for all requests that were refused together, including one whose refusal arrives after the check. */
 async function check(server: Server, to: Endpoint, sent: number): Promise<Endpoint | null> {
   if (to.verdict && to.verdict.at > sent) return to.verdict.well
   to.checking ??= askAgain(server, to)
@@ -181,9 +181,9 @@ function refusedAlone(reply: HttpReply, isTransient: boolean): RequestError {
 }
 
 /**
- * The pool gives a free connection its next request only two turns of the event loop later. Without this
- * wait the caller would process this answer first, and all connections would idle in step. At 50 ms latency
- * that cost a tenth of the throughput.
+ * Waits until the pool has given the free connection its next request, two turns of the event loop later. Without this, the
+ * caller would process this answer first, and all connections would idle in step. At 50 ms latency that cost a tenth of the
+ * throughput.
  */
 async function connectionReused(): Promise<void> {
   await setImmediate()

@@ -72,7 +72,7 @@ export function createPace(options: {
   }
 }
 
-/** `Retry-After` (seconds or an HTTP date) as milliseconds from now; null if absent or invalid. */
+/** Reads `Retry-After` (seconds or an HTTP date) as milliseconds from now; null if absent or invalid. */
 export function retryAfterMs(value: string | undefined, nowMs: number): number | null {
   if (value === undefined) return null
   if (/^\d+$/.test(value.trim())) return Number(value) * 1000

@@ -76,7 +76,7 @@ async function checkSpace({ paths, snapshotBytes }: PlaceOptions): Promise<Findi
   ]
 }
 
-/** @param onceBytes what a rebuild and a full snapshot write. */
+/** Judges the free space. @param onceBytes what a rebuild and a full snapshot write. */
 export function judgeSpace(
   root: string,
   { freeBytes, onceBytes }: { freeBytes: number; onceBytes: number },

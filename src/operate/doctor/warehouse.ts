@@ -77,7 +77,7 @@ export async function checkWarehouse(
   return { findings: [...findings, ...(await checkRows(options, scratch, opened))], state: opened }
 }
 
-/** The metadata of the warehouse, or why it cannot be read. */
+/** Reads the metadata of the warehouse; returns a finding if they cannot be read. */
 async function readMeta({
   paths,
   sourceTimezone,

@@ -83,7 +83,7 @@ function lastUntrusted(
   return last
 }
 
-/** Some proxies add the client's port: `203.0.113.7:4711`, `[2001:db8::1]:4711`. */
+/** Removes the client's port, which some proxies add: `203.0.113.7:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(text: string): string {
   return text.replace(/^\[([^\]]*)\](:\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
 }

@@ -226,7 +226,7 @@ export class Connections {
     })
   }
 
-  /** The client will send nothing more and is usually gone. Answers being sent continue; no new ones are started. */
+  /** Notes that the client will send nothing more; it is usually gone. Answers being sent continue; no new ones are started. */
   #hungUp(connection: Connection): void {
     this.#pipelined -= connection.pipelined.length
     connection.pipelined.length = 0
@@ -343,9 +343,8 @@ function isOwed({ phase }: Connection): boolean {
 }
 
 /**
- * A packet holds hundreds of requests, and Node keeps creating objects for them after the connection is closed: a
- * hundred connections at once would block the loop for a second. Pausing the parser prevents that. A Node version
- * without this method is only slower.
+ * Pauses the parser. A packet holds hundreds of requests, and Node keeps creating objects for them after the connection is
+ * closed: a hundred connections at once would block the loop for a second. A Node version without this method is only slower.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as { parser?: { pause?: () => void } | null }
