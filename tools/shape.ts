@@ -67,7 +67,7 @@ function linesIn(places: readonly string[]): number {
   return lines.reduce((sum, count) => sum + count, 0)
 }
 
-/** By the file that names all of them. */
+/** Lists the names of settings, from the file that has all of them. */
 function settingNames(): string[] {
   const text = readFileSync(join(ROOT, '.env.example'), 'utf8')
   return [...new Set([...text.matchAll(/^#?([A-Z][A-Z0-9_]+)=/gm)].map(([, name]) => name as string))].sort()
@@ -89,7 +89,7 @@ function mutualPairs(files: readonly SourceFile[]): string[] {
     .sort()
 }
 
-/** With the files that export it. */
+/** Lists the names that are exported twice, with the files that export them. */
 function namesUsedTwice(files: readonly SourceFile[]): string[] {
   const exported = files.flatMap(file => exportedNames(file).map(name => ({ name, path: file.path })))
   return [...Map.groupBy(exported, ({ name }) => name)]
