@@ -38,7 +38,7 @@ export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string
   return notes.filter(note => note !== null)
 }
 
-/** This program's files in DATA_DIR, each with the widest mode allowed. */
+/** Lists this program's files in DATA_DIR, each with the widest mode allowed. */
 export function ourFiles(dataDir: string): (readonly [path: string, allowed: number])[] {
   return namesIn(dataDir)
     .filter(name => OUR_FILES.test(name))

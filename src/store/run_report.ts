@@ -5,7 +5,7 @@ import { type Cause, EXIT, type ExitCode } from '#src/platform/errors.ts'
 export type RunMode = 'full' | 'incremental' | 'filtered' | 'replay'
 export type RunStatus = 'ok' | 'partial' | 'failed' | 'interrupted'
 
-/** What a run did: a row of `sync_runs`, and what `--json` prints. */
+/** The report of a run: a row of `sync_runs`, and the output of `--json`. */
 export type RunReport = {
   readonly run_id: string
   readonly mode: RunMode

@@ -16,7 +16,7 @@ import type { SnapshotFile } from './manifest.ts'
 const LOCAL_TIME = 'local_time'
 const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
 const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
-/** What marts compute of a value. */
+/** The functions that marts use. */
 const MACROS = [
   { name: 'valor_suspeito', parameters: 'valor' },
   { name: 'unidade_comparavel', parameters: 'unidade' },

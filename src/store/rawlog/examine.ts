@@ -6,7 +6,7 @@ import { BASE_FILE, readBase, segmentNumbers, segmentPath, unusableSegment } fro
 import { measureFrames, readFrames } from './frames.ts'
 import { isKnownType, type ReadLine, readLine } from './line.ts'
 
-/** What the readable lines of one segment hold. */
+/** The content of the readable lines of one segment. */
 type Contents = {
   /** Usable lines by type. */
   readonly kinds: ReadonlyMap<string, number>
@@ -21,7 +21,7 @@ type Contents = {
     readonly companies: ReadonlySet<string>
     readonly logs: ReadonlySet<string>
   }
-  /** What is wrong with the rest, or null. */
+  /** The damage of the rest, or null. */
   readonly damage: string | null
 }
 

@@ -81,7 +81,7 @@ function numberOf(name: string): number | null {
   return number > 0 && basename(segmentPath('', number)) === name ? number : null
 }
 
-/** What to do about a log that cannot be read completely. */
+/** The remedies for a log that cannot be read completely. */
 export const WAYS_OUT =
   'Restore the file from a backup, or run `npm run rebuild -- --salvage` to keep what can be read'
 

@@ -3,16 +3,16 @@ import { z } from 'zod'
 import { nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
 import { ForeignObject, type ObjectStore, type StoredObject } from './objects.ts'
 
-/** What we write nests less. */
+/** Maximum depth; what we write nests less. */
 const MAX_DEPTH = 32
 
-/** What an object of one kind is. */
+/** The description of a kind of object. */
 export type JsonKind<T> = {
   /** Completes "is no …". */
   readonly name: string
   readonly mostBytes: number
   readonly shape: z.ZodType<T>
-  /** What to do about one that is not; a sentence without its full stop. */
+  /** The remedy for an object of another kind; a sentence without its full stop. */
   readonly mend?: string
 }
 

@@ -6,7 +6,7 @@ import { LogPosition } from '../log_position.ts'
 import type { Latest } from './latest.ts'
 import { readRemoteState } from './state.ts'
 
-/** What the object store lacks of the lake on this disk. */
+/** The changes of the lake on this disk that the object store lacks. */
 export type RemoteLag = {
   /** The latest snapshot of the lake on this disk; null before the first. */
   readonly local: string | null
@@ -76,13 +76,13 @@ export function contentOf({
   )
 }
 
-/** What to do if a lake is right, although `refusalOf` refuses it; without a full stop. */
+/** The remedy if a lake is right, although `refusalOf` refuses it; without a full stop. */
 export const IF_RIGHT = (company: string) =>
   `If this lake is the right one, publish it once with \`npm run lake -- publish --new-log --company ${company}\``
 
 /**
  * Returns why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
- * begun anew has no order with the one that was published; only people know which one is right.
+ * begun again has no order with the one that was published; only people know which one is right.
  */
 export function whyPublishRefused(latest: Latest | null, manifest: Manifest): string | null {
   if (latest === null || latest.published_at === null) return null

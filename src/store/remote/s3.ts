@@ -22,7 +22,7 @@ import { type Attempt, bounded, Patience, type PatienceOptions } from './patienc
 
 const RETRIES = 5
 const TIMEOUT_MS = 30_000
-/** Of any answer but an object's content: a page of a list has a thousand keys of at most a kilobyte. */
+/** Maximum size of any answer but an object's content: a page of a list has a thousand keys of at most a kilobyte. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 /** A store that never ends a list must not fill the memory. A year's log has 26,000 objects. */
 const MAX_LISTED = 1_000_000

@@ -15,7 +15,7 @@ const state = z.object({
   due_at: z.string().nullable(),
 })
 
-/** What the object store has, after the last attempt to publish there. */
+/** The state of the object store after the last attempt to publish there. */
 export type RemoteState = {
   /** Time of that attempt. */
   readonly tried_at: string

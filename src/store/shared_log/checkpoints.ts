@@ -20,7 +20,7 @@ import { hashOfSegment } from './segments.ts'
  * the whole log. Any of them can be lost: the log has everything.
  */
 
-/** Of one file, and of all files of a checkpoint: a few kilobytes must not make a host copy without end. */
+/** Maximum size of one file, and of all files of a checkpoint: a few kilobytes must not make a host copy without end. */
 const MAX_BYTES = { file: 4 * 1024 ** 3, all: 16 * 1024 ** 3 }
 
 const file = z.object({ bytes: COUNT.max(MAX_BYTES.file), sha256: SHA256 })
@@ -30,7 +30,7 @@ const checkpointShape = z
     company: z.string(),
     /** The last segment that the warehouse has. */
     segment: z.number().int().positive().max(999_999_999),
-    /** Of that segment: whether the checkpoint belongs to the log that is there. */
+    /** Hash of that segment, which shows whether the checkpoint belongs to the log that is there. */
     segment_sha256: SHA256,
     /** Size of all segments up to that one. Not read: a host counts them. */
     log_bytes: COUNT,
@@ -50,7 +50,7 @@ const checkpointShape = z
     return [warehouse, ...rows].reduce((sum, { bytes }) => sum + bytes, 0) <= MAX_BYTES.all
   })
 
-/** What to do about one that is not ours. */
+/** The remedy for a checkpoint that is not ours. */
 export const DELETE_IT =
   'The checkpoint before it, or the whole log, takes its place. Delete it, and check who can write there'
 const CHECKPOINT: JsonKind<Checkpoint> = {
@@ -140,7 +140,7 @@ export async function missingFiles(
   return found.filter(one => one === null).length
 }
 
-/** What a checkpoint needs to know of an open warehouse. */
+/** The properties of an open warehouse that a checkpoint needs. */
 export type WarehouseFacts = Pick<Checkpoint, 'segment' | 'warehouse_id' | 'schema_hash' | 'rows'>
 
 /** Returns null for a warehouse without data. */

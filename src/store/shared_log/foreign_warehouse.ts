@@ -10,7 +10,7 @@ import { ROW_TABLES, type RowFile, type RowTable } from '../warehouse/row_sql.ts
 import { createTables, SCHEMA_VERSION } from '../warehouse/schema.ts'
 
 /**
- * Warehouses that somebody else may have written. Such a file is data: opening it as our own would run what it defines in
+ * Warehouses that another party may have written. Such a file is data: opening it as our own would run what it defines in
  * the place of our tables, with the rights of this process.
  */
 
@@ -23,7 +23,7 @@ export type ForeignWarehouse = {
   readonly fresh: string
   readonly temporary: string
   readonly company: string
-  /** What it must be. */
+  /** The expected content. */
   readonly expected: {
     readonly segment: number
     readonly warehouse_id: string

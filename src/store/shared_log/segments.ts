@@ -16,7 +16,7 @@ export type SharedPlace = {
   readonly paths: Pick<CompanyPaths, 'company' | 'root' | 'raw'>
 }
 
-/** The same, for whoever only reads what is there. */
+/** A log in the object store, for code that only reads what is there. */
 export type StoredLog = { readonly store: ObjectStore; readonly paths: Pick<CompanyPaths, 'company'> }
 
 /** The log in the store cannot be used with this disk. */
@@ -227,7 +227,7 @@ export async function bytesUpTo({ store, paths }: StoredLog, last: number): Prom
   return sum
 }
 
-/** What the store has beside the log on a disk: the same, more, or another log, as after one of them was restored. */
+/** The state of the store compared with the log on a disk: the same, more, or another log, as after one of them was restored. */
 export type Standing = 'same' | 'later' | 'other'
 
 /**

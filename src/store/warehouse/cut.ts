@@ -11,8 +11,8 @@ import { identifier } from './quoted.ts'
  */
 
 /**
- * What the texts of one row of a table may have in total, in bytes of UTF-8. If they have more, the longest ones are cut to
- * one length that fits. The longest row of 1,710 real notices has 1,137.
+ * Maximum size of the texts of one row of a table, in bytes of UTF-8. If they have more, the longest ones are cut to one length
+ * that fits. The longest row of 1,710 real notices has 1,137.
  */
 export const MAX_ROW_BYTES = 32 * 1024
 
@@ -31,7 +31,7 @@ export type Cut = {
   readonly bytes: number
 }
 
-/** What the tables read of a document, and what is cut in it. */
+/** The part of a document that the tables read, and what is cut in it. */
 type Carried = { readonly document: object; readonly cuts: readonly Cut[] }
 
 /** The fields with columns in tables that this document fills. */

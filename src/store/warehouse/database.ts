@@ -27,7 +27,7 @@ const ROW_GROUP_ROWS = 16_384
 const CHECKPOINT_THRESHOLD = '1TB'
 
 /**
- * What a stream prepares ahead: one chunk. DuckDB does not count the texts in it, so its own 1 MB can be thirty chunks
+ * The amount that a stream prepares ahead: one chunk. DuckDB does not count the texts in it, so its own 1 MB can be thirty chunks
  * of any size. A larger buffer is no faster.
  */
 const STREAM_BUFFER = '1KiB'

@@ -50,7 +50,7 @@ export async function setAsidePoison(
     await stageShortened(db, { number: segment.number, path }, attempt.temporaryDirectory)
   }
 
-  /** @returns why it could not be applied. */
+  /** Applies a batch at once. @returns why it could not be applied. */
   async function applyAtOnce(batch: Batch): Promise<unknown> {
     const work = async () => {
       await attempt.project()

@@ -35,7 +35,7 @@ const DRIFTED = 'drifted'
 /** Documents in the lines, or those that they replace, are cut in the tables. */
 const CUT = 'cut'
 
-/** What the rows depend on besides the log, and a directory for temporary files. */
+/** The input of the rows besides the log, and a directory for temporary files. */
 export type Projection = Rules & { readonly temporaryDirectory: string }
 
 /**

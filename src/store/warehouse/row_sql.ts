@@ -6,7 +6,7 @@ import { exportColumns, names } from './sql.ts'
 /** A Parquet file with rows of one table, for the notices of one month. */
 export type RowFile = {
   readonly table_name: string
-  /** The same for the files of all tables that were written together. */
+  /** The number of the file; the files of all tables that were written together share it. */
   readonly file: number
   readonly month: string
   readonly rows: number

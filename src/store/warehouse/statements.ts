@@ -33,7 +33,7 @@ const ANALYSIS_TABLES = TABLES.filter(table => table.document === 'analysis')
 /** The tables with one file per month. All of them change if a notice's month changes. */
 const MONTHLY_TABLES = TABLES.filter(table => table.files === 'by_month')
 
-/** What the rows depend on besides the log. */
+/** The rules that the rows depend on besides the log. */
 export type Rules = { readonly sourceTimezone: string }
 
 /** Returns SQL that notes that published data changed in the newest segment of these rows. */
@@ -130,7 +130,7 @@ export function analysesLoaded({ sourceTimezone }: Rules): string[] {
   ]
 }
 
-/** Only those of known notices: if a notice's own line was quarantined, the next run lists it as new. */
+/** The analysed notices that are known: if a notice's own line was quarantined, the next run lists it as new. */
 export const ANALYSED = `CREATE OR REPLACE TEMP TABLE analysed AS
   SELECT l.segment, l.seq, edital_id, ${month('e.created_at')} AS month
   FROM lines l JOIN editais e USING (edital_id) WHERE l.type = 'analysis'`

@@ -28,13 +28,13 @@ const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
  */
 const FEW_NOTICES = 2000
 
-/** Of segments that are applied at once, decompressed. A run of an hour may seal three of a few kilobytes. */
+/** Maximum size of segments that are applied at once, decompressed. A run of an hour may seal three of a few kilobytes. */
 const MAX_BYTES_TOGETHER = 64 * 1024 * 1024
 
 export type WarehouseOptions = {
   readonly paths: CompanyPaths
   readonly sourceTimezone: string
-  /** A unique name for this warehouse; one rebuilt from the same log gets another name. */
+  /** Returns a unique name for this warehouse; one rebuilt from the same log gets another name. */
   readonly newId: () => string
   /** Called while segments are applied, before anything else can happen. */
   readonly onApply?: (progress: { reason: 'rebuild' | 'catch_up'; done: number; total: number }) => void

@@ -20,7 +20,7 @@ type Remove = {
   readonly deletionTimestamp: number
   readonly dataChange: true
 }
-/** What identifies a commit as ours. A commit without it comes from another program. */
+/** The note that identifies a commit as ours. A commit without it comes from another program. */
 export type Note = {
   /** The lake's snapshot. */
   readonly snapshot: string

@@ -11,7 +11,7 @@ type AvroField = { readonly name: string; readonly type: AvroType }
 
 const MAGIC = Buffer.from('Obj\x01')
 const SYNC_BYTES = 16
-/** Of a number: ten groups of seven bits. */
+/** Maximum groups of a number: ten of seven bits. */
 const MAX_GROUPS = 10
 
 /**

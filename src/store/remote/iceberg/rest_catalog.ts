@@ -8,11 +8,11 @@ import type { TableChange } from './updates.ts'
 
 /** A company's namespace in an Iceberg REST catalog. */
 export type RestCatalog = {
-  /** As the subject of a sentence. */
+  /** Name as the subject of a sentence. */
   readonly name: string
-  /** A table's name, for messages. */
+  /** Returns a table's name, for messages. */
   nameOf(table: string): string
-  /** Null if there is no such table. */
+  /** Loads a table's metadata; null if there is no such table. */
   load(table: string): Promise<TableMetadata | null>
   /** Creates an empty table; one that already exists is loaded. */
   create(table: string, wanted: NewTable): Promise<TableMetadata>
@@ -50,7 +50,7 @@ export async function openRestCatalog(settings: CatalogSettings, signal?: AbortS
 }
 
 type Config = {
-  /** What comes before the namespace in a path: empty, or ends with a slash. */
+  /** The part of a path before the namespace: empty, or ends with a slash. */
   readonly prefix: string
   /** Separates the levels of a namespace in a path. */
   readonly separator: string

@@ -37,7 +37,7 @@ const READS_AT_ONCE = 16
 
 /** A table as it is in the object store. */
 export type IcebergTable = {
-  /** Where our objects are; files and manifests name them by their full addresses. */
+  /** The directory of our objects; files and manifests name them by their full addresses. */
   readonly directory: string
   readonly metadata: TableMetadata
   /** The files of the current snapshot. */

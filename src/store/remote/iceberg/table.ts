@@ -149,7 +149,7 @@ function withLog(next: TableMetadata, file: string, before: TableMetadata): Tabl
   return { ...next, 'metadata-log': [...before['metadata-log'], entry] }
 }
 
-/** Of a version of the metadata, below the table. */
+/** Path of a version of the metadata, below the table. */
 const METADATA_PATH = /^metadata\/v\d{1,16}\.metadata\.json$/
 
 function metadataPath(directory: string, version: number): string {
