@@ -10,7 +10,7 @@ export type Resources = Pick<MetabaseTarget, 'memoryMb' | 'spillDirectory'>
 const OPTIONS = 'additional-options'
 const OURS = new Set(['temp_directory', 'max_temp_directory_size'])
 
-/** Of a database: a query that needs more fails, before it fills a disk that others use, too. */
+/** Maximum that a database may spill: a query that needs more fails, before it fills a disk that others use, too. */
 const MAX_SPILL = '4GB'
 
 /**

@@ -9,7 +9,7 @@ const KEY_NAME = 'editais-sync'
 
 export type Access = {
   readonly apiKey: string | null
-  /** Where the key is, or will be written. */
+  /** The file of the key, written if it is not there. */
   readonly apiKeyFile: string | null
   /** Needed only until there is a key. */
   readonly adminEmail: string | null

@@ -22,7 +22,7 @@ export type Mail = {
   readonly subject: string
   readonly text: string
   readonly html: string
-  /** Of the complete report, which is attached. */
+  /** Name of the complete report, which is attached. */
   readonly fileName: string
 }
 

@@ -1,7 +1,7 @@
 import type { Database, Row } from '#src/store/warehouse/database.ts'
 import type { Bounded } from './figures.ts'
 
-/** What the report's queries share. */
+/** The parts that the report's queries share. */
 
 /** Maximum characters read of a text; the page cuts texts even shorter. */
 export const TEXT = 600

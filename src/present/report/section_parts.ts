@@ -2,7 +2,7 @@ import { formatPlural, line, number, usableLink } from '#src/present/text/format
 import { type Html, html } from '#src/present/text/html.ts'
 import type { BySession, ReportedSession } from './figures.ts'
 
-/** What several sections of the report share. */
+/** The parts that several sections of the report share. */
 
 /** Maximum characters of texts of notices. */
 export const MAX_NAME = 80

@@ -39,7 +39,7 @@ export type KeyFile = {
   readonly db: DatabaseSync
   /** Why it is read without locks, so that this connection sees no later changes; null if it is read with locks. */
   readonly frozenBy: unknown
-  /** What `identityOf` returns as long as the path is this file. */
+  /** The value of `identityOf` as long as the path is this file. */
   readonly identity: string
 }
 

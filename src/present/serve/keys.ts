@@ -106,10 +106,7 @@ export class KeyStore {
     return this.#file.frozenBy !== null
   }
 
-  /**
-   * @param expiresAt null for never.
-   * @returns the key, which cannot be shown again.
-   */
+  /** Creates a key. @param expiresAt null for never. @returns the key, which cannot be shown again. */
   create(
     company: string,
     description: string,

@@ -18,7 +18,7 @@ const NO_ANALYSIS: Readonly<Record<string, string>> = {
 
 type SnapshotAbout = FeedSnapshot & { readonly asOf: string }
 
-/** Where a notice is. */
+/** The place of a notice. */
 type Place = { readonly prepared: PreparedMonth; readonly at: number }
 
 /** One published snapshot as the API shows it; it never changes. */
@@ -40,7 +40,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
   readonly #tag: string
   /** The notices of each phase, and of combinations of phases that were requested, newest first. */
   readonly #byStatus = new Map<string, readonly Place[]>()
-  /** When somebody began to read it in several requests; null if nobody did. */
+  /** When a client began to read it in several requests; null if none did. */
   #readAt: Date | null = null
 
   /**

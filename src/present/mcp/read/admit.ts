@@ -12,7 +12,7 @@ import { MAX_SQL_LENGTH } from './limits.ts'
  */
 
 const RELATIONS = new Set(CATALOG.map(({ name }) => name))
-/** What a query is made of. Everything else, such as statements that write, is refused. */
+/** The parts of a query. Everything else, such as statements that write, is refused. */
 const NODES = ['SELECT_NODE', 'SET_OPERATION_NODE', 'RECURSIVE_CTE_NODE', 'CTE_NODE']
 const TABLE_REFS = [
   'BASE_TABLE',
@@ -25,7 +25,7 @@ const TABLE_REFS = [
   'SHOW_REF',
 ]
 const SCHEMAS = ['', 'main']
-/** Of queries in WITH clauses: where such a name is not known, FROM would take others for a file. */
+/** Names of queries in WITH clauses: outside of their scope, FROM would take others for a file. */
 const PLAIN_NAME = /^[\p{L}\p{N}_ -]+$/u
 
 type Node = Readonly<Record<string, unknown>>

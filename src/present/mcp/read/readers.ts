@@ -29,7 +29,7 @@ const MAX_PENDING = 8
 /** To start the process and open the snapshot, on a busy machine. */
 const OPEN_WITHIN_MS = 15_000
 
-/** Whose orders these are. */
+/** The key that sends the orders. */
 type Key = { readonly prefix: string; readonly isStillValid: () => boolean }
 
 /**

@@ -89,7 +89,8 @@ function condition(mart: Mart, filters: NonNullable<Filters>) {
 }
 
 /**
- * Texts are equal if they have the same key, identifiers to the letter; those of the portal and CNPJs in any spelling.
+ * Returns SQL that compares a value. Texts are equal if they have the same key, identifiers to the letter; those of the portal
+ * and CNPJs in any spelling.
  * @param name of the parameter.
  */
 function equal({ name: column, type }: MartColumn, value: string, name: string): SqlCondition {

@@ -1,4 +1,4 @@
-/** Memory that several share, for work ahead of time: who finds too little left goes on without. */
+/** Memory that downloads share for work ahead of time. One that finds too little left works without it. */
 export class Budget {
   #left: number
 

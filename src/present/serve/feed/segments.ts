@@ -11,16 +11,16 @@ import { hashOfSegment, readStored, type StoredLog } from '#src/store/shared_log
 export type SharedSegments = { readonly settings: S3Settings; readonly company: string }
 
 /**
- * The segments of a raw log, for whoever only reads them: on the disk, or, if it was restored from a checkpoint, the first ones
- * in the store.
+ * The segments of a raw log, for reading only: on the disk, or, if it was restored from a checkpoint, the first ones in the
+ * store.
  */
 export type Segments = {
   isInStore(number: number): boolean
   /** Changes if the segment is written again; null if it is missing. */
   whereIs(number: number): Promise<string | null>
-  /** SHA-256, as hex; null if it is missing. */
+  /** Returns the SHA-256 of a segment, as hex; null if it is missing. */
   hashOf(number: number): Promise<string | null>
-  /** The bytes of one that is not missing. */
+  /** Returns the bytes of a segment that is not missing. */
   read(number: number): Promise<Buffer>
   close(): void
 }

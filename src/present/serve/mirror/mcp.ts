@@ -18,7 +18,7 @@ const refusal = (description: string) => ({
 })
 
 export type McpOptions = {
-  /** Where a company's snapshots are. */
+  /** Returns the directory of a company's snapshots. */
   readonly lakeOf: (company: string) => string
   readonly log: Logger
 }

@@ -47,7 +47,7 @@ export const SEARCH_ROUTE = mirrorRoute({
 type SearchPage = {
   /** Each in parts, as JSON. */
   readonly documents: readonly (readonly Buffer[])[]
-  /** Of all pages. */
+  /** Number of notices on all pages. */
   readonly total: number
   /** The cursor of the next page; null on the last one. */
   readonly next: string | null

@@ -6,7 +6,7 @@ import { isDateTime } from '#schema/times.ts'
 import { SORTS } from '../search/sorts.ts'
 import { wholeParameter } from './parameters.ts'
 
-/** What people type; a longer text is a mistake. */
+/** Maximum length of what people type; a longer text is a mistake. */
 const MAX_TEXT = 500
 const MAX_CURSOR = 400
 

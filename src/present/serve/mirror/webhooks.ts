@@ -13,7 +13,7 @@ const WAIT_MS = 50
 const MAX_DEAD_LETTERS = 100
 
 export type WebhookOptions = {
-  /** Where the subscriptions are. */
+  /** The directory of the subscriptions. */
   readonly dataDir: string
   readonly log: Logger
 }

@@ -4,7 +4,7 @@ import { document } from './layout.ts'
 type Message = {
   readonly title: string
   readonly sentence: string
-  /** Where to go on, below our own pages. */
+  /** The address of the link to continue, below our own pages. */
   readonly back?: string
 }
 

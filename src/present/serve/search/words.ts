@@ -27,9 +27,9 @@ const SINGULAR: readonly (readonly [plural: RegExp, singular: string])[] = [
   [/(?<=..[^is])s$/, ''],
 ]
 
-/** What is left of other plurals: "bisturis". */
+/** The ending of other plurals: "bisturis". */
 const REGULAR_PLURAL = /(?<=...)is$/
-/** "escolares", "luzes", "meses"; no rule tells them from "base". */
+/** "escolares", "luzes", "meses"; no rule distinguishes them from "base". */
 const LINKING_E = /(?<=..[rzs])e$/
 
 /** Endings that the stemmer knows only with their accent, which people leave out when they search. */

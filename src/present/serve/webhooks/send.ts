@@ -11,7 +11,7 @@ type Message = {
   readonly body: string
 }
 
-/** What became of a message. `clause` completes "the receiver …", and has no part of its address or answer. */
+/** The outcome of a message. `clause` completes "the receiver …", and has no part of its address or answer. */
 export type Sent = {
   readonly outcome: 'received' | 'failed' | 'unwanted'
   readonly clause: string

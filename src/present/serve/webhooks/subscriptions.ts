@@ -19,7 +19,7 @@ export type Subscription = {
   readonly createdAt: string
   /** Why nothing more is sent; null if it is. */
   readonly stoppedBecause: string | null
-  /** Where it is in the company's feed: what follows was not queued yet. Null if nothing was. */
+  /** The cursor in the company's feed: what follows was not queued yet. Null if nothing was. */
   readonly cursor: string | null
 }
 
@@ -27,14 +27,14 @@ export type Subscription = {
 export type Delivery = {
   readonly id: string
   readonly subscription: string
-  /** As it is sent: JSON. */
+  /** The body as it is sent: JSON. */
   readonly body: string
 }
 
 /** A message that was given up. */
 type DeadLetter = { readonly id: string; readonly at: string; readonly because: string }
 
-/** What has not reached a receiver. */
+/** The messages that have not reached a receiver. */
 export type Backlog = {
   readonly id: string
   readonly company: string
@@ -118,6 +118,7 @@ export class Subscriptions {
   }
 
   /**
+   * Adds a subscription.
    * @param cursor the place in the feed after which its events begin; null for the beginning of the log.
    * @returns the subscription, and the secret of its signatures, which cannot be shown again.
    */
