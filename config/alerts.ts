@@ -14,7 +14,7 @@ import {
 const SEVERITIES = ['critical', 'warning'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
-/** Where alerts are sent, each in its own form. */
+/** The receivers of alerts, each with its own form. */
 const RECEIVERS = ['webhook', 'slack', 'pagerduty', 'opsgenie'] as const
 export type ReceiverName = (typeof RECEIVERS)[number]
 

@@ -29,9 +29,9 @@ type Companies = {
   readonly environments: ReadonlyMap<string, Environment>
   /** Companies of the file that cannot be used, with the reason; the others can. */
   readonly broken: ReadonlyMap<string, string>
-  /** Where the data of the companies in `broken` is: a mistake in an entry does not affect it. */
+  /** The settings that locate the data of the companies in `broken`: a mistake in an entry does not affect them. */
   readonly places: ReadonlyMap<string, Environment>
-  /** What is wrong with names that are not valid slugs; null if all are valid. */
+  /** The problem with names that are not valid slugs; null if all are valid. */
   readonly problem: string | null
 }
 

@@ -101,7 +101,7 @@ function syntaxProblem({ code, message, linePos }: YAMLError, text: string): str
 
 const BARE_STAR = /(?:^|[{,])\s*([\w-]+):\s+(\*(?:[ /].*?)?)\s*(?:,\s*[\w-]+:|[}#]|$)/
 
-/** Of a longer line the beginning is read: the expression is slow. */
+/** Only the beginning of a longer line is read: the expression is slow. */
 const MAX_LINE = 200
 
 /**

@@ -53,7 +53,7 @@ const addresses = (defaultPort: number) =>
     return z.NEVER
   })
 
-/** As `hostname` prints it. */
+/** The name as `hostname` prints it. */
 const HOST_NAME = /^[\w.-]{1,253}$/
 
 const hostNames = z.string().transform((text, context): string[] => {
@@ -124,7 +124,7 @@ export type RedisSettings = {
   readonly ca: string | null
   /** How long it may take to answer a command. */
   readonly timeoutMs: number
-  /** Who knows where Redis is; then the host in `url` is not used. Null if it stays in one place. */
+  /** The sentinels, which know the address of Redis; then the host in `url` is not used. Null if it stays in one place. */
   readonly sentinels: SentinelSettings | null
   /** Some nodes of a cluster, which name the others; then the host in `url` is not used. Null if it is not a cluster. */
   readonly cluster: readonly Address[] | null

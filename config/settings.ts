@@ -166,7 +166,7 @@ export type Settings = {
   readonly sourceTimezone: string
   readonly snapshotKeepMs: number
   readonly lake: LakeSettings
-  /** Where the raw log is sealed besides this disk; null if nowhere. */
+  /** The store in which the raw log is sealed besides this disk; null if there is none. */
   readonly remoteLog: S3Settings | null
   /** The lake in an object store; null if it stays on this machine alone. */
   readonly remoteLake: RemoteLakeSettings | null
@@ -177,7 +177,7 @@ export type Settings = {
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
   /** The Metabase that shows the company's data; null if there is none. */
   readonly metabase: MetabaseTarget | null
-  /** Where users keep questions for `npm run ask`; absolute, and need not exist. */
+  /** The directory of the questions that users keep for `npm run ask`; absolute, and need not exist. */
   readonly questionsDir: string
   readonly logLevel: Parsed['LOG_LEVEL']
 }
@@ -196,7 +196,7 @@ export type MetabaseTarget = {
   readonly spillDirectory: string | null
 }
 
-/** What `npm run metabase` needs in addition. */
+/** The further settings of `npm run metabase`. */
 export type MetabaseSettings = MetabaseTarget & {
   /** Null if there is none yet. */
   readonly apiKey: string | null

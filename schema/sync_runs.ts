@@ -93,7 +93,7 @@ export const OUTCOMES = [
   'not_attempted',
 ] as const satisfies readonly RunCounter[]
 
-/** What a good run may be, besides that it attempted everything that was listed. */
+/** The modes and states of a good run, which also attempted everything that was listed. */
 const GOOD_RUN = {
   mode: ['full', 'incremental'],
   status: ['ok', 'partial'],

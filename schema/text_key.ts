@@ -63,7 +63,7 @@ const PLAIN: readonly Range[] = [
   [0x2030, 0x205e],
 ]
 
-/** What stands between the words of a key, or beside them: spaces, dashes, brackets, signs. */
+/** Characters between the words of a key, or beside them: spaces, dashes, brackets, signs. */
 const PUNCTUATION = '[^\\p{L}\\p{N}]'
 
 type Escape = (code: string) => string

@@ -4,7 +4,7 @@ import { type ActToken, actsIn, type TimeToken } from './tokens.ts'
 export type Clause = {
   readonly start: number
   readonly end: number
-  /** Where the words about its first time begin: in the clause before, if that one is only a label. */
+  /** The place where the words about its first time begin: in the clause before, if that one is only a label. */
   readonly labelStart: number
   readonly times: readonly TimeToken[]
   readonly acts: readonly ActToken[]

@@ -41,7 +41,7 @@ function lawPattern(thousands: string, units: string, year: string, names?: stri
   return new RegExp([called, alone, ...(names ? [names] : [])].join('|'))
 }
 
-/** What Lei 14.133/2021 calls direct contracting; the same in the laws before it. Articles of other laws do not count. */
+/** Direct contracting, as in Lei 14.133/2021 and the laws before it. Articles of other laws do not count. */
 const DIRECT = /\b(?:dispensa|inexigi[a-z]*|contratacao direta)\b/
 const DIRECT_ARTICLE = /\barts?\.?\s?7[45]\b/
 

@@ -162,7 +162,7 @@ const AHEAD_OF_EVENT =
 /** "5 dias úteis da publicação" */
 const OF_PUBLICATION =
   /^\s?d[aeo]\s(?:data\s(?:d[aeo]\s)?)?(?:sua\s)?(?:publica|divulga|disponibiliza|veicula)/
-/** Nobody can contest after the session: it is counted backwards. */
+/** A notice cannot be contested after the session: it is counted backwards. */
 const COUNTED_FROM_SESSION =
   /\b(?:a contar|contad[oa]s?)\b[^;]{0,40}\b(?:sessao|abertura|certame|propostas)\b/
 /** So far behind a period, words and days are about its event. */

@@ -1,13 +1,15 @@
 import type { Clause } from './clauses.ts'
 import { actsIn, type Time, type TimeToken } from './tokens.ts'
 
-/** What a time is: a deadline, or the day of another event. `referencia`: of a law, a street, a day that no longer counts. */
+/**
+ * The meaning of a time: a deadline, or the day of another event. `referencia`: of a law, a street, a day that no longer counts.
+ */
 export type Role = 'prazo' | 'publicacao' | 'sessao' | 'inicio' | 'referencia'
 
 /** So many characters around a time say what it is. */
 export const CONTEXT = 100
 
-/** Of these words, the nearest one before a day says what it is. */
+/** Words that say what a day is; the nearest one before it counts. */
 const CUES: readonly (readonly [Role, string])[] = [
   [
     'inicio',

@@ -9,7 +9,7 @@ type Span = { readonly start: number; readonly end: number }
 const MAX_LABEL = 70
 /** "24/11/2026 a 04/12/2026", "03/12/2026 às 18h ou 04/12/2026". */
 const MAX_BETWEEN_DAYS = 30
-/** What happens on a day, if it is no act. */
+/** The event of a day, if it is no act. */
 const EVENT =
   /\b(?:public|divulg|disponibiliz|sess(?:ao|oes)\b|abertura|disputa|lances\b|certame\b|propostas?\b|inicio\b|recebimento|acolhimento|licitacao|contrato\b)/
 const TIME_BEHIND =

@@ -1,8 +1,8 @@
 import { numberOf, numberPattern } from './numbers.ts'
 
-/** What a text about deadlines is made of. */
+/** The parts of a text about deadlines. */
 
-/** Who does what until a day. `outro`: another deadline, such as that of a delivery. */
+/** The act that someone may do until a day. `outro`: another deadline, such as that of a delivery. */
 export type Act = 'impugnacao' | 'esclarecimento' | 'recurso' | 'resposta' | 'outro'
 
 /** The day of a time, or how far it is from an event. */
@@ -52,7 +52,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
 
 const TIMES = new RegExp(Object.values(PATTERNS).join('|'), 'g')
 
-/** Of keys such as `dataLimiteImpugnacao`, there is no end of a word before the act. */
+/** Words that name an act. In keys such as `dataLimiteImpugnacao`, no end of a word stands before the act. */
 const ACTS: readonly (readonly [Act, string])[] = [
   [
     'outro',
