@@ -17,11 +17,11 @@ const AGAIN_MS = 30_000
 const AT_ONCE = 2
 
 export type CatchUp = {
-  /** What this host serves of a company, if another host has logged more. */
+  /** Returns what this host serves of a company, if another host has logged more. */
   behind(slug: string): Behind | null
 }
 
-/** What this host knows of one company. */
+/** The state of one company that this host follows. */
 type Followed = {
   behind: Behind | null
   /** The last run elsewhere whose segments were brought here. */

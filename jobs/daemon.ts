@@ -110,7 +110,7 @@ type Hooks = Sources & {
   readonly stopping: AbortSignal
 }
 
-/** Webhooks are loaded once somebody subscribes: most workers never send one. */
+/** Webhooks are loaded once there is a subscription: most workers never send one. */
 function followWebhooks(
   shared: Shared,
   { dataDir, lakeOf, logOf, served, stopping }: Hooks,

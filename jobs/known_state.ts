@@ -12,7 +12,7 @@ export type Known = { readonly state: KnownState | null; readonly failure: Failu
 const WITHIN_MS = 1000
 /** For the store's answer whether its log is later. */
 const STORE_WITHIN_MS = 10_000
-/** Some 200 kB of answer: Redis serves nobody else meanwhile. */
+/** Some 200 kB of answer: Redis serves no other client meanwhile. */
 const ASKED_AT_ONCE = 200
 
 type Shared = Pick<Queues, 'redis' | 'prefix'>

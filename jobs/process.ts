@@ -117,7 +117,7 @@ function exited(child: ChildProcess): Promise<Exit> {
 
 const FAILED = { kind: 'failed', exitCode: EXIT.failed, cause: null } as const
 
-/** What a process was for, and what its death means. */
+/** The purpose of a process, and what its death means. */
 const PURPOSES: Readonly<Record<RunOrder['kind'], readonly [purpose: string, loss: string]>> = {
   sync: ['run', 'What it stored is kept; the next run continues from there.'],
   publish: ['publish to the object store', 'The local lake is right; the next publish does the rest.'],

@@ -63,7 +63,7 @@ export type Shared = {
 
 type RunJob = Job<JobData>
 
-/** What a job reports while it runs: the last request that its run covers, and its progress. */
+/** The news of a job while it runs: the last request that its run covers, and its progress. */
 export type JobNews = { readonly covers: RequestNumber; readonly progress: Progress | null }
 
 /** The result of a job, for the board and for the requester. */

@@ -18,7 +18,7 @@ const FAILOVER_OVER_MS = 30_000
 
 export type RedisConnection = {
   readonly redis: RedisClient
-  /** Why Redis cannot be used now, and what to do; null if no problem is known. */
+  /** Returns why Redis cannot be used now, and what to do; null if no problem is known. */
   problem(): RedisProblem | null
   /** Handles an error from BullMQ or from one of our commands, and logs it if it is new. */
   note(error: unknown): void

@@ -58,7 +58,7 @@ export function connectCluster(
   return cluster
 }
 
-/** Tells the status what happens to the cluster; `address` is that of its first node. */
+/** Reports the state of the cluster to the status; `address` is that of its first node. */
 export function listenToCluster(cluster: Cluster, status: RedisStatus, address: RedisAddress): void {
   const { protocol } = new URL(address.url)
   const at = (node: string): RedisAddress => ({ ...address, url: `${protocol}//${node}` })
@@ -86,7 +86,7 @@ export function listenToCluster(cluster: Cluster, status: RedisStatus, address: 
   })
   // It names none of the nodes' own errors, but may have the last refusal.
   cluster.on('error', (error: Error & { lastNodeError?: unknown }) => lost(error.lastNodeError ?? error))
-  // Nobody has given its nodes a slot yet: ioredis then only drops them.
+  // Its nodes have no slots yet: ioredis then only drops them.
   cluster.on('refresh', () => {
     if (cluster.nodes().length === 0) lost(new Error('CLUSTERDOWN Hash slot not served'))
   })

@@ -58,10 +58,7 @@ export class RedisStatus {
     else void this.#check()
   }
 
-  /**
-   * The connection was lost, or could not be made.
-   * @param address the node of a cluster that the error is about.
-   */
+  /** Notes that the connection was lost, or could not be made. @param address the node of a cluster that the error is about. */
   lost(
     error: unknown,
     { wasReady, address = this.#watched.address }: { wasReady: boolean; address?: RedisAddress },

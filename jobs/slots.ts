@@ -17,7 +17,7 @@ export type Slot = {
   readonly company: string
   /** When it was taken, by the system clock; for display. */
   readonly sinceMs: number
-  /** The same by `performance.now()`, to measure how long it is held: the system clock may go back. */
+  /** The time it was taken by `performance.now()`, to measure how long it is held: the system clock may go back. */
   readonly takenMs: number
   /** Aborted when the run must end early. */
   readonly signal: AbortSignal

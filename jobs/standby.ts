@@ -18,7 +18,7 @@ const REDIS_WITHIN_MS = 1000
 const CONNECT_WITHIN_MS = 5000
 
 /**
- * What this worker needs to take over a company, found out before it is needed: a right clock, and for a shared log
+ * The readiness of this worker to take over a company, checked before it is needed: a right clock, and for a shared log
  * (LOG_URL), a store that lets it read, list and write.
  */
 export type Standby = {

@@ -1,6 +1,6 @@
 import type { ReceiverName, Severity } from '#config/alerts.ts'
 
-/** What can be wrong with a company or with the worker itself; receivers depend on these names. */
+/** The problems that a company or the worker itself can have; receivers depend on these names. */
 export type AlertName =
   | 'key_refused'
   | 'run_failed'
@@ -46,7 +46,7 @@ export type Alert = {
   readonly name: AlertName
   /** Null if it is about the worker, Redis or the disk. */
   readonly company: string | null
-  /** What exactly it is about: the company, a directory or `worker`. */
+  /** The subject of the alert: the company, a directory or `worker`. */
   readonly subject: string
   readonly state: 'raised' | 'recovered'
   /** When it was raised; kept after its recovery. */
@@ -57,11 +57,11 @@ export type Alert = {
   readonly not_before: string
   readonly message: string
   readonly details: Details
-  /** What each receiver knows; one that is missing knows of no problem. */
+  /** The state that each receiver knows; one that is missing knows of no problem. */
   readonly receipts: Readonly<Partial<Record<ReceiverName, Receipt>>>
 }
 
-/** What a receiver knows of an alert. */
+/** The state of an alert that a receiver knows. */
 type Receipt = {
   /** `unknown`: a message was sent but not answered. Null: it knows of no problem. */
   readonly state: 'raised' | 'unknown' | null

@@ -62,7 +62,7 @@ export type Inspection = {
   readonly isActive: (slug: string) => boolean
   /** One sentence for each volume of this worker that is not the right one. */
   readonly wrongVolumes?: readonly string[]
-  /** What this worker serves. */
+  /** The companies that this worker serves. */
   readonly served?: Pick<ServedCompanies, 'companies' | 'tooFarBehind'> | null
   readonly standby?: Pick<Standby, 'clocks' | 'stores' | 'redisAheadMs'>
   readonly readSpace?: (path: string) => Promise<Space>
@@ -171,7 +171,7 @@ async function inspectEntries({
   }
 }
 
-/** What may be wrong with one worker and not with the others. */
+/** A problem that one worker may have without the others. */
 type Own = {
   readonly name: AlertName
   readonly of: Parameters<typeof noteWrongParts>[0]['of']

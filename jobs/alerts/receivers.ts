@@ -20,9 +20,9 @@ export type Receiver = {
   readonly severities: readonly Severity[]
   /** For the log, where it is, without what may be secret. */
   readonly title: string
-  /** What to check if it does not accept messages. */
+  /** The settings to check if it does not accept messages. */
   readonly settings: string
-  /** The alert's current state in the receiver's own form. */
+  /** Returns the request for the alert's current state, in the receiver's own form. */
   deliveryOf(alert: Alert): Delivery
 }
 

@@ -16,10 +16,10 @@ const REDIS_WITHIN_MS = 5000
 /** Each one is a process that loads DuckDB. */
 const MAX_STATUSES = 2
 
-/** What an operator may request for a company. */
+/** The requests that an operator may make for a company. */
 export type CompanyRequests = {
   requestSync(company: string, options: { readonly full: boolean }): Promise<{ readonly job: string }>
-  /** What `status --json` prints. */
+  /** Returns the output of `status --json`. */
   status(company: string): Promise<string>
 }
 

@@ -47,7 +47,7 @@ export type Served = Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
 type Checked = {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
   readonly queues: Pick<Queues, 'redis' | 'prefix' | 'problem' | 'ticks' | 'runs'>
-  /** What this worker serves; null if it serves nothing. */
+  /** The companies that this worker serves; null if it serves nothing. */
   readonly served?: Served | null
   readonly standby: Pick<Standby, 'clocks' | 'stores'>
   readonly spaceOf?: (path: string) => Promise<Space>
