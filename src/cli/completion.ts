@@ -1,6 +1,6 @@
 import { withoutTexts } from '#src/store/lake/sql_text.ts'
 
-/** What Tab offers in the prompt. */
+/** The completions that Tab offers in the prompt. */
 
 /** The relations of a catalog with their columns, in their order. */
 export type Catalog = ReadonlyMap<string, readonly string[]>

@@ -6,7 +6,7 @@ import type { Progress } from '#src/pipeline/run.ts'
 import { formatCount } from '#src/platform/count.ts'
 import { formatSeconds } from './format.ts'
 
-/** Where a running command shows its progress. */
+/** The display of a running command's progress. */
 export type Display = Listener & {
   /** Finishes the display and frees the terminal. */
   end(): Promise<void>

@@ -7,7 +7,7 @@ import { asTyped, IS_EDITAIS } from './own_command.ts'
 import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 
-/** What commands need of the daemon, which they do not know. */
+/** The parts of the daemon that commands need, but do not know. */
 type Connections = { readonly enqueue: Enqueue; readonly forget: Forget }
 
 type Open = (environment: Environment, connections: Connections) => Promise<Command>

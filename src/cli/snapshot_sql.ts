@@ -11,7 +11,7 @@ import { listFiles, openSnapshot, openSnapshots, openWithOurMarts, sourceOf } fr
 import type { Database, Stream } from '#src/store/warehouse/database.ts'
 import { printCsv, printJson, printTable } from './query_output.ts'
 
-/** What the commands that ask the latest snapshot share. */
+/** The options of the commands that ask the latest snapshot. */
 
 export type SnapshotOptions = {
   readonly company?: string
@@ -21,7 +21,7 @@ export type SnapshotOptions = {
   readonly allowFiles?: true
 }
 
-/** Whose marts: those that the snapshot was published with, or those of this version of the program. */
+/** The version of the marts: the one that the snapshot was published with, or this program's. */
 type Marts = 'published' | 'ours'
 
 export type SnapshotQuery = {

@@ -10,10 +10,10 @@ import { renderTable } from './table.ts'
 type Standing = {
   /** Null for names in the companies' file that are not valid slugs. */
   readonly company: string | null
-  /** Of the last run; also failed if it could not begin or died; null if there was none yet. */
+  /** The status of the last run; also failed if it could not begin or died; null if there was none yet. */
   readonly status: string | null
   readonly last_good_at: string | null
-  /** What is wrong with its entry in the companies' file, or with its last run. */
+  /** The problem with its entry in the companies' file, or with its last run. */
   readonly problem: string | null
 }
 

@@ -21,7 +21,7 @@ import { renderTable } from './table.ts'
 const WAIT_MS = 2000
 /** Each waits for some seconds: the changes of a large company are read for the first time. */
 const LATEST_TRIES = 12
-/** Of each subscription, in the list. */
+/** Failed messages shown of each subscription in the list. */
 const DEAD_SHOWN = 3
 
 type AddOptions = { key: string; url: string; events?: string; fromStart?: true; json?: true }

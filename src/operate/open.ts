@@ -84,7 +84,7 @@ export async function holdingCompany<T>(
   )
 }
 
-/** Holds the company on this disk while `work` runs; hosts that share its log go on. */
+/** Holds the company on this disk while `work` runs; hosts that share its log continue. */
 export async function holdingDisk<T>(
   context: RunContext,
   listener: Listener,
@@ -155,7 +155,7 @@ function waitMsOf({ waitSeconds = DEFAULT_WAIT_SECONDS }: { readonly waitSeconds
   return waitSeconds * 1000
 }
 
-/** Holds the company's part of the object store while `work` writes there. Runs may go on meanwhile. */
+/** Holds the company's part of the object store while `work` writes there. Runs may continue. */
 export async function holdingStore<T>(
   context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
   listener: Listener,

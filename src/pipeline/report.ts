@@ -17,11 +17,11 @@ import type { Survey } from './survey.ts'
 const FEW_NOT_SHOWN = 20
 const SHARE_NOT_SHOWN = 0.05
 
-/** What the stages of a run returned; null for a stage that it did not finish. */
+/** The results of a run's stages; null for a stage that it did not finish. */
 export type Outcomes = {
   readonly surveyed: Survey | null
   readonly fetched: Fetched | null
-  /** What ended the run early. */
+  /** The error that ended the run early. */
   readonly ended: FatalError | RequestError | null
   /** Notices whose lines could not be loaded and were quarantined instead. */
   readonly poisoned: readonly string[]

@@ -61,7 +61,7 @@ export type RunContext = {
 export type Follower = {
   /** Names of the snapshots that it may be reading. They are kept. */
   inUse(): Promise<readonly string[]>
-  /** Never throws: if it fails, the data is published anyway. */
+  /** Follows the snapshot. Never throws: if it fails, the data is published anyway. */
   follow(snapshot: Published, run: Pick<RunContext, 'now' | 'signal'>): Promise<void>
 }
 

@@ -10,7 +10,7 @@ import type { RunContext } from './run.ts'
 import { readByIds, readInto, type Scan, scan } from './scan.ts'
 import type { ShownPage } from './shown.ts'
 
-/** What the list shows, and what follows from it. */
+/** The list, and what follows from it. */
 export type Survey = {
   readonly scanned: Scan
   readonly missing: Missing

@@ -4,8 +4,8 @@ import { dirname } from 'node:path'
 import { EXIT, FatalError, systemCode } from './errors.ts'
 
 /**
- * Who may open what in DATA_DIR (invariant I11). Everything is private to its user except the lake, which `LAKE_MODE`
- * and `LAKE_GROUP` open. Modes are set explicitly, so that privacy does not depend on the umask.
+ * Access to DATA_DIR (invariant I11). Everything is private to its user except the lake, which `LAKE_MODE` and `LAKE_GROUP` open.
+ * Modes are set explicitly, so that privacy does not depend on the umask.
  */
 export const PRIVATE_DIRECTORY = 0o700
 export const PRIVATE_FILE = 0o600

@@ -33,7 +33,7 @@ const RESTORE_STEPS = [
 type Steps = typeof DURABLE_STEPS | typeof SALVAGE_STEPS | typeof LOOK_STEPS | typeof RESTORE_STEPS
 export type DurableStep = Steps[number]
 
-/** What a step does to the disk. */
+/** The effect of a step on the disk. */
 export type Operation =
   | { readonly kind: 'sync' | 'sync_directory' | 'remove'; readonly path: string }
   | { readonly kind: 'rename' | 'link' | 'symlink'; readonly from: string; readonly path: string }

@@ -105,7 +105,7 @@ export function nestsDeeperThan(text: string, bound: number): boolean {
   return false
 }
 
-/** What the next token may be, given the previous ones. */
+/** The tokens that may follow the previous ones. */
 interface Grammar {
   expects: number
   /** The closing bracket that each open one waits for. */

@@ -2,7 +2,7 @@
 const WORK_FOR_MS = 2
 
 /**
- * Work that was interrupted. One of them goes on in each turn of the event loop, so that a turn stays short, however many they
+ * Work that was interrupted. One of them continues in each turn of the event loop, so that a turn stays short, however many they
  * are.
  */
 const interrupted: (() => void)[] = []

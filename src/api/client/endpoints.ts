@@ -33,15 +33,15 @@ export type Endpoint = {
   verdict: { readonly at: number; readonly well: Endpoint | null } | null
 }
 
-/** What is awaited before each request is sent. */
+/** The conditions to await before each request is sent. */
 type Guard = {
   /** Resolves to whether it had to wait. What it throws ends the request. */
   readonly confirm: () => Promise<boolean>
-  /** As many requests as there are connections: one that waited for a connection could leave long after it was confirmed. */
+  /** Limits requests to the number of connections: one that waited for a connection could leave long after it was confirmed. */
   readonly inSlot: <T>(work: () => Promise<T>) => Promise<T>
 }
 
-/** What all requests to the API share. */
+/** The state that all requests to the API share. */
 export type Server = {
   readonly transport: Transport
   readonly pace: RequestPace

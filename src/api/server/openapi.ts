@@ -13,7 +13,7 @@ import { BODIES, EXAMPLES } from './examples.ts'
 // biome-ignore lint/suspicious/noExplicitAny: a JSON document
 type Node = Record<string, any>
 
-/** What one server adds to the contract, besides what all of them add (`common_extras.ts`). */
+/** The additions of one server to the contract, besides those of all servers (`common_extras.ts`). */
 export type Extras = {
   /** Further paragraphs of the description, in Markdown. */
   readonly about: string

@@ -55,7 +55,7 @@ export class Refusal extends Error {
  * method may throw `Refusal`.
  */
 export interface NoticeSource {
-  /** One page, most recent first, and the number of matching notices; or all of docs/contract.md#page as JSON. */
+  /** Lists one page, most recent first, and the number of matching notices; or all of docs/contract.md#page as JSON. */
   list(filter: NoticeFilter): Promise<{ editais: readonly unknown[]; total: number } | Json>
   get(id: string): Promise<unknown | Json | null>
   analysis(id: string): Promise<unknown | Json | null>

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv6 } from 'node:net'
 
-/** Who sent a request, according to its connection and the trusted proxies. */
+/** The sender of a request, according to its connection and the trusted proxies. */
 export type Client = {
   /** An IP address. */
   readonly address: string

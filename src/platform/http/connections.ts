@@ -16,7 +16,7 @@ import { WaitingRoom } from './waiting_room.ts'
 
 /** Requests that a client may send without waiting for answers (pipelining); more than any real client sends. */
 const MAX_PIPELINED = 100
-/** The same for all connections together: a waiting request takes about 4 kB. */
+/** The limit for all connections together: a waiting request takes about 4 kB. */
 const MAX_PIPELINED_IN_ALL = 10_000
 /**
  * Answers that clients have not read yet. Above `wanted`, stalled connections of the address with the most unread

@@ -32,7 +32,7 @@ export type Listening = {
   readonly url: string
   readonly port: number
   readonly connections: () => ConnectionFigures
-  /** From now on, each answer is the last on its connection. */
+  /** Makes each answer the last on its connection, from now on. */
   drain(): void
   /** Accepts no more connections; running requests get a few seconds. */
   close(): Promise<void>
