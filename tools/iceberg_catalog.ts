@@ -56,7 +56,7 @@ export type CatalogServer = {
   close(): void
 }
 
-/** What a client must send to get a token. */
+/** The credentials that a client must send to get a token. */
 export const CLIENT = { id: 'editais', secret: 'secret-of-the-client' }
 const WAREHOUSE = 'bi'
 const MINUTE_MS = 60_000

@@ -25,7 +25,7 @@ wait "$server"
 [ -z "$remove" ] || rm -rf "$remove"
 `
 
-/** The same for a container: killing the client does not stop the container, so the container has a name. */
+/** A script that keeps a container: killing the client does not stop the container, so the container has a name. */
 const CONTAINER_KEEPER = `
 name=$1
 shift
