@@ -104,10 +104,7 @@ const BARE_STAR = /(?:^|[{,])\s*([\w-]+):\s+(\*(?:[ /].*?)?)\s*(?:,\s*[\w-]+:|[}
 /** Only the beginning of a longer line is read: the expression is slow. */
 const MAX_LINE = 200
 
-/**
- * Returns a message if the line has an unquoted value that begins with a star, such as a cron expression: YAML reads that as an
- * alias.
- */
+/** Returns a message if an unquoted value begins with a star, such as a cron expression: YAML reads that as an alias. */
 function bareStar(line: number, text: string): string | null {
   // Between braces, the value ends at the next setting: a cron expression may have commas.
   const [, name, value = ''] = BARE_STAR.exec((text.split('\n')[line - 1] ?? '').slice(0, MAX_LINE)) ?? []

@@ -42,10 +42,7 @@ export function checkMailSettings(environment: Environment): Addressed {
   throw new FatalError(`The report cannot be mailed. Set ${missing.join(' and ')}.`, EXIT.usage)
 }
 
-/**
- * Reads the settings of mail.
- * @throws FatalError (usage) that names what is missing or wrong, and if the password cannot be read.
- */
+/** Reads the settings of mail. @throws FatalError (usage) that names what is missing or wrong, also an unreadable password. */
 export function readMailSettings(environment: Environment): MailSettings {
   const { server, from, to, tls } = checkMailSettings(environment)
   const { host, port, user } = server

@@ -219,9 +219,7 @@ export type ApiSettings = {
   readonly retryMs: number
 }
 
-/**
- * Loads `.env` into the environment; variables that are already set win. A missing file is not an error.
- */
+/** Loads `.env` into the environment; variables that are already set win. A missing file is not an error. */
 export function loadEnvironment(): Environment {
   try {
     const given = parseEnv(decodeText(readFileSync('.env')))

@@ -48,10 +48,7 @@ const INSPECT_MS = 30_000
 /** The process exits this long after SIGTERM, whatever is still running: Docker's grace period is 60 s. */
 const EXIT_WITHIN_MS = 57_000
 
-/**
- * Runs the worker until SIGTERM or SIGINT: takes ticks and runs from Redis, one company at a time in each of its slots, and
- * serves HTTP.
- */
+/** Runs the worker until SIGTERM or SIGINT: takes ticks and runs from Redis, one company per slot at a time, and serves HTTP. */
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
   const { logLevel, dataDir } = readSettings({ ...environment, COMPANY: undefined })

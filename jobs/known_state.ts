@@ -160,10 +160,7 @@ function keyOf({ prefix }: Shared): string {
   return `${prefix}:states`
 }
 
-/**
- * Compares what two hosts know by the position in the log, which is the clock that they have in common; null if their logs
- * differ.
- */
+/** Compares what two hosts know by the position in the log, the clock that they have in common; null if their logs differ. */
 function orderOf(one: Known, other: Known): ReturnType<LogPosition['compare']> {
   // Version 0.2.0 did not write the log's name.
   const isNamed = one.state?.log != null && other.state?.log != null

@@ -385,9 +385,7 @@ function describe({ what, pid, host }: LockHolder): string {
   return pid === 0 ? what : `${what} (process ${pid} on ${host})`
 }
 
-/**
- * Wraps `send` so that, while one update is being sent, only the latest of the next ones is kept: Redis may be away for a while.
- */
+/** Wraps `send` to keep only the latest of the updates that come while one is sent: Redis may be away for a while. */
 function latestOnly<T>(send: (value: T) => Promise<unknown>): (value: T) => void {
   let waiting: readonly [T] | null = null
   let sending = false

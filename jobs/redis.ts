@@ -89,10 +89,7 @@ function throughSentinels(
   }
 }
 
-/**
- * Returns the address of Redis for messages: that of the first sentinel or node of the cluster, because its answer decides where
- * Redis is.
- */
+/** Returns the address of Redis for messages: the first sentinel or node of the cluster, whose answer decides where Redis is. */
 export function redisAddress({ url, sentinels, cluster }: RedisSettings): RedisAddress {
   const [first] = cluster ?? sentinels?.hosts ?? []
   if (!first) return { url, setting: 'REDIS_URL' }

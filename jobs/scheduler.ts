@@ -155,10 +155,7 @@ async function forget(
   log.info(`${id} is no longer scheduled: it is not configured.`)
 }
 
-/**
- * Requests a run if its tick did not: for a new company, for one whose schedule was set again, or after Redis lost its
- * data.
- */
+/** Requests a run if its tick did not: for a new company, for one whose schedule was set again, or after Redis lost its data. */
 async function catchUp(
   company: Company,
   around: Surroundings & { fresh: boolean; asked: string | undefined },

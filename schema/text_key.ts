@@ -112,9 +112,7 @@ export function textKey(text: string): string {
   return fold(cleanText(text))
 }
 
-/**
- * Returns a text in lower case without accents. It folds a final sigma into a plain one: DuckDB does not see where a word ends.
- */
+/** Returns a text in lower case without accents. A final sigma becomes a plain one: DuckDB does not see where a word ends. */
 export function fold(text: string): string {
   const plain = text.normalize('NFD').replaceAll(MARKS, '').normalize('NFC')
   return plain.toLowerCase().replaceAll('ς', 'σ')

@@ -89,10 +89,7 @@ async function fetchPlanned(plan: Survey['plan'], context: SyncContext, loader: 
   return fetched
 }
 
-/**
- * Makes the first line of a run. It has `--full`, which is recorded in the log, not in this process, so any later run continues
- * it.
- */
+/** Makes the first line of a run. It records `--full` in the log, not in this process, so any later run continues it. */
 function runStarted(
   request: SyncRequest,
   { paths, settings, now }: SyncContext,

@@ -27,10 +27,7 @@ export type AdminTokens = {
 
 type Known = Operator & { readonly digest: Buffer }
 
-/**
- * Opens the tokens of operators.
- * @throws FatalError (usage) if their file cannot be used now; a later failure is in `problem`.
- */
+/** Opens the operators' tokens. @throws FatalError (usage) if their file cannot be used now; a later failure is in `problem`. */
 export function openAdminTokens(
   settings: AdminTokenSettings,
   log: Pick<Logger, 'info' | 'error'>,

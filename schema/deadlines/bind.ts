@@ -190,9 +190,7 @@ function isOther({ acts }: Group): boolean {
   return acts.size === 1 && acts.has('outro')
 }
 
-/**
- * Returns whether the group is a parenthesis about the answer, as in "Impugnações, a serem decididas pelo pregoeiro, até 04/12".
- */
+/** Returns whether the group is a parenthesis about the answer: "Impugnações, a serem decididas pelo pregoeiro, até 04/12". */
 function isParenthesis(folded: string, groups: readonly Group[], at: number, end: number): boolean {
   const [before, group] = [groups[at - 1], groups[at]]
   if (!group?.acts.has('resposta') || before?.timesBefore !== group.timesBefore) return false

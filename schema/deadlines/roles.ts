@@ -1,9 +1,7 @@
 import type { Clause } from './clauses.ts'
 import { actsIn, type Time, type TimeToken } from './tokens.ts'
 
-/**
- * The meaning of a time: a deadline, or the day of another event. `referencia`: of a law, a street, a day that no longer counts.
- */
+/** The meaning of a time: a deadline, or another event's day. `referencia`: of a law, a street, a day that no longer counts. */
 export type Role = 'prazo' | 'publicacao' | 'sessao' | 'inicio' | 'referencia'
 
 /** So many characters around a time say what it is. */

@@ -61,9 +61,7 @@ async function createProgram(
   return program
 }
 
-/**
- * Returns a command's usage with npm, which takes the first name; everything behind it, also a subcommand, follows two dashes.
- */
+/** Returns a command's usage with npm, which takes the first name; all behind it, also a subcommand, follows two dashes. */
 function usageWithNpm(command: Command): string {
   const names = [command.usage()]
   for (let at: Command | null = command; at; at = at.parent) {

@@ -152,10 +152,7 @@ export async function missingNotices(db: Database): Promise<{ id: string }[]> {
   )
 }
 
-/**
- * Finds quarantined list items that never became a notice here and are no longer listed. Only a complete, unfiltered pass can
- * show this.
- */
+/** Finds quarantined list items that never became a notice and are no longer listed. Only a whole, unfiltered pass shows this. */
 export async function unlistedRecords(db: Database): Promise<{ edital_id: string | null; hash: string }[]> {
   return await db.rows(
     `SELECT edital_id, _hash AS hash FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL

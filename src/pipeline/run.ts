@@ -151,10 +151,7 @@ export async function finishRun(
   return { report, causes, published, seconds: secondsSince(report, context) }
 }
 
-/**
- * Writes the run to the company's state: a run that changed nothing is not published at once, and readers cannot open the
- * warehouse.
- */
+/** Writes the run to the state: a run that changed nothing is not published at once, and readers cannot open the warehouse. */
 async function rememberRun(
   { report, causes }: Reported,
   warehouse: Warehouse,

@@ -142,9 +142,7 @@ export function validatePage(bytes: Buffer): Page | string {
   }
 }
 
-/**
- * Returns whether nesting is bounded. JSON.stringify recurses if an object's keys are numbers, so it could overflow the stack.
- */
+/** Returns whether nesting is bounded: JSON.stringify recurses if an object's keys are numbers, and could overflow the stack. */
 function isShallow(value: unknown): boolean {
   return !depthExceeds(value, MAX_DEPTH)
 }

@@ -36,9 +36,7 @@ export function excess(mode: number, allowed: number): number {
   return mode & PERMISSIONS & ~allowed
 }
 
-/**
- * Returns whether a trusted user owns it: this user, root, or the owner of the directory, who could replace it anyway.
- */
+/** Returns whether a trusted user owns it: this user, root, or the owner of the directory, who could replace it anyway. */
 export function isTrusted(path: string, { uid }: Pick<Stats, 'uid'>): boolean {
   return uid === process.geteuid?.() || uid === 0 || uid === statSync(dirname(path)).uid
 }

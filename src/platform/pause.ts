@@ -1,10 +1,7 @@
 /** Longer work is interrupted for other requests. */
 const WORK_FOR_MS = 2
 
-/**
- * Work that was interrupted. One of them continues in each turn of the event loop, so that a turn stays short, however many they
- * are.
- */
+/** Work that was interrupted. One piece continues in each turn of the event loop, so that a turn stays short. */
 const interrupted: (() => void)[] = []
 
 function goOn(): void {

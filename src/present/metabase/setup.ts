@@ -107,10 +107,7 @@ async function makeKey(client: Metabase, path: string): Promise<string> {
   return key
 }
 
-/**
- * Throws FatalError (usage) unless the file can be written. Call it before the key is created, because Metabase shows its value
- * only once.
- */
+/** Throws FatalError (usage) unless the file can be written. Called before the key is created: Metabase shows it only once. */
 async function checkWritable(path: string): Promise<void> {
   try {
     await access(dirname(path), constants.W_OK)

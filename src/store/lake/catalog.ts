@@ -197,10 +197,7 @@ function parquetOf(table: string, sources: readonly CatalogSource[]): string {
   return `read_parquet([${paths.join(', ')}], ${options.join(', ')})`
 }
 
-/**
- * Returns SQL for the place of the files. Not a macro, which DuckDB 1.1 does not find if the catalog is attached to another
- * database.
- */
+/** Returns SQL for the place of the files. Not a macro: DuckDB 1.1 does not find it if the catalog is attached elsewhere. */
 function placeOf(directory: string): string {
   return `coalesce(getvariable(${literal(PLACE_VARIABLE)}), ${literal(directory)})`
 }

@@ -187,9 +187,7 @@ function logOf(contents: readonly (Contents | null)[]): string | null {
   return most?.[0] ?? null
 }
 
-/**
- * Returns what is wrong with one segment by itself, or null. Reads all of it.
- */
+/** Returns what is wrong with one segment by itself, or null. Reads all of it. */
 export async function damageOf(path: string): Promise<string | null> {
   return (await readContents(path)).damage
 }

@@ -5,10 +5,7 @@ import { identifier, literal } from './quoted.ts'
 import { ROW_TABLES, type RowFile } from './row_sql.ts'
 import { names } from './sql.ts'
 
-/**
- * Returns the warehouse's own directory for rows: a rebuilt warehouse replaces another one, whose rows must be complete until
- * then.
- */
+/** Returns the warehouse's own directory for rows: those of one that is rebuilt must be complete until it is replaced. */
 export function rowDirectory(rows: string, warehouseId: string): string {
   return join(rows, warehouseId)
 }

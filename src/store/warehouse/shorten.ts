@@ -5,9 +5,7 @@ import { readLines } from '#src/store/rawlog/read.ts'
 import { BoundedFiles } from './bounded_files.ts'
 import { type Cut, carriedDocument, type DocumentKind, isShort } from './cut.ts'
 
-/**
- * Lines of the raw log whose texts the tables cannot carry, written for DuckDB.
- */
+/** Lines of the raw log whose texts the tables cannot carry, written for DuckDB. */
 
 /** The longest part of a whole document: a row of `whole_documents` is as small as other rows. */
 const PART_CHARACTERS = 8 * 1024

@@ -141,10 +141,7 @@ export function replaced(table: string): string {
     SELECT edital_id FROM analysed WHERE edital_id IN (SELECT edital_id FROM ${table})`
 }
 
-/**
- * Returns SQL that deletes the replaced rows. Without the first condition, each segment of a first load would scan the table in
- * vain.
- */
+/** Returns SQL that deletes replaced rows. Without its first condition, a first load would scan the table for each segment. */
 function withoutReplaced(table: string): string {
   return `DELETE FROM ${table} WHERE (SELECT count(*) > 0 FROM replaced)
     AND edital_id IN (SELECT edital_id FROM replaced)`
@@ -269,9 +266,7 @@ export function runFinished(): string[] {
   ]
 }
 
-/**
- * Returns SQL that makes analyses due again, as `--full` does. That is done once an unfiltered run has attempted everything due.
- */
+/** Returns SQL that makes analyses due again for `--full`, which ends once an unfiltered run has attempted everything due. */
 export function refetch(): string[] {
   return [
     `UPDATE meta SET refetch_segment = l.segment

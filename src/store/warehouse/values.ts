@@ -111,10 +111,7 @@ const OWN: Partial<Record<DuckDBTypeId, Convert>> = {
   },
 }
 
-/**
- * Writes bytes as text (`\xAAb`): all but printable ASCII in hexadecimal, and so the backslash, which the library leaves as it
- * is.
- */
+/** Writes bytes as text (`\xAAb`): all but printable ASCII in hexadecimal, and the backslash, which the library leaves. */
 function blobText(bytes: Uint8Array): string {
   const texts = Array.from(bytes, byte => {
     const character = String.fromCharCode(byte)

@@ -175,10 +175,7 @@ export class Feed {
     )
   }
 
-  /**
-   * Reads from the index.
-   * @throws Refusal (503) if it was rebuilt or removed since it was ready: the next request prepares it.
-   */
+  /** Reads from the index. @throws Refusal (503) if it was rebuilt or removed meanwhile: the next request prepares it. */
   #read<T>(read: (reader: FeedReader) => T): T {
     const reader = this.#reader
     const result = reader?.read(() => ({ value: read(reader) }))
@@ -192,10 +189,7 @@ function preparing(): Refusal {
   return new Refusal(503, 'The changes of this company are being prepared. Try again.', RETRY_AFTER_SECONDS)
 }
 
-/**
- * Throws Refusal unless the cursor can be continued in this log.
- * @param madeMs when the snapshot was made that this server has.
- */
+/** Throws Refusal unless the cursor can be continued in this log. @param madeMs when this server's snapshot was made. */
 function checkCursor(reader: FeedReader, cursor: Cursor, madeMs: number): void {
   const own = reader.hashesOf(cursor.upTo)
   if (own && beginsWith(own.chain, cursor.chain) && isOfLog(reader, cursor)) return

@@ -10,10 +10,7 @@ import { hashOfSegment, readStored, type StoredLog } from '#src/store/shared_log
 /** The raw log that hosts share (LOG_URL), of one company. */
 export type SharedSegments = { readonly settings: S3Settings; readonly company: string }
 
-/**
- * The segments of a raw log, for reading only: on the disk, or, if it was restored from a checkpoint, the first ones in the
- * store.
- */
+/** The segments of a raw log, for reading only: on the disk, or, after a restore from a checkpoint, the first in the store. */
 export type Segments = {
   isInStore(number: number): boolean
   /** Changes if the segment is written again; null if it is missing. */

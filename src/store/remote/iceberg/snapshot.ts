@@ -276,10 +276,7 @@ type AvroKind<T> = {
   readonly decode: (bytes: Buffer) => readonly T[]
 }
 
-/**
- * Reads a snapshot.
- * @throws ForeignObject if it names anything that is not a part of this table, or a part is not what we wrote.
- */
+/** Reads a snapshot. @throws ForeignObject if it names what is no part of this table, or a part is not what we wrote. */
 async function readSnapshot(store: ObjectStore, directory: string, snapshot: Snapshot) {
   const read = async <T>(uri: string, { path, mostBytes, decode }: AvroKind<T>) => {
     const found = await store.get(keyBelow(store, directory, uri, path), mostBytes)
@@ -315,10 +312,7 @@ export function keyBelow(store: ObjectStore, directory: string, uri: string, pat
   throw new ForeignObject(table, `names ${printable(uri.slice(0, 300))}, which is no part of it`)
 }
 
-/**
- * Derives the id of a snapshot of a table: always the same, and below 2^53, so that JavaScript's JSON and Avro libraries can read
- * it.
- */
+/** Derives a snapshot's id: always the same, and below 2^53, so that JavaScript's JSON and Avro libraries can read it. */
 function snapshotId(uuid: string, snapshot: string): number {
   const digest = createHash('sha256').update(`${uuid} ${snapshot}`).digest()
   return digest.readUIntBE(0, 6) * 16 + 1
