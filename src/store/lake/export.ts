@@ -19,7 +19,7 @@ import type { Manifest, SnapshotFile } from './manifest.ts'
 
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
-/** Maximum size of texts: DuckDB holds the rows of all partitions that it writes. If there are more, each month is written alone. */
+/** Maximum size of texts: DuckDB holds the rows of all partitions that it writes. Beyond it, each month is written alone. */
 const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
