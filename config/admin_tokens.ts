@@ -3,7 +3,7 @@ import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts
 import { decodeText } from '#src/platform/text_file.ts'
 import { type Environment, readSecret, shownSecretPath } from './settings.ts'
 
-/** Who may use the worker's HTTP for operators. */
+/** An operator who may use the worker's HTTP. */
 export type AdminToken = {
   /** For the log; the single token of ADMIN_TOKEN is named after its setting. */
   readonly name: string
@@ -12,7 +12,7 @@ export type AdminToken = {
   readonly mayChange: boolean
 }
 
-/** Where the tokens are. */
+/** The places of the tokens. */
 export type AdminTokenSettings = {
   /** ADMIN_TOKEN or the content of ADMIN_TOKEN_FILE, as it was at the start. */
   readonly single: AdminToken | null

@@ -14,7 +14,7 @@ import {
 const SEVERITIES = ['critical', 'warning'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
-/** Where alerts are sent, each in its own form. */
+/** The receivers of alerts, each with its own form. */
 const RECEIVERS = ['webhook', 'slack', 'pagerduty', 'opsgenie'] as const
 export type ReceiverName = (typeof RECEIVERS)[number]
 
@@ -133,7 +133,10 @@ function keyOf(environment: Environment, name: string, what: string): Key | null
   return { key: value, origin }
 }
 
-/** PagerDuty rejects any other length. A key of its REST API, which is shorter, is a common mistake. */
+/**
+ * Throws FatalError (usage) unless the key has the length that PagerDuty accepts. A key of its REST API, which is shorter, is a
+ * common mistake.
+ */
 function checkIntegrationKey(key: Key | null): void {
   if (key === null || /^[A-Za-z0-9]{32}$/.test(key.key)) return
   throw new FatalError(

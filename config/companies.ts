@@ -29,9 +29,9 @@ type Companies = {
   readonly environments: ReadonlyMap<string, Environment>
   /** Companies of the file that cannot be used, with the reason; the others can. */
   readonly broken: ReadonlyMap<string, string>
-  /** Where the data of the companies in `broken` is: a mistake in an entry does not affect it. */
+  /** The settings that locate the data of the companies in `broken`: a mistake in an entry does not affect them. */
   readonly places: ReadonlyMap<string, Environment>
-  /** What is wrong with names that are not valid slugs; null if all are valid. */
+  /** The problem with names that are not valid slugs; null if all are valid. */
   readonly problem: string | null
 }
 
@@ -80,13 +80,16 @@ export async function readCompanies(environment: Environment): Promise<Companies
 
 const NONE_BROKEN = { broken: new Map(), places: new Map(), problem: null } as const
 
-/** No company can be used. A wrong default breaks all of them, so only some of the messages are shown. */
+/**
+ * Makes the error for a file in which no company can be used. A wrong default breaks all of them, so it shows only some of the
+ * messages.
+ */
 export function allBroken(problems: readonly string[]): FatalError {
   const more = problems.length > MAX_NAMES ? [`And ${problems.length - MAX_NAMES} more.`] : []
   return new FatalError([...problems.slice(0, MAX_NAMES), ...more].join('\n'), EXIT.usage)
 }
 
-/** Any error while reading an entry breaks this entry alone, not the others. */
+/** Returns the message of a broken entry. Any error while reading an entry breaks this entry alone, not the others. */
 function brokenEntry(path: string, company: string, error: unknown): string {
   const message = error instanceof FatalError ? error.message : messageOf(error)
   return message
@@ -95,7 +98,10 @@ function brokenEntry(path: string, company: string, error: unknown): string {
     .join('\n')
 }
 
-/** Quoted, because it may be empty. An address, or a text as long as a key, may hold a secret (I7). */
+/**
+ * Returns a name for messages: quoted, because it may be empty. An address, or a text as long as a key, is not shown: it may be a
+ * secret (I7).
+ */
 function shownName(name: string): string {
   const isShown = name.length <= MAX_SHOWN_NAME && /^[^:@?=#]*$/.test(name)
   return isShown ? JSON.stringify(name) : 'a name (not shown: it may be a secret)'

@@ -51,7 +51,7 @@ async function readText(path: string): Promise<string | null> {
   }
 }
 
-/** @throws Error with a message about the invalid line. */
+/** Parses a companies' file. @throws Error with a message about the invalid line. */
 async function parse(text: string): Promise<unknown> {
   // Loaded only if there is such a file, so that commands of a single company start sooner.
   const { LineCounter, parseDocument, visit } = await import('yaml')
@@ -101,10 +101,10 @@ function syntaxProblem({ code, message, linePos }: YAMLError, text: string): str
 
 const BARE_STAR = /(?:^|[{,])\s*([\w-]+):\s+(\*(?:[ /].*?)?)\s*(?:,\s*[\w-]+:|[}#]|$)/
 
-/** Of a longer line the beginning is read: the expression is slow. */
+/** Only the beginning of a longer line is read: the expression is slow. */
 const MAX_LINE = 200
 
-/** YAML reads a value that begins with a star, such as a cron expression, as an alias. */
+/** Returns a message if an unquoted value begins with a star, such as a cron expression: YAML reads that as an alias. */
 function bareStar(line: number, text: string): string | null {
   // Between braces, the value ends at the next setting: a cron expression may have commas.
   const [, name, value = ''] = BARE_STAR.exec((text.split('\n')[line - 1] ?? '').slice(0, MAX_LINE)) ?? []
@@ -136,7 +136,7 @@ export function shownSetting(name: string): string {
   return isShown(name) ? name : 'a name (not shown: it may be a secret)'
 }
 
-/** @throws Error with a message for people, unless it has the shape of a companies' file. */
+/** Checks the shape of a parsed companies' file. @throws Error with a message for people. */
 function companiesIn(root: unknown): CompaniesFile {
   if (root === null || root === undefined) throw new Error('the file is empty. It needs `companies:`.')
   if (!isNode(root)) throw new Error('the file must have `companies:` with the companies below it, by name.')

@@ -53,7 +53,7 @@ const addresses = (defaultPort: number) =>
     return z.NEVER
   })
 
-/** As `hostname` prints it. */
+/** The name as `hostname` prints it. */
 const HOST_NAME = /^[\w.-]{1,253}$/
 
 const hostNames = z.string().transform((text, context): string[] => {
@@ -124,7 +124,7 @@ export type RedisSettings = {
   readonly ca: string | null
   /** How long it may take to answer a command. */
   readonly timeoutMs: number
-  /** Who knows where Redis is; then the host in `url` is not used. Null if it stays in one place. */
+  /** The sentinels, which know the address of Redis; then the host in `url` is not used. Null if it stays in one place. */
   readonly sentinels: SentinelSettings | null
   /** Some nodes of a cluster, which name the others; then the host in `url` is not used. Null if it is not a cluster. */
   readonly cluster: readonly Address[] | null
@@ -195,7 +195,7 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
   return { url: url.href, prefix, ca, timeoutMs, sentinels, cluster }
 }
 
-/** @throws FatalError (usage) if another setting contradicts REDIS_CLUSTER. */
+/** Throws FatalError (usage) if another setting contradicts REDIS_CLUSTER. */
 function checkCluster({ pathname }: URL, hasSentinels: boolean): void {
   if (hasSentinels) {
     throw new FatalError(
@@ -211,7 +211,7 @@ function checkCluster({ pathname }: URL, hasSentinels: boolean): void {
   }
 }
 
-/** @throws FatalError (usage) if its file is empty: a password was meant. */
+/** Reads a password; null if none is set. @throws FatalError (usage) if its file is empty: a password was meant. */
 function passwordOf(environment: Environment, name: string, what: string): string | null {
   const { value, origin, path } = readSecret(environment, name)
   if (path === null || value !== null) return value
@@ -276,7 +276,7 @@ export function readSchedule(environment: Environment): Schedule {
   }
 }
 
-/** ioredis would read any other text as database 0. */
+/** Returns false if the URL's path is not the number of a database: ioredis would read any other text as database 0. */
 function hasDatabase(text: string): boolean {
   return !URL.canParse(text) || /^\/?(\d{1,5})?$/.test(new URL(text).pathname)
 }

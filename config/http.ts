@@ -30,7 +30,7 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }
 
-/** Where and how the worker serves HTTP. */
+/** Settings of the worker's HTTP. */
 export const serveShape = {
   HTTP_HOST: z.string().default(HTTP_DEFAULTS.host),
   HTTP_PORT: wholeNumberSetting(0, 65_535).default(8080),

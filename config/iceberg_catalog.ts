@@ -5,7 +5,7 @@ import { serverAddress } from './server_address.ts'
 
 /** Settings of an Iceberg REST catalog, as written. */
 
-/** Where the catalog is, and how to sign in. */
+/** The address of the catalog, and how to sign in. */
 export type CatalogSettings = {
   /** Without `/v1`, and without a slash at its end. */
   readonly uri: string
@@ -29,7 +29,7 @@ export type CatalogLogin =
       readonly scope: string | null
     }
 
-/** Of an object store and a catalog, which may be on the other side of the world. */
+/** Pause before a request to an object store or a catalog is repeated: it may be on the other side of the world. */
 export const REMOTE_RETRY_MS = 100
 /** Stands for the company in a namespace. */
 const COMPANY = '{company}'

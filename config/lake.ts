@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 
-/** Where the system lists its groups. */
+/** The system's list of its groups. */
 const GROUPS = '/etc/group'
 const MAX_GROUP_ID = 4_294_967_294
 
@@ -30,7 +30,7 @@ const group = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-/** Who may read the lake. */
+/** The readers of the lake. */
 export const lakeShape = { LAKE_MODE: mode.optional(), LAKE_GROUP: group.optional() }
 
 export function lakeSettings(values: z.output<z.ZodObject<typeof lakeShape>>): LakeSettings {

@@ -24,7 +24,10 @@ type Addressed = {
   readonly tls: 'required' | 'off' | undefined
 }
 
-/** @throws FatalError (usage) that names what is missing or wrong. The password may be read later. */
+/**
+ * Reads the settings of mail without the password, which may be read later.
+ * @throws FatalError (usage) that names what is missing or wrong.
+ */
 export function checkMailSettings(environment: Environment): Addressed {
   const values = parseSettings(schema, environment)
   const { SMTP_URL: server, REPORT_TO: to, SMTP_TLS: tls } = values
@@ -39,7 +42,7 @@ export function checkMailSettings(environment: Environment): Addressed {
   throw new FatalError(`The report cannot be mailed. Set ${missing.join(' and ')}.`, EXIT.usage)
 }
 
-/** @throws FatalError (usage) that names what is missing or wrong, and if the password cannot be read. */
+/** Reads the settings of mail. @throws FatalError (usage) that names what is missing or wrong, also an unreadable password. */
 export function readMailSettings(environment: Environment): MailSettings {
   const { server, from, to, tls } = checkMailSettings(environment)
   const { host, port, user } = server

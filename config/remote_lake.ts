@@ -8,7 +8,7 @@ import { type S3Settings, s3Place, s3Settings, s3Shape } from './s3.ts'
 export const FORMAT_NAMES = ['iceberg', 'delta'] as const
 export type FormatName = (typeof FORMAT_NAMES)[number]
 
-/** Where the objects are, how to reach them, and what is published. */
+/** The address of the objects, how to reach them, and what is published. */
 export type RemoteLakeSettings = S3Settings & {
   readonly formats: readonly FormatName[]
   /** The catalog that keeps the Iceberg tables; null if their own files do. */

@@ -50,7 +50,7 @@ const endpoint = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-/** As written, without a slash at the end. */
+/** Returns the address of a prefix in a bucket, without a slash at the end. */
 export function s3Root({ bucket, prefix }: Pick<S3Settings, 'bucket' | 'prefix'>): string {
   return `s3://${[bucket, prefix].filter(Boolean).join('/')}`
 }
@@ -66,7 +66,7 @@ export const s3Shape = {
   S3_SECRET_ACCESS_KEY_FILE: z.string().optional(),
 }
 
-/** @throws FatalError (usage) if the settings do not fit together. */
+/** Reads the settings of an object store. @throws FatalError (usage) if they do not fit together. */
 export function s3Settings(
   values: z.output<z.ZodObject<typeof s3Shape>>,
   at: Pick<S3Settings, 'bucket' | 'prefix'>,

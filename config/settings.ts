@@ -81,7 +81,10 @@ export const timeZone = z
   .string()
   .refine(isTimeZone, 'is not a time zone such as America/Sao_Paulo, Etc/UTC or Brazil/East')
 
-/** Any name of a zone; `Intl.supportedValuesOf` lists only one for each. Offsets are rejected, as DuckDB does. */
+/**
+ * Returns whether the name is that of a time zone: any of its names, of which `Intl.supportedValuesOf` lists only one. Rejects
+ * offsets, as DuckDB does.
+ */
 function isTimeZone(name: string): boolean {
   if (knownTimeZones.has(name)) return true
   if (!/^[A-Za-z]/.test(name)) return false
@@ -163,7 +166,7 @@ export type Settings = {
   readonly sourceTimezone: string
   readonly snapshotKeepMs: number
   readonly lake: LakeSettings
-  /** Where the raw log is sealed besides this disk; null if nowhere. */
+  /** The store in which the raw log is sealed besides this disk; null if there is none. */
   readonly remoteLog: S3Settings | null
   /** The lake in an object store; null if it stays on this machine alone. */
   readonly remoteLake: RemoteLakeSettings | null
@@ -174,7 +177,7 @@ export type Settings = {
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
   /** The Metabase that shows the company's data; null if there is none. */
   readonly metabase: MetabaseTarget | null
-  /** Where users keep questions for `npm run ask`; absolute, and need not exist. */
+  /** The directory of the questions that users keep for `npm run ask`; absolute, and need not exist. */
   readonly questionsDir: string
   readonly logLevel: Parsed['LOG_LEVEL']
 }
@@ -193,7 +196,7 @@ export type MetabaseTarget = {
   readonly spillDirectory: string | null
 }
 
-/** What `npm run metabase` needs in addition. */
+/** The further settings of `npm run metabase`. */
 export type MetabaseSettings = MetabaseTarget & {
   /** Null if there is none yet. */
   readonly apiKey: string | null
@@ -216,9 +219,7 @@ export type ApiSettings = {
   readonly retryMs: number
 }
 
-/**
- * Loads `.env` into the environment; variables that are already set win. A missing file is not an error.
- */
+/** Loads `.env` into the environment; variables that are already set win. A missing file is not an error. */
 export function loadEnvironment(): Environment {
   try {
     const given = parseEnv(decodeText(readFileSync('.env')))
@@ -360,7 +361,10 @@ export function parseSettings<T extends z.ZodObject>(schema: T, environment: Env
   throw new FatalError(problems.join('\n'), EXIT.usage)
 }
 
-/** Node puts U+FFFD where bytes of the environment are not UTF-8; Compose passes them on from its files. */
+/**
+ * Throws FatalError (usage) if the value has U+FFFD, which Node puts in place of bytes that are not UTF-8. Compose passes such
+ * bytes on from its files.
+ */
 function refuseReplaced(name: string, value: string | null | undefined): void {
   if (!value?.includes('\uFFFD')) return
   throw new FatalError(

@@ -17,7 +17,7 @@ export type Restored = Pick<Company, 'slug' | 'paths' | 'settings'> & {
   readonly end: LogPosition | null
 }
 
-/** What Redis was made to forget, as sentences; or why it could not be used. */
+/** The entries removed from Redis, as sentences; or why it could not be used. */
 export type Forgotten = { readonly done: readonly string[]; readonly problem: string | null }
 
 /**

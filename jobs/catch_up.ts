@@ -17,11 +17,11 @@ const AGAIN_MS = 30_000
 const AT_ONCE = 2
 
 export type CatchUp = {
-  /** What this host serves of a company, if another host has logged more. */
+  /** Returns what this host serves of a company, if another host has logged more. */
   behind(slug: string): Behind | null
 }
 
-/** What this host knows of one company. */
+/** The state of one company that this host follows. */
 type Followed = {
   behind: Behind | null
   /** The last run elsewhere whose segments were brought here. */
@@ -86,7 +86,10 @@ function newlyFollowed(): Followed {
   }
 }
 
-/** Also once at the start: a crash may have left segments that are in the log on this disk, and not in its lake. */
+/**
+ * Returns whether a company must catch up: if it is behind, and once at the start, because a crash may have left segments that
+ * are in the log on this disk but not in its lake.
+ */
 function isDue({ behind, segment, againAtMs, isUnderWay }: Followed): boolean {
   return !isUnderWay && (behind !== null || segment === null) && performance.now() >= againAtMs
 }
@@ -133,7 +136,10 @@ async function bring(company: Company, known: Followed, options: Options): Promi
   if (known.behind !== null) known.behind = { ...known.behind, why }
 }
 
-/** A run on this disk has brought what others logged, and publishes it at its end: until then, the time does not count. */
+/**
+ * Stops counting the time that a company is behind while a run is under way on this disk: the run brings what other hosts logged,
+ * and publishes it at its end.
+ */
 function waitForRun(known: Followed): void {
   if (known.behind === null) return
   const { since, why } = known.behind

@@ -72,7 +72,7 @@ export type Ended =
       readonly cause: Cause | null
     }
 
-/** What a child reports, in this order; exactly one `ended`, unless it is killed. */
+/** The messages of a child, in this order; exactly one `ended`, unless it is killed. */
 export type RunMessage =
   | { readonly type: 'ready' }
   /** The request is durable: a request for `--full` no longer needs to be kept elsewhere. */

@@ -48,10 +48,7 @@ const INSPECT_MS = 30_000
 /** The process exits this long after SIGTERM, whatever is still running: Docker's grace period is 60 s. */
 const EXIT_WITHIN_MS = 57_000
 
-/**
- * The scheduled worker: takes ticks and runs from Redis, one company at a time in each of its slots, and serves HTTP,
- * until SIGTERM or SIGINT.
- */
+/** Runs the worker until SIGTERM or SIGINT: takes ticks and runs from Redis, one company per slot at a time, and serves HTTP. */
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
   const { logLevel, dataDir } = readSettings({ ...environment, COMPANY: undefined })
@@ -110,7 +107,7 @@ type Hooks = Sources & {
   readonly stopping: AbortSignal
 }
 
-/** Webhooks are loaded once somebody subscribes: most workers never send one. */
+/** Webhooks are loaded once there is a subscription: most workers never send one. */
 function followWebhooks(
   shared: Shared,
   { dataDir, lakeOf, logOf, served, stopping }: Hooks,
@@ -212,7 +209,7 @@ type Watching = {
   readonly stopping: AbortSignal
 }
 
-/** What is checked again and again until the worker stops. */
+/** Starts the checks that are repeated until the worker stops. */
 function startLoops(shared: Shared, watching: Watching): void {
   const { workers, adminTokens, standby, startedAt, stopping } = watching
   const { queues, registry, log } = shared

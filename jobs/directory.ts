@@ -51,7 +51,7 @@ export async function recordDirectory(
   return true
 }
 
-/** What this worker sees of the volumes that its companies are on. */
+/** The volumes of the companies, as this worker sees them. */
 export type Volumes = {
   /** One sentence for each DATA_DIR that is not the one that Redis knows. */
   readonly problems: readonly string[]
@@ -106,7 +106,7 @@ type Wrong = {
   readonly slug: string
   /** The id of the company's directory here; null if it cannot be read. */
   readonly own: string | null
-  /** What Redis knows instead. */
+  /** The id that Redis knows instead. */
   readonly id: string
   /** The command that makes Redis forget it. */
   readonly forget: string

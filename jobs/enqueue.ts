@@ -90,9 +90,9 @@ async function interruptible<T>(signal: AbortSignal, work: Promise<T>): Promise<
 type Patience = {
   /** Rejects at the timeout, even while Redis is away. */
   readonly over: Promise<never>
-  /** The run is under way as this job. */
+  /** Notes that the run is under way as this job. */
   begun(job: string): void
-  /** The job was put back and must begin again. */
+  /** Notes that the job was put back and must begin again. */
   putBack(): void
   end(): void
 }

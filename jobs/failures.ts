@@ -7,8 +7,8 @@ import type { JobData } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 
 /**
- * A run that could not begin, or died, leaves no report. So this counts it, records it in the company's directory for
- * `status`, and raises an alert. Never throws: it already handles a failure.
+ * Counts a run that could not begin or died, and so left no report, records it in the company's directory for `status`, and
+ * raises an alert. Never throws: it already handles a failure.
  */
 export async function leaveTrace(
   { metrics, alerts, queues, log }: Pick<Shared, 'metrics' | 'alerts' | 'queues' | 'log'>,
@@ -29,7 +29,7 @@ export async function leaveTrace(
     .catch(queues.note)
 }
 
-/** The same for an error that kept a run from beginning. A failure of Redis is not counted against a company. */
+/** Leaves the trace of an error that kept a run from beginning. A failure of Redis is not counted against a company. */
 export async function traceOf(
   error: unknown,
   { name }: Pick<Job<JobData>, 'name'>,

@@ -21,8 +21,8 @@ export function jobCompany(job: Pick<AnyJob, 'data'>): string | null {
 }
 
 /**
- * Returns why no worker can do the job: Redis may hold what another program or version wrote there, and what is left of a tick that
- * two workers scheduled for one time because their clocks differ. Null if it can be done.
+ * Returns why no worker can do the job: Redis may hold what another program or version wrote there, and what is left of a tick
+ * that two workers scheduled for one time because their clocks differ. Null if it can be done.
  */
 export function whyJobRefused(job: AnyJob): string | null {
   const { id = 'without an id', name, data, queueName } = job

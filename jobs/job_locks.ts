@@ -19,7 +19,7 @@ const IS_ABANDONED = `
 export type JobLocks = {
   hold(job: string, token: string): void
   release(job: string): void
-  /** @returns false if the queue has given the job to another worker, or no longer knows it. */
+  /** Keeps the lock of a job. @returns false if the queue has given the job to another worker, or no longer knows it. */
   keep(job: string): Promise<boolean>
 }
 

@@ -12,22 +12,22 @@ export type Known = { readonly state: KnownState | null; readonly failure: Failu
 const WITHIN_MS = 1000
 /** For the store's answer whether its log is later. */
 const STORE_WITHIN_MS = 10_000
-/** Some 200 kB of answer: Redis serves nobody else meanwhile. */
+/** Some 200 kB of answer: Redis serves no other client meanwhile. */
 const ASKED_AT_ONCE = 200
 
 type Shared = Pick<Queues, 'redis' | 'prefix'>
 type Of = Pick<Company, 'slug' | 'paths' | 'settings'>
 
 /**
- * Returns what is known of a company. If hosts share its log, its last run may have been on another one: then what workers left in
- * Redis counts, unless the log on this disk is later.
+ * Returns what is known of a company. If hosts share its log, its last run may have been on another one: then what workers left
+ * in Redis counts, unless the log on this disk is later.
  */
 export async function knownState(shared: Shared, company: Of): Promise<Known> {
   const [known] = await knownStates(shared, [company])
   return known as Known
 }
 
-/** The same for many, in their order. */
+/** Returns what is known of each of the companies, in their order. */
 export async function knownStates(shared: Shared, companies: readonly Of[]): Promise<Known[]> {
   const elsewhere = await statesInRedis(
     shared,
@@ -160,7 +160,7 @@ function keyOf({ prefix }: Shared): string {
   return `${prefix}:states`
 }
 
-/** Of what two hosts know. The log is the clock that they have in common; null if it is not the same log. */
+/** Compares what two hosts know by the position in the log, the clock that they have in common; null if their logs differ. */
 function orderOf(one: Known, other: Known): ReturnType<LogPosition['compare']> {
   // Version 0.2.0 did not write the log's name.
   const isNamed = one.state?.log != null && other.state?.log != null

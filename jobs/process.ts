@@ -103,7 +103,7 @@ async function endOf(child: ChildProcess, options: ProcessOptions): Promise<Ende
 
 type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
 
-/** @throws the error that prevented the start. */
+/** Waits until the child has ended. @throws the error that prevented the start. */
 function exited(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve, reject) => {
     child.on('error', error => {
@@ -117,7 +117,7 @@ function exited(child: ChildProcess): Promise<Exit> {
 
 const FAILED = { kind: 'failed', exitCode: EXIT.failed, cause: null } as const
 
-/** What a process was for, and what its death means. */
+/** The purpose of a process, and what its death means. */
 const PURPOSES: Readonly<Record<RunOrder['kind'], readonly [purpose: string, loss: string]>> = {
   sync: ['run', 'What it stored is kept; the next run continues from there.'],
   publish: ['publish to the object store', 'The local lake is right; the next publish does the rest.'],
@@ -142,7 +142,10 @@ function notStarted(subject: Subject, code: string): string {
   return `${what} Check that ${process.execPath} exists and is executable, then restart the worker.`
 }
 
-/** If it was aborted, nothing is lost and it can begin again, so it counts as interrupted. */
+/**
+ * Makes the result for a process that did not get ready in time. If it was aborted, nothing is lost and it can begin again, so it
+ * counts as interrupted.
+ */
 function neverReady(subject: Subject, { aborted }: AbortSignal): Ended {
   const message = `${subject.company.slug}: ${processOf(subject)} did not get ready in time and was killed. Check whether the machine is overloaded or its disk hangs.`
   return { ...FAILED, message, exitCode: aborted ? EXIT.interrupted : EXIT.failed }

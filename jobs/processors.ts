@@ -63,7 +63,7 @@ export type Shared = {
 
 type RunJob = Job<JobData>
 
-/** What a job reports while it runs: the last request that its run covers, and its progress. */
+/** The news of a job while it runs: the last request that its run covers, and its progress. */
 export type JobNews = { readonly covers: RequestNumber; readonly progress: Progress | null }
 
 /** The result of a job, for the board and for the requester. */
@@ -385,7 +385,7 @@ function describe({ what, pid, host }: LockHolder): string {
   return pid === 0 ? what : `${what} (process ${pid} on ${host})`
 }
 
-/** While one update is being sent, only the latest of the next ones is kept: Redis may be away for a while. */
+/** Wraps `send` to keep only the latest of the updates that come while one is sent: Redis may be away for a while. */
 function latestOnly<T>(send: (value: T) => Promise<unknown>): (value: T) => void {
   let waiting: readonly [T] | null = null
   let sending = false

@@ -18,7 +18,7 @@ const FAILOVER_OVER_MS = 30_000
 
 export type RedisConnection = {
   readonly redis: RedisClient
-  /** Why Redis cannot be used now, and what to do; null if no problem is known. */
+  /** Returns why Redis cannot be used now, and what to do; null if no problem is known. */
   problem(): RedisProblem | null
   /** Handles an error from BullMQ or from one of our commands, and logs it if it is new. */
   note(error: unknown): void
@@ -72,7 +72,7 @@ function connectOne(settings: RedisSettings): Redis {
   return redis
 }
 
-/** Each attempt to connect asks them where Redis is now. */
+/** Makes the options for connecting through sentinels: each attempt to connect asks them for the current address of Redis. */
 function throughSentinels(
   { hosts, name, password }: SentinelSettings,
   { url, ca, timeoutMs }: Pick<RedisSettings, 'url' | 'ca' | 'timeoutMs'>,
@@ -89,7 +89,7 @@ function throughSentinels(
   }
 }
 
-/** For messages: the first sentinel or node of the cluster, because its answer decides where Redis is. */
+/** Returns the address of Redis for messages: the first sentinel or node of the cluster, whose answer decides where Redis is. */
 export function redisAddress({ url, sentinels, cluster }: RedisSettings): RedisAddress {
   const [first] = cluster ?? sentinels?.hosts ?? []
   if (!first) return { url, setting: 'REDIS_URL' }
@@ -125,7 +125,7 @@ function listen(redis: Redis, status: RedisStatus): void {
   })
 }
 
-/** If SELECT fails, ioredis only reports the error and continues in database 0. */
+/** Reconnects if SELECT failed: ioredis only reports that error, and continues in database 0. */
 function leaveWrongDatabase(redis: Redis, error: unknown): void {
   if (/DB index is out of range|invalid DB index|SELECT is not allowed/.test(messageOf(error))) {
     redis.disconnect(true)
@@ -133,8 +133,8 @@ function leaveWrongDatabase(redis: Redis, error: unknown): void {
 }
 
 /**
- * After a failover the address may point to another server: reconnect, and for a while resend the command (2). If the
- * server stays a replica, still reconnect, but let the command fail (1).
+ * Creates the handler for errors after a failover, when the address may point to another server: it reconnects, and for a while
+ * resends the command (2). If the server stays a replica, it still reconnects, but lets the command fail (1).
  */
 function followFailover(): (error: Error) => false | 1 | 2 {
   let sinceMs = Number.NEGATIVE_INFINITY

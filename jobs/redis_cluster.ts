@@ -58,7 +58,7 @@ export function connectCluster(
   return cluster
 }
 
-/** Tells the status what happens to the cluster; `address` is that of its first node. */
+/** Reports the state of the cluster to the status; `address` is that of its first node. */
 export function listenToCluster(cluster: Cluster, status: RedisStatus, address: RedisAddress): void {
   const { protocol } = new URL(address.url)
   const at = (node: string): RedisAddress => ({ ...address, url: `${protocol}//${node}` })
@@ -86,7 +86,7 @@ export function listenToCluster(cluster: Cluster, status: RedisStatus, address: 
   })
   // It names none of the nodes' own errors, but may have the last refusal.
   cluster.on('error', (error: Error & { lastNodeError?: unknown }) => lost(error.lastNodeError ?? error))
-  // Nobody has given its nodes a slot yet: ioredis then only drops them.
+  // Its nodes have no slots yet: ioredis then only drops them.
   cluster.on('refresh', () => {
     if (cluster.nodes().length === 0) lost(new Error('CLUSTERDOWN Hash slot not served'))
   })
@@ -100,8 +100,8 @@ export function listenToCluster(cluster: Cluster, status: RedisStatus, address: 
 }
 
 /**
- * To learn where the slots are, ioredis duplicates the connection to a node, and drops its errors: the cluster then only
- * reports that a connection was closed.
+ * Reports errors of the connection that ioredis duplicates to learn where the slots are. ioredis drops them, and the cluster then
+ * only reports that a connection was closed.
  */
 function listenToRefreshes(node: Redis, onError: (error: unknown) => void): void {
   const duplicate = node.duplicate.bind(node)

@@ -1,10 +1,10 @@
 import type { RedisClient } from './redis_client.ts'
 
 /**
- * Runs each command that BullMQ and we use once, on a key that is deleted afterwards. Redis refuses some of them if it
- * is full, a replica, a node of a cluster (without REDIS_CLUSTER, the two keys have different slots), or if its user has too few permissions. The
- * error names the refused command, which Redis itself does not do for scripts. SET comes first: after another write,
- * a script may continue when memory runs out.
+ * Runs each command that BullMQ and we use once, on a key that is deleted afterwards. Redis refuses some of them if it is full, a
+ * replica, a node of a cluster (without REDIS_CLUSTER, the two keys have different slots), or if its user has too few
+ * permissions. The error names the refused command, which Redis itself does not do for scripts. SET comes first: after another
+ * write, a script may continue when memory runs out.
  */
 const PROBE = `
   local key = KEYS[1]
@@ -39,14 +39,14 @@ const PROBE = `
 
 const BLOCK_SECONDS = 0.01
 
-/** @throws the error from Redis if it refuses a command that this program needs. */
+/** Runs the commands that this program needs. @throws the error from Redis if it refuses one. */
 export async function probe(redis: RedisClient, prefix: string): Promise<void> {
   await redis.eval(PROBE, 2, `${prefix}:ready`, `${prefix}:runs:meta`)
   // Not allowed in a script. The key is empty, so this only waits for the timeout.
   await redis.bzpopmin(`${prefix}:ready`, BLOCK_SECONDS)
 }
 
-/** Whether the Redis that holds our keys answers: in a cluster, others may answer without it. */
+/** Throws unless the Redis that holds our keys answers: in a cluster, other nodes may answer without it. */
 export async function reach(redis: RedisClient, prefix: string): Promise<void> {
   await redis.exists(`${prefix}:ready`)
 }

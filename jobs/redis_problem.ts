@@ -2,7 +2,7 @@ import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { isRedisRefusal, redisRefusal } from '#src/platform/redis_refusal.ts'
 import { tlsTrouble } from '#src/platform/tls.ts'
 
-/** Where Redis is, and the setting that names it. */
+/** The address of Redis, and the setting that names it. */
 export type RedisAddress = {
   /** Holds the password: only its host may be shown. */
   readonly url: string
@@ -16,7 +16,7 @@ export type RedisProblem = {
    * `wrong`: the server at this address cannot be used until a setting or the server is changed.
    */
   readonly kind: 'away' | 'refused' | 'wrong'
-  /** What happened, and what to do. */
+  /** The message: what happened, and what to do. */
   readonly sentence: string
   /** The sentence does not name the missing permission. */
   readonly isVague?: boolean
@@ -153,7 +153,7 @@ export function isOfRedis(error: unknown): boolean {
   return redisProblem(error, { url: 'redis://redis', setting: 'REDIS_URL' }) !== null
 }
 
-/** This worker no longer owns the job: Redis was away for longer than the job's lock lasts, or lost its data. */
+/** Returns whether this worker no longer owns the job: Redis was away for longer than the job's lock lasts, or lost its data. */
 export function isLostJob(error: unknown): boolean {
   const text = messageOf(error)
   const isLost = /^(Missing (lock|key)|Lock mismatch) for job |^Job \S+ is not in the active state/.test(text)

@@ -50,7 +50,7 @@ export class RedisStatus {
     return this.#problem
   }
 
-  /** The connection is ready for commands. */
+  /** Notes that the connection is ready for commands. */
   connected(): void {
     this.#wasEverReady = true
     // Wait before probing a Redis that refuses: each refusal by a replica makes us reconnect.
@@ -58,10 +58,7 @@ export class RedisStatus {
     else void this.#check()
   }
 
-  /**
-   * The connection was lost, or could not be made.
-   * @param address the node of a cluster that the error is about.
-   */
+  /** Notes that the connection was lost, or could not be made. @param address the node of a cluster that the error is about. */
   lost(
     error: unknown,
     { wasReady, address = this.#watched.address }: { wasReady: boolean; address?: RedisAddress },
@@ -77,8 +74,8 @@ export class RedisStatus {
   }
 
   /**
-   * A node of a cluster failed. That is a problem only if our keys are there, and until a replica has taken over: so if
-   * a probe is not answered soon.
+   * Notes that a node of a cluster failed. That is a problem only if our keys are on it and no replica takes over, so only if a
+   * probe is not answered soon.
    */
   doubt(error: unknown, address: RedisAddress): void {
     const timer = setTimeout(() => {
@@ -87,7 +84,7 @@ export class RedisStatus {
     void this.#check().finally(() => clearTimeout(timer))
   }
 
-  /** An error from BullMQ or from one of our commands. */
+  /** Notes an error from BullMQ or from one of our commands. */
   note(error: unknown): void {
     const found = redisProblem(error, this.#watched.address)
     // Redis does not name the refused command of a script. The probe does, even if it is already running.
@@ -99,7 +96,7 @@ export class RedisStatus {
     else if (found === null) this.#once.error(describe(error), isLostJob(error) ? 'lost jobs' : undefined)
   }
 
-  /** No more probes and lines. */
+  /** Ends probes and log lines. */
   end(): void {
     this.#isOver = true
     if (this.#timer) clearTimeout(this.#timer)
@@ -131,7 +128,7 @@ export class RedisStatus {
   }
 
   /**
-   * Only a write shows that Redis can be used: a replica or a full Redis answers reads too.
+   * Probes Redis with a write, which alone shows that Redis can be used: a replica or a full Redis answers reads too.
    * @param otherwise the problem of a command, reported if the probe finds none.
    */
   async #check(otherwise: RedisProblem | null = null): Promise<void> {

@@ -24,7 +24,7 @@ export type StoredRequest = {
   readonly fullId: string | null
 }
 
-/** What a run must do. It covers every request that was made before it. */
+/** The work of a run. It covers every request that was made before it. */
 export type Taken = {
   /** The last request that it covers. */
   readonly covers: RequestNumber
@@ -46,17 +46,17 @@ export type Requests = {
   ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<StoredRequest>
   /** Removes this request for `--full`, and no other one: no run could be requested for it. */
   withdraw(company: string, asked: StoredRequest): Promise<void>
-  /** What a run that begins now covers. */
+  /** Takes the requests that a run that begins now covers. */
   take(company: string): Promise<Taken>
   /** Removes these requests once a run has stored them in the raw log. Later ones stay. */
   begun(company: string, full: FullRequests): Promise<void>
   /** Stores the answer. Drops one to requests of an earlier epoch: no requester waits for it. */
   answer(company: string, answer: RequestOutcome): Promise<void>
-  /** The answer to this request, null until there is one, `forgotten` if Redis lost its data. */
+  /** Returns the answer to this request, null until there is one, `forgotten` if Redis lost its data. */
   look(company: string, request: RequestNumber): Promise<RequestOutcome | 'forgotten' | null>
 }
 
-/** As long as the board keeps jobs; no requester waits longer. */
+/** Answers are kept as long as the board keeps jobs; no requester waits longer. */
 const KEPT_MS = 7 * 24 * 3600_000
 /**
  * How many requests for `--full` of a company wait apart. Beyond, the oldest is merged into the next one, and can no

@@ -109,8 +109,8 @@ async function scheduleCompany(
 }
 
 /**
- * Returns whether the next tick, by the clock of this worker, is one that a worker whose clock is ahead has already taken. Then the
- * scheduler is set at a later check.
+ * Returns whether the next tick, by the clock of this worker, is one that a worker whose clock is ahead has already taken. Then
+ * the scheduler is set at a later check.
  */
 async function isTickUnderWay(
   id: string,
@@ -132,7 +132,7 @@ function schedulersOf(company: Company): Wanted[] {
   ]
 }
 
-/** As configured, and its next tick is neither lost nor set too late by a clock that was ahead. */
+/** Returns whether a scheduler is as configured, and its next tick is neither lost nor set too late by a clock that was ahead. */
 function isRight(
   known: Known | undefined,
   { pattern, company }: Wanted,
@@ -155,10 +155,7 @@ async function forget(
   log.info(`${id} is no longer scheduled: it is not configured.`)
 }
 
-/**
- * Requests a run if its tick did not: for a new company, for one whose schedule was set again, or after Redis lost its
- * data.
- */
+/** Requests a run if its tick did not: for a new company, for one whose schedule was set again, or after Redis lost its data. */
 async function catchUp(
   company: Company,
   around: Surroundings & { fresh: boolean; asked: string | undefined },
@@ -199,7 +196,10 @@ async function isQueued({ runs }: Queues, deduplicationId: string): Promise<bool
   return id !== null && !['unknown', 'completed', 'failed'].includes(await runs.getJobState(id))
 }
 
-/** If several workers see a missing run at once, one requests it; if that one dies first, the others see it again. */
+/**
+ * Returns true for one of several workers that see a missing run at once: it requests the run. If it dies first, the others see
+ * the missing run again.
+ */
 async function isFirst({ redis, prefix }: Queues, slug: string): Promise<boolean> {
   return (await redis.set(`${prefix}:catching-up:${slug}`, '1', 'PX', LATE_TICK_MS, 'NX')) !== null
 }

@@ -17,7 +17,7 @@ export type Slot = {
   readonly company: string
   /** When it was taken, by the system clock; for display. */
   readonly sinceMs: number
-  /** The same by `performance.now()`, to measure how long it is held: the system clock may go back. */
+  /** The time it was taken by `performance.now()`, to measure how long it is held: the system clock may go back. */
   readonly takenMs: number
   /** Aborted when the run must end early. */
   readonly signal: AbortSignal
@@ -61,8 +61,8 @@ export function takeSlot(slots: Slots, { slug, schedule }: Company): Slot {
 }
 
 /**
- * Long runs must not hold every slot while others wait: of several slots, one is always for runs that end within
- * WORKER_FAIR_SHARE. The long runs that began last are ended; they keep what they have and continue on their next turn.
+ * Ends long runs, so that they do not hold every slot while others wait: of several slots, one is always for runs that end within
+ * WORKER_FAIR_SHARE. It ends the long runs that began last; they keep what they have and continue on their next turn.
  */
 export async function shareSlots(
   slots: Slots,

@@ -18,7 +18,7 @@ const REDIS_WITHIN_MS = 1000
 const CONNECT_WITHIN_MS = 5000
 
 /**
- * What this worker needs to take over a company, found out before it is needed: a right clock, and for a shared log
+ * The readiness of this worker to take over a company, checked before it is needed: a right clock, and for a shared log
  * (LOG_URL), a store that lets it read, list and write.
  */
 export type Standby = {
@@ -125,7 +125,7 @@ function describe(problem: string): string {
 
 type Clocks = { readonly redisAheadMs: number; readonly stores: readonly number[] }
 
-/** At most one sentence: it has all differences, because they show which clock is wrong. */
+/** Returns at most one sentence about a wrong clock. It has all differences, because they show which clock is wrong. */
 function wrongClock({ redisAheadMs, stores }: Clocks): readonly string[] {
   const differences = [
     ['Redis', redisAheadMs] as const,
@@ -141,7 +141,7 @@ function wrongClock({ redisAheadMs, stores }: Clocks): readonly string[] {
   ]
 }
 
-/** `75 s`, `3 h 0 min`, `2 days 5 h`. */
+/** Formats a time span: `75 s`, `3 h 0 min`, `2 days 5 h`. */
 function describeSpan(ms: number): string {
   const minutes = Math.round(ms / 60_000)
   if (minutes < 2) return `${Math.round(ms / 1000)} s`

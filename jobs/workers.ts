@@ -138,10 +138,7 @@ function logFailures(worker: Worker<JobData>, shared: Shared): void {
   })
 }
 
-/**
- * BullMQ fails a job whose workers died too often without giving it to another worker. So its trace and its answer come
- * from here.
- */
+/** Leaves the trace and the answer of a job whose workers died too often: BullMQ fails it without giving it to another worker. */
 async function endForAll(job: Job<JobData>, shared: Shared): Promise<void> {
   if (whyJobRefused(job) !== null) return
   const { data } = job
@@ -154,7 +151,10 @@ async function endForAll(job: Job<JobData>, shared: Shared): Promise<void> {
   await requests.answer(data.company, { ended, covers })
 }
 
-/** While Redis is away no job can be put back; other workers will find it abandoned. Then wait only for the runs. */
+/**
+ * Waits until no job is left here. While Redis is away no job can be put back, and other workers will find it abandoned: then
+ * waits only for the runs.
+ */
 async function untilNothingIsLeft({ redis, prefix }: Queues, slots: Slots): Promise<void> {
   for (let idle = 0, away = 0; idle < IDLE_LOOKS && away < AWAY_LOOKS; await sleep(LOOK_MS)) {
     const answers = await fromRedis(redis, LOOK_MS, () => reach(redis, prefix)).then(

@@ -1,10 +1,10 @@
-/** What a column and a table are, and the columns that several tables have. */
+/** Columns and tables, and the columns that several tables have. */
 
 export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'UBIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMPTZ'
 
 type FreeForm = { readonly freeForm: string; readonly property: string }
 
-/** Where a column's value comes from. */
+/** The source of a column's value. */
 export type Source =
   /** A field of the table's document (or of the element, in a child table), by dotted path. */
   | { readonly field: string; readonly json?: true }
@@ -21,7 +21,7 @@ export type Source =
   | { readonly timesAsSent: true }
   /** Which of these objects are in the document but have no field with a column; a JSON array, or NULL. */
   | { readonly emptyOf: readonly string[] }
-  /** What these two texts say of deadlines, read by `schema/deadlines/reading.ts`; JSON text, or NULL if both are absent. */
+  /** The deadlines in these two texts, read by `schema/deadlines/reading.ts`; JSON text, or NULL if both are absent. */
   | { readonly deadlinesIn: { readonly text: FreeForm; readonly law: FreeForm } }
   /** A part of `pncp_id` (`pncp_id.ts`); NULL if it cannot be read. */
   | { readonly pncpIdPart: 'cnpj' | 'year' | 'sequence' }

@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<ValueType, Schema>> = {
   any: {},
 }
 
-/** By the name of the component: its `properties`, `required` and `enum`. */
+/** Makes the schemas of the documents, by the name of the component: its `properties`, `required` and `enum`. */
 export function documentSchemas(): Readonly<Record<string, Schema>> {
   const found: Record<string, Schema> = {}
   addObject(found, 'Edital', NOTICE)

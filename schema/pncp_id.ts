@@ -5,13 +5,13 @@
  * in DuckDB (RE2): `src/store/warehouse/sql.ts` reads columns by them.
  */
 
-/** What people do not see in an identifier, and other dashes than the hyphen. */
+/** Characters that people do not see in an identifier, and other dashes than the hyphen. */
 export const UNSEEN = '[\\p{Z}\\p{Cc}\\p{Cf}]+'
 export const DASH = '\\p{Pd}'
 
 /**
- * What is between the separators: the CNPJ, then year and sequence, or sequence and year. What cannot be read in one of these
- * places does not hide the others.
+ * The parts between the separators: the CNPJ, then year and sequence, or sequence and year. A part that cannot be read does not
+ * hide the others.
  */
 export const PARTS =
   '^([^-/]*(?:/[^-/]*(?:-[0-9]{2})?)?)(?:-(?:([^-/]*)-([^-/]*)|[0-9]-([^-/]*)/([^-/]*)|.*))?$'
@@ -62,7 +62,7 @@ export function readPncpId(text: string): PncpId {
   return { ...read, sequence: isRead && BigInt(sequence) <= MAX_SEQUENCE ? BigInt(sequence) : null }
 }
 
-/** DuckDB counts characters too, not code units. */
+/** Returns whether a text has too many characters. Not code units, because DuckDB counts characters, too. */
 function isTooLong(text: string): boolean {
   return text.length > MAX_CHARACTERS && [...text.slice(0, 2 * MAX_CHARACTERS + 1)].length > MAX_CHARACTERS
 }

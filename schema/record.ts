@@ -1,9 +1,9 @@
 import type { Portuguese, PublishedColumn } from './columns.ts'
 
 /**
- * What a record says of a field of the contract: its shape, what the API says of it, its column, and what both are
- * called in English and Portuguese. The zod schemas (`zod.ts`), the OpenAPI schemas (`openapi.ts`), the columns
- * (`tables.ts`) and the TypeScript types derive from the records.
+ * Records of the contract's fields: the shape of a field, what the API says of it, its column, and what both are called in
+ * English and Portuguese. The zod schemas (`zod.ts`), the OpenAPI schemas (`openapi.ts`), the columns (`tables.ts`) and the
+ * TypeScript types derive from the records.
  */
 
 /**
@@ -27,7 +27,7 @@ type Presence = {
   readonly always?: true
   /** The API itself speaks of null. */
   readonly nullable?: true
-  /** What the API says of it: its description (`true`) or other words; absent if the API only names it. */
+  /** The API's words on it: its description (`true`) or other words; absent if the API only names it. */
   readonly api?: true | string
   /** The analysis has it too, with the same value. */
   readonly inAnalysis?: true

@@ -93,7 +93,7 @@ export const OUTCOMES = [
   'not_attempted',
 ] as const satisfies readonly RunCounter[]
 
-/** What a good run may be, besides that it attempted everything that was listed. */
+/** The modes and states of a good run, which also attempted everything that was listed. */
 const GOOD_RUN = {
   mode: ['full', 'incremental'],
   status: ['ok', 'partial'],
@@ -106,7 +106,7 @@ export function isGoodRun(run: { mode: string; status: string; not_attempted: nu
 }
 
 /**
- * The same as a condition in SQL; `schema/marts/frescor.sql` has it too.
+ * Returns SQL for the condition that a run is good; `schema/marts/frescor.sql` has it too.
  * @param run what to write before each column, such as `report.`.
  */
 export function goodRunSql(run = ''): string {

@@ -63,7 +63,7 @@ const PLAIN: readonly Range[] = [
   [0x2030, 0x205e],
 ]
 
-/** What stands between the words of a key, or beside them: spaces, dashes, brackets, signs. */
+/** Characters between the words of a key, or beside them: spaces, dashes, brackets, signs. */
 const PUNCTUATION = '[^\\p{L}\\p{N}]'
 
 type Escape = (code: string) => string
@@ -112,7 +112,7 @@ export function textKey(text: string): string {
   return fold(cleanText(text))
 }
 
-/** Lower case without accents. A sigma is the same at the end of a word: DuckDB does not see where that is. */
+/** Returns a text in lower case without accents. A final sigma becomes a plain one: DuckDB does not see where a word ends. */
 export function fold(text: string): string {
   const plain = text.normalize('NFD').replaceAll(MARKS, '').normalize('NFC')
   return plain.toLowerCase().replaceAll('ς', 'σ')
@@ -124,12 +124,12 @@ export function modalityKey(text: string): string {
   return MODALITY_SPELLINGS.get(words) ?? words
 }
 
-/** `cleanText` in SQL, but NULL if nothing is visible. @param text SQL for a text. */
+/** Returns SQL for `cleanText`, but NULL if nothing is visible. @param text SQL for a text. */
 function cleanSql(text: string): string {
   return `CASE WHEN ${isOddSql(text)} THEN nullif(${cleanedSql(text)}, '') ELSE ${text} END`
 }
 
-/** In SQL: a text's clean form, or NULL if that is the text itself; to store it beside the text. */
+/** Returns SQL for a text's clean form, or NULL if that is the text itself; to store it beside the text. */
 export function cleanIfOtherSql(text: string): string {
   return `CASE WHEN ${isOddSql(text)} THEN nullif(${cleanedSql(text)}, ${text}) END`
 }
@@ -143,12 +143,12 @@ function cleanedSql(text: string): string {
   return `nfc_normalize(trim(regexp_replace(${visible}, '${oneOf([...CONTROLS, ...SPACES], inSql)}+', ' ', 'g')))`
 }
 
-/** `textKey` in SQL, but NULL if nothing is visible. */
+/** Returns SQL for `textKey`, but NULL if nothing is visible. */
 function keySql(text: string): string {
   return `replace(lower(strip_accents(${cleanSql(text)})), 'ς', 'σ')`
 }
 
-/** `modalityKey` in SQL, but NULL if nothing is visible. Not CASE, which would compute the words for each spelling. */
+/** Returns SQL for `modalityKey`, but NULL if nothing is visible. Not CASE, which would compute the words for each spelling. */
 function modalityKeySql(text: string): string {
   const words = `trim(regexp_replace(${keySql(text)}, '${PUNCTUATION}+', ' ', 'g'))`
   const list = (texts: Iterable<string>) => `[${[...texts].map(one => `'${one}'`).join(', ')}]`

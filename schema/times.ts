@@ -105,8 +105,8 @@ export function timeKey(text: string, timeZone: string): string {
 }
 
 /**
- * Returns the text that all spellings of a point in time share: `YYYY-MM-DDTHH:MM:SS[.f…]` and `Z`, without zeros at the end. Those
- * without an offset share one of their own, because which instant they are depends on the company. Days and other texts
+ * Returns the text that all spellings of a point in time share: `YYYY-MM-DDTHH:MM:SS[.f…]` and `Z`, without zeros at the end.
+ * Those without an offset share one of their own, because which instant they are depends on the company. Days and other texts
  * stay as they are.
  */
 export function usualSpelling(text: string): string {
@@ -133,8 +133,8 @@ function utcText({ micros, beyond }: Time): string {
 }
 
 /**
- * Returns the local time of a text, as a Date whose UTC parts are the local ones: the form in which DuckDB returns local times. Null
- * for a text that is no time, and outside the plausible years.
+ * Returns the local time of a text, as a Date whose UTC parts are the local ones: the form in which DuckDB returns local times.
+ * Null for a text that is no time, and outside the plausible years.
  */
 export function localTimeOf(text: string, timeZone: string): Date | null {
   const time = readTime(text, timeZone)

@@ -16,9 +16,8 @@ export type { SyncRequest } from './pipeline/request.ts'
 export type SyncContext = RunContext & { readonly api: Api }
 
 /**
- * One run for one company, from its list to its snapshot. The caller holds the company's lock.
- *
- * A run that fails or is interrupted still loads and publishes what it has, and its report says so.
+ * Runs one sync for one company, from its list to its snapshot. The caller holds the company's lock. A run that fails or is
+ * interrupted still loads and publishes what it has, and its report says so.
  * @throws if no report can be written: a full disk, a damaged log, a bug.
  */
 export async function sync(request: SyncRequest, context: SyncContext): Promise<RunResult> {
@@ -69,7 +68,7 @@ async function mirror(
   }
 }
 
-/** New, changed, rejected and vanished notices. */
+/** Logs new, changed, rejected and vanished notices. */
 async function logChanges(loader: Loader, { plan, listedPath, missing, unlisted }: Survey): Promise<void> {
   for await (const record of readRecords(plan, listedPath)) await logRecord(loader, record)
   for (const edital_id of missing.gone) await loader.append({ type: 'gone', edital_id })
@@ -90,7 +89,7 @@ async function fetchPlanned(plan: Survey['plan'], context: SyncContext, loader: 
   return fetched
 }
 
-/** `--full` is recorded in the log, not in this process, so any later run continues it. */
+/** Makes the first line of a run. It records `--full` in the log, not in this process, so any later run continues it. */
 function runStarted(
   request: SyncRequest,
   { paths, settings, now }: SyncContext,

@@ -56,12 +56,12 @@ export type CatalogServer = {
   close(): void
 }
 
-/** What a client must send to get a token. */
+/** The credentials that a client must send to get a token. */
 export const CLIENT = { id: 'editais', secret: 'secret-of-the-client' }
 const WAREHOUSE = 'bi'
 const MINUTE_MS = 60_000
 
-/** @param has whether the object store has an object at this address. */
+/** Starts a catalog. @param has whether the object store has an object at this address. */
 export async function startCatalog(has: (address: string) => boolean): Promise<CatalogServer> {
   const server: CatalogServer = {
     uri: '',
@@ -206,7 +206,7 @@ function create({ server, namespaces }: State, namespace: string, body: Json): o
   return described(server, key)
 }
 
-/** Empty fields are left out. */
+/** Describes a table, without its empty fields. */
 function described({ tables, keepsHistory }: CatalogServer, key: string): object {
   const table = tables.get(key)
   if (!table) throw new Refusal(404, 'NoSuchTableException')
@@ -236,7 +236,7 @@ function described({ tables, keepsHistory }: CatalogServer, key: string): object
   return { 'metadata-location': `${table.location}/metadata/${table.updated}.metadata.json`, metadata }
 }
 
-/** All of it, or nothing. */
+/** Commits all changes, or none. */
 function commit({ server, has }: State, changes: readonly Json[]): void {
   const next = changes.map(({ identifier, requirements, updates }) => {
     const { namespace, name } = identifier as { namespace: string[]; name: string }

@@ -13,7 +13,7 @@ export function readSources(patterns: readonly string[]): SourceFile[] {
     .map(path => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
 }
 
-/** What a file imports, or names by its own place (`new URL('x', import.meta.url)`). */
+/** The imports of a file, and what it names by its own place (`new URL('x', import.meta.url)`). */
 const IMPORTS = [
   /\b(?:from|import)\s*\(?\s*['"]((?:#|\.\.?\/)[^'"]+)['"]/g,
   /\bimport\.meta\.resolve\(\s*['"]((?:#|\.\.?\/)[^'"]+)['"]/g,

@@ -25,7 +25,7 @@ wait "$server"
 [ -z "$remove" ] || rm -rf "$remove"
 `
 
-/** The same for a container: killing the client does not stop the container, so the container has a name. */
+/** A script that keeps a container: killing the client does not stop the container, so the container has a name. */
 const CONTAINER_KEEPER = `
 name=$1
 shift
@@ -77,14 +77,14 @@ export async function startRedisProcess(options: {
   )
 }
 
-/** The same in a container, for machines that have Docker and no Redis. */
+/** Starts Redis in a container, for machines that have Docker and no Redis. */
 export async function startRedisContainer(port: number): Promise<RedisProcess> {
   const publish = ['-p', `127.0.0.1:${port}:6379`, 'redis:7-alpine', 'redis-server']
   const name = `editais-sync-test-redis-${port}`
   return await started(keep(CONTAINER_KEEPER, [name, ...publish, ...SETTINGS]), DOCKER_START_TIMEOUT_MS)
 }
 
-/** In its own process group: Ctrl-C in the terminal is for the tests, which stop it when they end. */
+/** Starts a process in its own group: Ctrl-C in the terminal is for the tests, which stop it when they end. */
 function keep(script: string, args: readonly string[]): ChildProcess {
   return spawn('/bin/sh', ['-c', script, 'redis', ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -53,7 +53,7 @@ export type S3Server = {
 export const BUCKET = 'lake'
 const PAGE = 7
 
-/** @param host the address that it listens on; the port is a free one. */
+/** Starts an object store. @param host the address that it listens on; the port is a free one. */
 export async function startS3(host = '127.0.0.1'): Promise<S3Server> {
   const server: S3Server = {
     url: '',
@@ -110,7 +110,7 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
   response.writeHead(200, { 'content-type': 'application/xml' }).end(reply)
 }
 
-/** Until the client has had enough. */
+/** Sends bytes until the client closes the connection. */
 function sendForever(response: ServerResponse): void {
   const some = Buffer.alloc(64 * 1024, ' ')
   response.writeHead(200, { etag: '"endless"', 'content-type': 'application/xml' })
@@ -179,7 +179,7 @@ function list(objects: S3Server['objects'], query: URLSearchParams): string {
   return `<?xml version="1.0"?><ListBucketResult><Name>${BUCKET}</Name><Prefix>${prefix}</Prefix><KeyCount>${page.length}</KeyCount><IsTruncated>${next !== ''}</IsTruncated>${contents.join('')}${next}</ListBucketResult>`
 }
 
-/** Such as 20261231T235959Z. */
+/** Reads when a request was signed, such as 20261231T235959Z. */
 function signedAt(headers: IncomingMessage['headers']): number {
   const [, ...parts] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(String(headers['x-amz-date'])) ?? []
   const [year = 0, month = 0, ...rest] = parts.map(Number)

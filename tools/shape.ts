@@ -5,7 +5,7 @@ import { ALL, exportedNames, importedNames, importsOf, readSources, type SourceF
 
 const ROOT = join(import.meta.dirname, '..')
 const PRODUCT = ['src', 'jobs', 'schema', 'config']
-/** What a newcomer must read. */
+/** The files that a newcomer must read. */
 const CORE = [
   'schema',
   'src/sync.ts',
@@ -17,14 +17,14 @@ const CORE = [
   'src/store/*.ts',
 ]
 
-/** A size of the project, which must not grow: whoever needs more of one raises its limit here, with the reason. */
+/** A size of the project, which must not grow: to exceed it, raise its limit here, with the reason. */
 export type Measure = {
   readonly name: string
   readonly count: number
   readonly limit: number
-  /** What it should come down to. */
+  /** The value to reach. */
   readonly goal: number
-  /** What is counted, if it can be named. */
+  /** The things that are counted, if they can be named. */
   readonly found?: readonly string[]
 }
 
@@ -73,7 +73,7 @@ function linesIn(places: readonly string[]): number {
   return lines.reduce((sum, count) => sum + count, 0)
 }
 
-/** By the file that names all of them. */
+/** Lists the names of settings, from the file that has all of them. */
 function settingNames(): string[] {
   const text = readFileSync(join(ROOT, '.env.example'), 'utf8')
   return [...new Set([...text.matchAll(/^#?([A-Z][A-Z0-9_]+)=/gm)].map(([, name]) => name as string))].sort()
@@ -95,7 +95,7 @@ function mutualPairs(files: readonly SourceFile[]): string[] {
     .sort()
 }
 
-/** With the files that export it. */
+/** Lists the names that are exported twice, with the files that export them. */
 function namesUsedTwice(files: readonly SourceFile[]): string[] {
   const exported = files.flatMap(file => exportedNames(file).map(name => ({ name, path: file.path })))
   return [...Map.groupBy(exported, ({ name }) => name)]
@@ -113,7 +113,7 @@ function unusedExports(files: readonly SourceFile[], users: readonly SourceFile[
     .sort()
 }
 
-/** What can be named is named if there are at most so many. */
+/** Maximum number of counted things that are named. */
 const NAMED_UP_TO = 200
 
 if (import.meta.main) {

@@ -88,8 +88,8 @@ export async function judgeStore(alerts: Alerts, { slug, settings, paths }: Comp
 }
 
 /**
- * Returns whether the whole list was read, and notices missing from it were requested. A run that failed or was stopped before that
- * does not know whether the key is accepted, or what it may see.
+ * Returns whether the whole list was read, and notices missing from it were requested. A run that failed or was stopped before
+ * that does not know whether the key is accepted, or what it may see.
  */
 function wasListed({ scan_passes }: CompanyState['last_run']): boolean {
   return scan_passes > 0

@@ -10,7 +10,7 @@ export type Alert = {
   readonly name: AlertName
   /** Null if it is about the worker, Redis or the disk. */
   readonly company: string | null
-  /** What exactly it is about: the company, a directory or `worker`. */
+  /** The subject of the alert: the company, a directory or `worker`. */
   readonly subject: string
   readonly state: 'raised' | 'recovered'
   /** When it was raised; kept after its recovery. */
@@ -21,11 +21,11 @@ export type Alert = {
   readonly not_before: string
   readonly message: string
   readonly details: Details
-  /** What each receiver knows; one that is missing knows of no problem. */
+  /** The state that each receiver knows; one that is missing knows of no problem. */
   readonly receipts: Readonly<Partial<Record<ReceiverName, Receipt>>>
 }
 
-/** What a receiver knows of an alert. */
+/** The state of an alert that a receiver knows. */
 type Receipt = {
   /** `unknown`: a message was sent but not answered. Null: it knows of no problem. */
   readonly state: 'raised' | 'unknown' | null
@@ -182,7 +182,7 @@ export function readAlert(text: string): Alert {
 
 export type AlertMessage = ReturnType<typeof composeAlert>
 
-/** What a receiver gets, as JSON: the webhook as it is, the others in their own forms. */
+/** Composes the message that a receiver gets. The webhook gets it as JSON, the others in their own forms. */
 export function composeAlert(alert: Alert, to: ReceiverName) {
   const { id, at, company, name, state, message, since, details } = alert
   const about = company === null ? '' : `${company}: `

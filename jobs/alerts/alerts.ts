@@ -34,7 +34,7 @@ export type Alerts = {
   raise(news: News & { readonly details?: Details }): Promise<boolean>
   /** Clears an alert. @returns whether that is new. */
   clear(news: News): Promise<boolean>
-  /** The raised alerts. */
+  /** Returns the raised alerts. */
   active(): Promise<Alert[]>
   /** Removes, without a message, all alerts about a company or a subject (such as a directory) that is gone. */
   forget(what: string): Promise<void>
@@ -143,7 +143,7 @@ function listenerOf({ receiver: { to, severities }, repeatMs }: Delivery): Alert
   return { to, severities, repeatMs }
 }
 
-/** @returns null if it no longer needs to be sent, or another worker sends it. */
+/** Sends an alert to its receiver. @returns null if it no longer needs to be sent, or another worker sends it. */
 async function send(alert: Alert, options: Delivery): Promise<ReceiverAnswer | null> {
   const { receiver, outbox, now, timeoutMs } = options
   const { to } = receiver
@@ -170,7 +170,7 @@ function byTime(a: Alert, b: Alert): number {
   return Date.parse(a.at) - Date.parse(b.at)
 }
 
-/** Times of what is not pending now: it was delivered, or is not raised any more. */
+/** Forgets the times of what is not pending now: it was delivered, or is not raised any more. */
 function forgetDelays(delays: Map<string, unknown>, pending: readonly Alert[]): void {
   const ids = new Set(pending.map(({ id }) => id))
   for (const id of delays.keys()) if (!ids.has(id)) delays.delete(id)

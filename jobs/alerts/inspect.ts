@@ -62,7 +62,7 @@ export type Inspection = {
   readonly isActive: (slug: string) => boolean
   /** One sentence for each volume of this worker that is not the right one. */
   readonly wrongVolumes?: readonly string[]
-  /** What this worker serves. */
+  /** The companies that this worker serves. */
   readonly served?: Pick<ServedCompanies, 'companies' | 'tooFarBehind'> | null
   readonly standby?: Pick<Standby, 'clocks' | 'stores' | 'redisAheadMs'>
   readonly readSpace?: (path: string) => Promise<Space>
@@ -114,7 +114,7 @@ async function inRedis<T>({ queues }: Inspection, ask: () => Promise<T>): Promis
   }
 }
 
-/** Without a message: a company that was removed needs no recovery. */
+/** Forgets the alerts of companies and disks that are gone, without a message: a company that was removed needs no recovery. */
 async function forgetWhatIsGone({ alerts, now }: Inspection, seen: Seen): Promise<void> {
   for (const { name, company, subject, at } of await alerts.active()) {
     const what = name === 'disk_low' ? subject : company
@@ -171,7 +171,7 @@ async function inspectEntries({
   }
 }
 
-/** What may be wrong with one worker and not with the others. */
+/** A problem that one worker may have without the others. */
 type Own = {
   readonly name: AlertName
   readonly of: Parameters<typeof noteWrongParts>[0]['of']
@@ -283,7 +283,7 @@ async function inspectEviction(inspection: Inspection): Promise<void> {
   })
 }
 
-/** INFO is useful, but not required. */
+/** Returns no lines if Redis refuses INFO, which is useful, but not required. Throws any other error. */
 function refusesInfo(error: unknown): string[] {
   if (isRefusal(error)) return []
   throw error

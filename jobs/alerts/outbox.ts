@@ -30,7 +30,7 @@ export type Outbox = {
     next: (before: Alert | null) => Alert | null,
   ): Promise<{ readonly before: Alert | null; readonly after: Alert | null }>
   remove(alerts: readonly Alert[]): Promise<void>
-  /** False if another sender sends it there; a claim expires if its holder dies. */
+  /** Claims an alert for sending. False if another sender sends it there; a claim expires if its holder dies. */
   claim(place: Place, token: string): Promise<boolean>
   release(place: Place, token: string): Promise<void>
 }

@@ -20,13 +20,13 @@ export type Receiver = {
   readonly severities: readonly Severity[]
   /** For the log, where it is, without what may be secret. */
   readonly title: string
-  /** What to check if it does not accept messages. */
+  /** The settings to check if it does not accept messages. */
   readonly settings: string
-  /** The alert's current state in the receiver's own form. */
+  /** Returns the request for the alert's current state, in the receiver's own form. */
   deliveryOf(alert: Alert): Delivery
 }
 
-/** @param prefix of this installation in Redis: several installations may share a receiver. */
+/** Creates the receiver of a route. @param prefix of this installation in Redis: several installations may share a receiver. */
 export function receiverOf(route: AlertRoute, prefix: string): Receiver {
   const { to, severities } = route
   if ('webhookUrl' in route) {
@@ -68,7 +68,7 @@ function keyOf({ name, subject }: Alert, prefix: string): string {
   return `editais-sync.${prefix}.${name}.${what}`
 }
 
-/** https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
+/** Composes the body of a Slack message: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
 function slackBody({ state, severity, text }: AlertMessage): object {
   const sign = state === 'recovered' ? ':white_check_mark:' : SIGNS[severity]
   return { text: `${sign} ${escapeForSlack(text)}` }
@@ -115,7 +115,10 @@ function toPagerDuty({ message, key, baseUrl, apiKey }: About): Delivery {
 
 const PRIORITIES: Readonly<Record<Severity, string>> = { critical: 'P1', warning: 'P3' }
 
-/** Alert API: https://docs.opsgenie.com/docs/alert-api; Jira Service Management takes the same at another address. */
+/**
+ * Composes a request to Opsgenie's Alert API (https://docs.opsgenie.com/docs/alert-api); Jira Service Management has the same API
+ * at another address.
+ */
 function toOpsgenie({ message, key, baseUrl, apiKey }: About): Delivery {
   const { state, company, alert, severity, since, details, text } = message
   const headers = { authorization: `GenieKey ${apiKey}` }
@@ -138,7 +141,7 @@ function toOpsgenie({ message, key, baseUrl, apiKey }: About): Delivery {
   return { url: `${baseUrl}/v2/alerts`, headers, body }
 }
 
-/** By characters: half of a pair would not be valid JSON for every receiver. */
+/** Cuts a text after `max` characters, not code units: half of a surrogate pair would not be valid JSON for every receiver. */
 function cut(text: string, max: number): string {
   const characters = [...text]
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`

@@ -12,14 +12,14 @@ type Span = {
 
 /** Since when the workers have known what is configured, without a pause: companies by slug, directories by path. */
 export type Seen = {
-  /** Null for what no worker has seen recently. */
+  /** Returns since when the workers have known this; null if none has seen it recently. */
   since(what: string): Date | null
 }
 
 /** Always present: if it is missing, Redis has lost its data, or is new. */
 const WORKERS = '*'
 
-/** What a worker records: what it is configured for, and since when it has been running. */
+/** The presence that a worker records: what it is configured for, and since when it has been running. */
 type Present = {
   readonly present: readonly string[]
   readonly startedAt: Date

@@ -69,13 +69,13 @@ class OutboxCopy {
     return [...this.#entries.values()].flatMap(({ alert }) => alert ?? [])
   }
 
-  /** These are all that Redis has. */
+  /** Replaces all entries: these are all alerts that Redis has. */
   replace(alerts: readonly Alert[]): void {
     this.#entries.clear()
     for (const alert of alerts) this.remember(alert, alert)
   }
 
-  /** What is in Redis now. */
+  /** Stores what Redis has for a key; null if it has no alert. */
   remember(key: Key, alert: Alert | null): void {
     this.#entries.set(fieldOf(key), { key, alert })
   }
@@ -118,7 +118,7 @@ async function withRedis<T>(redis: RedisClient, inRedis: () => Promise<T>, inCop
   }
 }
 
-/** With or without Redis, this worker never sends the same alert twice at a time. */
+/** Wraps `claim` and `release` so that this worker never sends an alert twice at the same time, with or without Redis. */
 function onceAtATime({
   claim,
   release,

@@ -10,7 +10,7 @@ const MAX_ANSWER_BYTES = 64 * 1024
 
 export type ReceiverAnswer = {
   readonly outcome: Outcome
-  /** What happened, for the log; no part of the address, and only the status of the answer. */
+  /** The outcome, for the log; no part of the address, and only the status of the answer. */
   readonly said: string
 }
 

@@ -4,7 +4,7 @@ import { GONE_AFTER_MS } from './seen.ts'
 /** The part that a worker cannot use or serve: a company; null for its whole file, volume, clock or store. */
 export type WrongPart = string | null
 
-/** What a worker reports about; with the name of its hash in Redis. */
+/** The subjects that a worker reports about; with the name of its hash in Redis. */
 const HASHES = {
   file: 'misread',
   volumes: 'wrong_volumes',

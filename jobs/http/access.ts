@@ -14,7 +14,7 @@ type AccessOptions = {
   readonly onRefused: () => void
 }
 
-/** What became of a request that is in the audit log: `failed` is one that was allowed and did not succeed. */
+/** The outcome of a request that is in the audit log: `failed` is one that was allowed and did not succeed. */
 type Result = 'accepted' | 'refused' | 'failed'
 
 type RequestContext = Context<{ Bindings: Partial<HttpBindings> }>

@@ -8,15 +8,15 @@ import {
 } from '#config/admin_tokens.ts'
 import { explain } from '#src/platform/errors.ts'
 
-/** Who sent a request: the name of its token, and what it may do. */
+/** The sender of a request: the name of its token, and what it may do. */
 export type Operator = Pick<AdminToken, 'name' | 'mayChange'>
 
 export type AdminTokens = {
   /** Whether there is any setting of tokens; without one, everything that needs a token is off. */
   readonly isOn: boolean
   /**
-   * Whose token this is; null if nobody's. Sees a change of the file at once. While the file cannot be used, its tokens
-   * are nobody's, and `problem` says why.
+   * Returns the operator whose token this is; null if there is none. Sees a change of the file at once. While the file cannot be
+   * used, no token is valid, and `problem` says why.
    */
   find(token: string): Operator | null
   /** Why the file cannot be used now, as one sentence; null if it can. */
@@ -27,7 +27,7 @@ export type AdminTokens = {
 
 type Known = Operator & { readonly digest: Buffer }
 
-/** @throws FatalError (usage) if the file cannot be used now; later that becomes `problem`. */
+/** Opens the operators' tokens. @throws FatalError (usage) if their file cannot be used now; a later failure is in `problem`. */
 export function openAdminTokens(
   settings: AdminTokenSettings,
   log: Pick<Logger, 'info' | 'error'>,
@@ -62,7 +62,7 @@ export function openAdminTokens(
       refresh()
       const given = digest(token)
       let found: Known | null = null
-      // All of them, so that the time tells nothing about the one that fits.
+      // All of them, so that the time reveals nothing about the one that fits.
       for (const one of known) if (timingSafeEqual(given, one.digest)) found = one
       return found
     },

@@ -10,8 +10,8 @@ const REFUSED = [403, 'ERRORS.FORBIDDEN'] as const
 const FAILED = [500, 'ERRORS.INTERNAL_SERVER_ERROR'] as const
 
 /**
- * Bull Board below `basePath`: shows what is in the queues, and lets an operator retry, remove and pause.
- * Loaded on first use, so that an idle worker stays small.
+ * Creates Bull Board below `basePath`: it shows what is in the queues, and lets an operator retry, remove and pause. Loads it on
+ * first use, so that an idle worker stays small.
  */
 export async function createBoard(
   { ticks, runs }: Pick<Queues, 'ticks' | 'runs'>,
@@ -48,7 +48,7 @@ export async function createBoard(
   return board.route(basePath, serverAdapter.registerPlugin())
 }
 
-/** Only requestRun ensures that no company has two waiting runs. */
+/** Rejects a job added on the board: only requestRun ensures that no company has two waiting runs. */
 async function refuseJob(): Promise<never> {
   throw new HTTPException(403, {
     message: 'Jobs cannot be added here. Run a scheduler now, or POST /companies/{company}/sync.',

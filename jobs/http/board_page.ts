@@ -29,7 +29,7 @@ header p { opacity: 1 !important }
 `
 
 /**
- * What Bull Board lacks for people who cannot see it. It draws itself again after each answer, so this is repeated:
+ * Adds what Bull Board lacks for people who cannot see it. The board draws itself again after each answer, so this runs again
  * within a frame of each change.
  */
 const SCRIPT = `const NAMES = ${JSON.stringify(NAMES)}

@@ -16,10 +16,10 @@ const REDIS_WITHIN_MS = 5000
 /** Each one is a process that loads DuckDB. */
 const MAX_STATUSES = 2
 
-/** What an operator may request for a company. */
+/** The requests that an operator may make for a company. */
 export type CompanyRequests = {
   requestSync(company: string, options: { readonly full: boolean }): Promise<{ readonly job: string }>
-  /** What `status --json` prints. */
+  /** Returns the output of `status --json`. */
   status(company: string): Promise<string>
 }
 
@@ -58,7 +58,7 @@ export function routeCompanies(app: Hono, { registry, queues, requestSync, log, 
   })
 }
 
-/** @throws HTTPException: 404 for one that is not configured, 409 for one whose entry is broken. */
+/** Returns the company that a request names. @throws HTTPException: 404 if it is not configured, 409 if its entry is broken. */
 export function findCompany(
   c: Context,
   { companies, broken }: Pick<CompanyRegistry, 'companies' | 'broken'>,
@@ -74,7 +74,7 @@ export function findCompany(
 
 const syncBody = z.strictObject({ full: z.boolean().default(false) })
 
-/** Without a body, the run is incremental. */
+/** Reads from a request's body whether the run is full. Without a body, it is incremental. */
 async function readFull(c: Context): Promise<boolean> {
   const text = (await c.req.text()).trim()
   if (text === '') return false
@@ -95,7 +95,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Concurrent calls about the same thing share one answer; at most `places` calls run, and others wait. */
+/** Wraps `ask` so that concurrent calls about the same thing share one answer; at most `places` calls run, and others wait. */
 export function sharing(places: number, ask: (about: string) => Promise<string>): typeof ask {
   const answers = new Map<string, Promise<string>>()
   let taken = 0

@@ -112,7 +112,7 @@ function showSlots(gauges: Gauges, watched: Watched, memory: ReadonlyMap<string,
   for (const [company, bytes] of memory) gauges.memory.set({ company }, bytes)
 }
 
-/** Resident bytes of each run, by company. */
+/** Returns the resident bytes of each run, by company. */
 async function memoryOf(slots: Slots): Promise<ReadonlyMap<string, number>> {
   const found = await Promise.all(
     [...slots].map(async ({ company, pid }) => {

@@ -47,7 +47,7 @@ export type Served = Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
 type Checked = {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
   readonly queues: Pick<Queues, 'redis' | 'prefix' | 'problem' | 'ticks' | 'runs'>
-  /** What this worker serves; null if it serves nothing. */
+  /** The companies that this worker serves; null if it serves nothing. */
   readonly served?: Served | null
   readonly standby: Pick<Standby, 'clocks' | 'stores'>
   readonly spaceOf?: (path: string) => Promise<Space>
@@ -128,7 +128,7 @@ function configurationProblems({ companies, problem, broken }: Checked['registry
   return [problem ?? (companies.size > 0 ? null : none), ...shown, more]
 }
 
-/** None while Redis is away: that is a problem of its own. */
+/** Returns the problems of the companies' volumes; none while Redis is away, which is reported as a problem of its own. */
 async function wrongVolumes(
   queues: Checked['queues'],
   companies: readonly Company[],

@@ -47,15 +47,15 @@ export type Metrics = {
   readonly webhooks: WebhookMetrics
   /** Requests to the API; the status is null if there was no answer. */
   observeAnswers(company: string, answers: readonly AnswerSeen[]): void
-  /** A run that ended, and how long it took; by default, until its report was written. */
+  /** Counts a run that ended, and how long it took; by default, until its report was written. */
   observeRun(company: string, report: RunReport, seconds?: number | null): void
-  /** A look, and whether it found nothing new or left the list to a run. */
+  /** Counts a look, and whether it found nothing new or left the list to a run. */
   observeLook(company: string, result: LookResult): void
-  /** A run that left no report: it could not begin, or died. */
+  /** Counts a run that left no report: it could not begin, or died. */
   observeFailure(company: string, mode: RunReport['mode']): void
   /** Shows how old what this worker serves is. */
   watchServed(served: Served): void
-  /** All metrics in Prometheus' text format. */
+  /** Renders all metrics in Prometheus' text format. */
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
@@ -291,7 +291,7 @@ async function showQueues({ jobs }: Gauges, { ticks, runs, redis }: MetricsOptio
   }
 }
 
-/** A series that appears only with its first event shows no increase, so alerts would miss that event. */
+/** Creates each series at 0: one that appears only with its first event shows no increase, so alerts would miss that event. */
 function beginAtZero({ runs, looks, notices }: Counters, companies: readonly Company[]): void {
   for (const { slug: company } of companies) {
     for (const mode of MODES) for (const status of STATUSES) runs.inc({ company, mode, status }, 0)

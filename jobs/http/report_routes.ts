@@ -16,7 +16,7 @@ const FRESH_MS = 10 * 60_000
 export const REPORT_PATH = '/report'
 
 export type ReportRequests = {
-  /** A company's report from its latest snapshot, as HTML. */
+  /** Renders a company's report from its latest snapshot, as HTML. */
   report(company: string): Promise<string>
 }
 
@@ -26,13 +26,13 @@ type Options = ReportRequests & {
   readonly access: MiddlewareHandler
   /** The list of routes, for programs. */
   readonly contents: () => object
-  /** Where `/` leads browsers without credentials; null to ask them for a token. */
+  /** The address that `/` redirects browsers without credentials to; null to ask them for a token. */
   readonly home: string | null
 }
 
 /**
- * The company's report at `/report` (for several companies, a list of them), and each at `/companies/<company>/report`.
- * `/` is the same for a client with credentials, leads other browsers to the pages for people with an API key, and shows
+ * Serves the company's report at `/report` (for several companies, a list of them), and each at `/companies/<company>/report`.
+ * `/` is the same for a client with credentials, redirects other browsers to the pages for people with an API key, and shows
  * programs the list of routes.
  */
 export function routeReports(app: Hono, { registry, access, contents, home, report }: Options): void {

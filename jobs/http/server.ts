@@ -33,7 +33,7 @@ export type HttpOptions = CompanyRequests &
   ReportRequests & {
     readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
     readonly queues: Queues
-    /** What this worker serves; null if no keys can be read. */
+    /** The companies that this worker serves; null if no keys can be read. */
     readonly served?: Served | null
     readonly standby: Pick<Standby, 'clocks' | 'stores'>
     readonly metrics: Pick<Metrics, 'render' | 'service'>

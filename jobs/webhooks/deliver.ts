@@ -36,7 +36,7 @@ const APART_MS = 20
 const WAIT_MS = 50
 
 export type RestLimits = { readonly first: number; readonly most: number }
-/** What is known of a receiver. */
+/** The state of a receiver. */
 type Receiver = {
   /** Messages that it is being sent. */
   readonly underWay: Set<string>

@@ -6,7 +6,7 @@ const OWN = 'Of this worker, since it started: sum over the workers.'
 const SHARED = 'Read from the data directory: every worker shows the same, so take the max over them.'
 
 export type WebhookMetrics = {
-  /** A message was posted, and this became of it. */
+  /** Counts an attempt to post a message, by its outcome. */
   attempted(company: string, outcome: Sent['outcome']): void
   /** Sets the source of what waits for each receiver. */
   watch(backlogs: () => readonly Backlog[]): void

@@ -50,8 +50,8 @@ export function backlogsOf(dataDir: string): readonly Backlog[] {
 }
 
 /**
- * Stops subscriptions whose key is no longer valid, and queues all messages that are to be sent. It waits for no feed: a key that is
- * revoked must end what is sent, however long that takes.
+ * Stops subscriptions whose key is no longer valid, and queues all messages that are to be sent. It waits for no feed: a key that
+ * is revoked must end what is sent, however long that takes.
  */
 export async function queueWaiting(options: PumpOptions): Promise<void> {
   const { isOurs, enqueue, onStop } = options

@@ -27,7 +27,7 @@ type Options = Sources & {
   readonly queues: Queues
   readonly dataDir: string
   readonly allowPrivate: boolean
-  /** The snapshot that this worker serves. Throws Refusal (503) if there is none yet. */
+  /** Returns the snapshot that this worker serves. Throws Refusal (503) if there is none yet. */
   readonly servedOf?: (company: string) => FeedSnapshot
   /** Instead of the feeds of the lakes. */
   readonly feeds?: Feeds
@@ -140,7 +140,7 @@ const MOST_KNOWN = 100_000
 const JOB = {
   backoff: { type: 'custom' },
   stackTraceLimit: 0,
-  // What became of a message is in the file of subscriptions.
+  // The outcome of a message is in the file of subscriptions.
   removeOnComplete: true,
   removeOnFail: true,
 } as const

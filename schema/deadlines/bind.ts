@@ -112,7 +112,10 @@ function groupsOf(
   })
 }
 
-/** "As impugnações serão respondidas em 2 dias úteis e deverão ser enviadas até 04/12": the place of the time before. */
+/**
+ * Returns the place of the time before "e deverão ser enviadas até", as in "As impugnações serão respondidas em 2 dias úteis e
+ * deverão ser enviadas até 04/12".
+ */
 function handedInLater(folded: string, times: readonly TimeToken[]): number {
   return times.slice(1).findIndex(({ start }, before) => {
     const { end } = times[before] as TimeToken
@@ -152,8 +155,8 @@ const SUBORDINATE = /,\s(?:cabendo|devendo|sendo|tendo|a ser|que ser)\b/
 const MAX_LINK = 100
 
 /**
- * Returns the group that a deadline belongs to: usually the one before it. But "3 dias úteis para impugnar e 2 para responder" has
- * the times first.
+ * Returns the group that a deadline belongs to: usually the one before it. But "3 dias úteis para impugnar e 2 para responder"
+ * has the times first.
  */
 function groupFor(folded: string, parsed: Parsed, index: number): Group | undefined {
   const { clause, groups } = parsed
@@ -187,7 +190,7 @@ function isOther({ acts }: Group): boolean {
   return acts.size === 1 && acts.has('outro')
 }
 
-/** "Impugnações, a serem decididas pelo pregoeiro, até 04/12". */
+/** Returns whether the group is a parenthesis about the answer: "Impugnações, a serem decididas pelo pregoeiro, até 04/12". */
 function isParenthesis(folded: string, groups: readonly Group[], at: number, end: number): boolean {
   const [before, group] = [groups[at - 1], groups[at]]
   if (!group?.acts.has('resposta') || before?.timesBefore !== group.timesBefore) return false

@@ -4,7 +4,7 @@ import { type ActToken, actsIn, type TimeToken } from './tokens.ts'
 export type Clause = {
   readonly start: number
   readonly end: number
-  /** Where the words about its first time begin: in the clause before, if that one is only a label. */
+  /** The place where the words about its first time begin: in the clause before, if that one is only a label. */
   readonly labelStart: number
   readonly times: readonly TimeToken[]
   readonly acts: readonly ActToken[]
@@ -17,10 +17,7 @@ const ABBREVIATION =
   /\b(?:arts?|n|no|nr|num|inc|par|fls?|p|pag|obs|ex|dr|sr|d|u|h|hs|hrs|min|dec|res|lic|cf|c|incs?)$/
 const LONGEST_ABBREVIATION = 6
 
-/**
- * @param folded see `PlainText`.
- * @param times of it.
- */
+/** Splits a text into clauses. @param folded see `PlainText`. @param times of it. */
 export function clausesOf(folded: string, times: readonly TimeToken[]): Clause[] {
   const acts = actsIn(folded)
   const clauses: Clause[] = []

@@ -30,7 +30,8 @@ const NORMS: readonly (readonly [Norm, RegExp])[] = [
 ]
 
 /**
- * Finds a law by its number, which stands behind "lei" or "decreto", or beside nothing that makes it a price, a telephone or a file.
+ * Finds a law by its number, which stands behind "lei" or "decreto", or beside nothing that makes it a price, a telephone or a
+ * file.
  * @param year its last two digits.
  */
 function lawPattern(thousands: string, units: string, year: string, names?: string): RegExp {
@@ -40,7 +41,7 @@ function lawPattern(thousands: string, units: string, year: string, names?: stri
   return new RegExp([called, alone, ...(names ? [names] : [])].join('|'))
 }
 
-/** What Lei 14.133/2021 calls direct contracting; the same in the laws before it. Articles of other laws do not count. */
+/** Direct contracting, as in Lei 14.133/2021 and the laws before it. Articles of other laws do not count. */
 const DIRECT = /\b(?:dispensa|inexigi[a-z]*|contratacao direta)\b/
 const DIRECT_ARTICLE = /\barts?\.?\s?7[45]\b/
 
@@ -52,6 +53,7 @@ type NamedLaws = {
 }
 
 /**
+ * Reads the laws that a notice names.
  * @param law the law as the notice names it.
  * @param text of its deadlines. A law that is named only there counts, too.
  */

@@ -54,7 +54,7 @@ const BELOW_HUNDRED = `(?:${TENS.map(([word]) => word).join('|')})(?:\\s+(?:e\\s
 /** The source of a regular expression for a number, in folded text; with a word's end behind a word. */
 export const numberPattern = `(?:\\d{1,3}|(?:(?:cento\\s+e\\s+)?(?:${BELOW_HUNDRED})|cem)\\b)`
 
-/** @param text that matches `numberPattern`. */
+/** Reads a number in digits or words. @param text that matches `numberPattern`. */
 export function numberOf(text: string): number {
   if (/^\d/.test(text)) return Number(text)
   return text.split(/\s+(?:e\s+)?/).reduce((sum, word) => sum + (VALUES.get(word) ?? 0), 0)

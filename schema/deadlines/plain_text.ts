@@ -95,7 +95,7 @@ function hasDigit(text: string): boolean {
   return /\p{Nd}/u.test(text)
 }
 
-/** One code unit for each, so that places stay. */
+/** Folds each code unit into one, so that places stay. */
 function foldInPlace(text: string): string {
   let folded = ''
   for (let at = 0; at < text.length; at += 1) folded += foldUnit(text[at] as string)

@@ -162,14 +162,15 @@ const AHEAD_OF_EVENT =
 /** "5 dias úteis da publicação" */
 const OF_PUBLICATION =
   /^\s?d[aeo]\s(?:data\s(?:d[aeo]\s)?)?(?:sua\s)?(?:publica|divulga|disponibiliza|veicula)/
-/** Nobody can contest after the session: it is counted backwards. */
+/** A notice cannot be contested after the session: it is counted backwards. */
 const COUNTED_FROM_SESSION =
   /\b(?:a contar|contad[oa]s?)\b[^;]{0,40}\b(?:sessao|abertura|certame|propostas)\b/
 /** So far behind a period, words and days are about its event. */
 const [MAX_EVENT, MAX_LATER] = [300, 6]
 const PUBLICATION = /\b(?:publicac|publicad|divulg|disponibiliz|veicul)/
 /**
- * Returns which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody asks.
+ * Returns which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody
+ * asks.
  */
 function eventOf(
   folded: string,

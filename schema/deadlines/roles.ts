@@ -1,13 +1,13 @@
 import type { Clause } from './clauses.ts'
 import { actsIn, type Time, type TimeToken } from './tokens.ts'
 
-/** What a time is: a deadline, or the day of another event. `referencia`: of a law, a street, a day that no longer counts. */
+/** The meaning of a time: a deadline, or another event's day. `referencia`: of a law, a street, a day that no longer counts. */
 export type Role = 'prazo' | 'publicacao' | 'sessao' | 'inicio' | 'referencia'
 
 /** So many characters around a time say what it is. */
 export const CONTEXT = 100
 
-/** Of these words, the nearest one before a day says what it is. */
+/** Words that say what a day is; the nearest one before it counts. */
 const CUES: readonly (readonly [Role, string])[] = [
   [
     'inicio',
@@ -151,7 +151,7 @@ function nearestCue(before: string): Role | null {
   return cue && role === 'sessao' && actsIn(words.slice(cue.index)).length > 0 ? 'prazo' : role
 }
 
-/** "05/11/2026 14h: início do prazo de impugnação". */
+/** Reads the role from a label behind its day, as in "05/11/2026 14h: início do prazo de impugnação". */
 function labelBehind(after: string): Role | null {
   const words = after.replace(TIME_OF_DAY, '').replace(/^[^a-z]*/, '')
   if (/^inicio\b/.test(words)) return 'inicio'
@@ -162,7 +162,7 @@ function labelBehind(after: string): Role | null {
 const HOURS_BEFORE =
   /^\s?\)?,?\s?(?:\(?uteis\)?\s?)?(?:antes|anterior|de antecedencia|que antece|previas|da abertura|da sessao|antecedentes)/
 
-/** "Até as 18 horas" is a time of day, "48 horas antes" is a period. */
+/** Returns whether hours are a time of day, as in "até as 18 horas", and not a period, as in "48 horas antes". */
 function isTimeOfDay(time: Time, before: string, after: string): boolean {
   if (time.kind !== 'periodo' || time.unit !== 'horas') return false
   if (HOURS_BEFORE.test(after)) return false

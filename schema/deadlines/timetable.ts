@@ -9,7 +9,7 @@ type Span = { readonly start: number; readonly end: number }
 const MAX_LABEL = 70
 /** "24/11/2026 a 04/12/2026", "03/12/2026 às 18h ou 04/12/2026". */
 const MAX_BETWEEN_DAYS = 30
-/** What happens on a day, if it is no act. */
+/** The event of a day, if it is no act. */
 const EVENT =
   /\b(?:public|divulg|disponibiliz|sess(?:ao|oes)\b|abertura|disputa|lances\b|certame\b|propostas?\b|inicio\b|recebimento|acolhimento|licitacao|contrato\b)/
 const TIME_BEHIND =
@@ -73,7 +73,9 @@ function endOfLabel(folded: string, start: number): number {
 /** Parts of a new text: places of the old one, and what is written between them. */
 type Part = Span | string
 
-/** "Impugnação ..... 03/12/2026 | Sessão ..... 09/12/2026" */
+/**
+ * Splits a table whose labels stand before their days into lines, as in "Impugnação ..... 03/12/2026 | Sessão ..... 09/12/2026".
+ */
 function linesOfLabels(folded: string, days: readonly Span[], labels: readonly Span[]): Part[] | null {
   const parts: Part[] = []
   for (const [index, day] of days.entries()) {
@@ -87,7 +89,7 @@ function linesOfLabels(folded: string, days: readonly Span[], labels: readonly S
   return [...parts, { start: (days.at(-1) as Span).end, end: folded.length }]
 }
 
-/** "03/12/2026 | Impugnação | 09/12/2026 | Sessão": a label is behind its day. */
+/** Splits a table whose labels stand behind their days into lines, as in "03/12/2026 | Impugnação | 09/12/2026 | Sessão". */
 function linesOfDays(folded: string, days: readonly Span[], labels: readonly Span[]): Part[] | null {
   const starts = labels.slice(0, -1).map(span => span.end - wordsOfDay(folded, span))
   if (!HEADING.test(folded.slice(labels[0]?.start, starts[0]))) return null
@@ -101,7 +103,7 @@ function linesOfDays(folded: string, days: readonly Span[], labels: readonly Spa
   return [...parts, '\n', { start: labels.at(-1)?.end as number, end: folded.length }]
 }
 
-/** So many characters before a day belong to it. */
+/** Returns how many characters before a day belong to it. */
 function wordsOfDay(folded: string, { start, end }: Span): number {
   const words = WORDS_OF_DAY.exec(folded.slice(start, end))?.[0] ?? ''
   return words.replace(MARKS_BEHIND, '').length

@@ -1,8 +1,8 @@
 import { numberOf, numberPattern } from './numbers.ts'
 
-/** What a text about deadlines is made of. */
+/** The parts of a text about deadlines. */
 
-/** Who does what until a day. `outro`: another deadline, such as that of a delivery. */
+/** The act that someone may do until a day. `outro`: another deadline, such as that of a delivery. */
 export type Act = 'impugnacao' | 'esclarecimento' | 'recurso' | 'resposta' | 'outro'
 
 /** The day of a time, or how far it is from an event. */
@@ -52,7 +52,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
 
 const TIMES = new RegExp(Object.values(PATTERNS).join('|'), 'g')
 
-/** Of keys such as `dataLimiteImpugnacao`, there is no end of a word before the act. */
+/** Words that name an act. In keys such as `dataLimiteImpugnacao`, no end of a word stands before the act. */
 const ACTS: readonly (readonly [Act, string])[] = [
   [
     'outro',
@@ -80,7 +80,7 @@ const ACTS: readonly (readonly [Act, string])[] = [
 
 const ACT = new RegExp(ACTS.map(([, words], index) => `(?<a${index}>${words})`).join('|'), 'g')
 
-/** @param folded see `PlainText`. */
+/** Finds the acts in a text. @param folded see `PlainText`. */
 export function actsIn(folded: string): ActToken[] {
   return Array.from(folded.matchAll(ACT), match => {
     const [act] = ACTS.find((_, index) => match.groups?.[`a${index}`] !== undefined) as (typeof ACTS)[number]
@@ -88,7 +88,7 @@ export function actsIn(folded: string): ActToken[] {
   })
 }
 
-/** @param folded see `PlainText`. */
+/** Finds the times in a text. @param folded see `PlainText`. */
 export function timesIn(folded: string): TimeToken[] {
   return Array.from(folded.matchAll(TIMES)).flatMap(match => {
     const time = timeOf(match.groups as Groups)
@@ -117,7 +117,7 @@ function timeOf(parts: Groups): Time | null {
   )
 }
 
-/** @param year of two or four digits; empty if the text has none. */
+/** Reads a date; null if there is no such day. @param year of two or four digits; empty if the text has none. */
 function dateOf(year: string | undefined, month: string | undefined, day: string | undefined): Time | null {
   if (year === undefined || month === undefined || day === undefined) return null
   const full = year === '' ? '2000' : year.length === 2 ? `20${year}` : year.replace('.', '')

@@ -15,7 +15,7 @@ import {
   text,
 } from './columns.ts'
 
-/** What other marts build on: the snapshot, phases and days. */
+/** The base of other marts: the snapshot, phases and days. */
 
 /** One row per company; written with each snapshot. */
 export const snapshotInfo: Mart = {

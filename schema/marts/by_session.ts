@@ -2,10 +2,7 @@ import { count, type MartColumn, money } from './columns.ts'
 
 /** A phase says nothing of the session: counts and values of notices in progress include sessions that are past. */
 
-/**
- * The columns that split notices by `editais_ativos.situacao_sessao`.
- * @param of which notices, in English and in Portuguese.
- */
+/** Makes the columns that split notices by `editais_ativos.situacao_sessao`. @param of the notices, in both languages. */
 export function bySession(of: {
   readonly english: string
   readonly portuguese: string

@@ -2,7 +2,7 @@ import type { ColumnType, Portuguese } from '#schema/columns.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 
-/** What a mart is, and short ways to write its columns. */
+/** Marts, and short ways to write their columns. */
 
 export type MartColumn = {
   readonly name: string

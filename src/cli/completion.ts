@@ -1,6 +1,6 @@
 import { withoutTexts } from '#src/store/lake/sql_text.ts'
 
-/** What Tab offers in the prompt. */
+/** The completions that Tab offers in the prompt. */
 
 /** The relations of a catalog with their columns, in their order. */
 export type Catalog = ReadonlyMap<string, readonly string[]>
@@ -87,7 +87,7 @@ function startingWith(part: string, words: readonly string[]): string[] {
   return words.filter(word => word.toLowerCase().startsWith(part.toLowerCase()))
 }
 
-/** As the user writes: in capitals, unless the part is in lower case. */
+/** Returns the keywords in the user's case: in capitals, unless the part is in lower case. */
 function cased(part: string): readonly string[] {
   return part !== '' && part === part.toLowerCase() ? KEYWORDS.map(word => word.toLowerCase()) : KEYWORDS
 }

@@ -105,7 +105,7 @@ function letLive(world: World): Change[] {
   return Array.from({ length: TICKS }, () => tick(world, random, new Date())).flat()
 }
 
-/** `21 arrived, 30 advanced, …`. */
+/** Describes the changes: `21 arrived, 30 advanced, …`. */
 function describeChanges(changes: readonly Change[]): string {
   const counts = Map.groupBy(changes, change => change.what)
   return [...counts].map(([what, list]) => `${list.length} ${what.replaceAll('_', ' ')}`).join(', ')

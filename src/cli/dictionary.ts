@@ -19,14 +19,14 @@ export function dictionaryCommand(): Command {
     })
 }
 
-/** @throws FatalError if the tables changed, but not their version. */
+/** Writes the dictionary. @throws FatalError if the tables changed, but not their version. */
 export async function writeDictionary(file: string): Promise<void> {
   assertVersionRaised((await readIfThere(file)) ?? '')
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, renderDictionary())
 }
 
-/** @throws FatalError if the file is missing or out of date. */
+/** Checks the dictionary. @throws FatalError if the file is missing or out of date. */
 export async function checkDictionary(file: string): Promise<void> {
   if ((await readIfThere(file)) === renderDictionary()) return
   throw new FatalError(`${file} does not match schema/. Run npm run dictionary.`, EXIT.failed)

@@ -79,7 +79,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
   }
 }
 
-/** @returns the exit code. */
+/** Prints the diagnosis. @returns the exit code. */
 async function show(environment: Environment, { json }: Options, diagnosis: Diagnosis): Promise<number> {
   const output = json
     ? `${JSON.stringify(diagnosis)}\n`

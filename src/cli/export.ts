@@ -91,7 +91,10 @@ async function exportCsv(directory: string, sources: readonly CatalogSource[]): 
   print(`${directory}: ${describe(sources)}, ${counted(MARTS.length, 'mart')}`)
 }
 
-/** @param near where temporary files may be written: the system's temporary directory may be in memory. */
+/**
+ * Runs `work` with a database in memory.
+ * @param near where temporary files may be written: the system's temporary directory may be in memory.
+ */
 async function withDatabase<T>(near: string, work: (db: Database) => Promise<T>): Promise<T> {
   const temporaryDirectory = await mkdtemp(join(near, 'spill-'))
   const db = await Database.open(':memory:', { temporaryDirectory })

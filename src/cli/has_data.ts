@@ -3,8 +3,8 @@ import type { CompanyContext } from '#src/operate/open.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 
 /**
- * A mistyped company must not leave a directory here, or an owner in the object store.
- * @throws FatalError (usage) if there is nothing of the company on this disk, nor in the shared log.
+ * Throws FatalError (usage) if nothing of the company is on this disk or in the shared log: a mistyped company must not leave a
+ * directory here, or an owner in the object store.
  */
 export async function assertHasData({ paths, settings, sharedLog }: CompanyContext): Promise<void> {
   if (existsSync(paths.root) || (await sharedLog?.standing()) === 'later') return

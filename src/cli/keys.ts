@@ -133,7 +133,7 @@ function table(entries: readonly KeyEntry[], now: Date): string {
   )
 }
 
-/** To the second: milliseconds make the table wider than a terminal. */
+/** Formats a time to the second: milliseconds make the table wider than a terminal. */
 function shown(time: string | null): string {
   return time === null ? '' : time.replace(/\.\d+Z$/, 'Z')
 }

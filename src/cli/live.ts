@@ -6,13 +6,13 @@ import type { Progress } from '#src/pipeline/run.ts'
 import { formatCount } from '#src/platform/count.ts'
 import { formatSeconds } from './format.ts'
 
-/** Where a running command shows its progress. */
+/** The display of a running command's progress. */
 export type Display = Listener & {
   /** Finishes the display and frees the terminal. */
   end(): Promise<void>
 }
 
-/** One live line per stage, on stderr. */
+/** Creates a display of one live line per stage, on stderr. */
 export function liveDisplay(nowMs: () => number): Display {
   const stages = new Map(STAGES.map(stage => [stage, liveStage(stage, nowMs)]))
   const list = new Listr(
@@ -80,7 +80,7 @@ function liveStage(stage: Stage, nowMs: () => number) {
   }
 }
 
-/** `Fetch analyses: 1,200 of 20,000, 310/s, 61 s left`. */
+/** Describes progress: `Fetch analyses: 1,200 of 20,000, 310/s, 61 s left`. */
 function describe({ stage, done, total, note }: Progress, elapsedMs: number): string {
   if (done === 0 && total === 0) return TITLES[stage]
   const rate = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0

@@ -15,7 +15,7 @@ const POLL_MS = 250
 
 type Options = { company?: string; json?: true }
 
-/** @param read throws FatalError (usage) that names every wrong variable. */
+/** Creates the command `metabase`. @param read throws FatalError (usage) that names every wrong variable. */
 export function metabaseCommand(
   environment: Environment,
   read: (own: Environment) => MetabaseSettings,

@@ -8,7 +8,7 @@ export function asTyped(text: string): string {
   return IS_EDITAIS ? asEditais(text) : text
 }
 
-/** `npm run sync -- --full` as `editais sync --full`. */
+/** Rewrites `npm run sync -- --full` as `editais sync --full`. */
 function asEditais(text: string): string {
   return text
     .replaceAll(/\bnpm run (?:-s )?([a-z]+)(?: --(?= ))?/g, 'editais $1')

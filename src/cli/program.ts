@@ -7,7 +7,7 @@ import { asTyped, IS_EDITAIS } from './own_command.ts'
 import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 
-/** What commands need of the daemon, which they do not know. */
+/** The parts of the daemon that commands need, but do not know. */
 type Connections = { readonly enqueue: Enqueue; readonly forget: Forget }
 
 type Open = (environment: Environment, connections: Connections) => Promise<Command>
@@ -61,7 +61,7 @@ async function createProgram(
   return program
 }
 
-/** npm takes the first name; everything behind it, also a subcommand, follows two dashes. */
+/** Returns a command's usage with npm, which takes the first name; all behind it, also a subcommand, follows two dashes. */
 function usageWithNpm(command: Command): string {
   const names = [command.usage()]
   for (let at: Command | null = command; at; at = at.parent) {

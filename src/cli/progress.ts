@@ -5,7 +5,7 @@ import { createLogger } from '#src/platform/log.ts'
 import { AGAIN, stopSignal } from '#src/platform/stop.ts'
 import type { Display } from './live.ts'
 
-/** What a command works with. */
+/** The session that a command works with. */
 export type CommandSession = {
   readonly log: Logger
   readonly display: Display

@@ -30,7 +30,7 @@ Ctrl-D, .quit  leaves
 .columns NAME  lists the columns of a table or mart, and what they mean
 `
 
-/** A prompt for SQL on the terminal, until the user leaves it. An error prints one line, and the prompt continues. */
+/** Prompts for SQL on the terminal, until the user leaves it. An error prints one line, and the prompt continues. */
 export async function prompt(asked: SnapshotQuery): Promise<void> {
   const catalog = await readCatalog(asked.db)
   const history = historyFile()
@@ -179,7 +179,7 @@ async function command(text: string, db: Database): Promise<void> {
 
 type Named = { readonly name: string; readonly type?: string; readonly meaning: string | null }
 
-/** As wide as the terminal. */
+/** Prints rows as a table as wide as the terminal. */
 function show(rows: readonly Named[]): void {
   const widest = (texts: readonly (string | undefined)[]) =>
     Math.max(0, ...texts.map(text => (text === undefined ? 0 : text.length + BORDER)))

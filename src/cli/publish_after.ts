@@ -39,7 +39,7 @@ export async function publishAfter(context: CompanyContext, log: Logger, what: s
   }
 }
 
-/** For people as it is, for programs as a log line; once the display has ended. */
+/** Prints a warning: for people as it is, for programs as a log line. Call it once the display has ended. */
 export function warn(log: Logger, text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`${printableLines(text)}\n`)
   else log.warn(text)

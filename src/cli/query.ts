@@ -39,7 +39,7 @@ function isTerminal({ csv, json }: Options): boolean {
   return process.stdin.isTTY === true && process.stdout.isTTY === true && !csv && !json
 }
 
-/** @throws FatalError if there is no SQL, or both an argument and a file. */
+/** Returns the SQL to run. @throws FatalError if there is no SQL, or both an argument and a file. */
 async function sqlOf(argument: string | undefined, { file }: Options): Promise<ForeignSql> {
   if (argument !== undefined && file !== undefined) {
     throw new FatalError('Use SQL or --file, not both.', EXIT.usage)

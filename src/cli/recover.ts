@@ -126,7 +126,7 @@ function restoring(environment: Environment, forget: Forget): Work {
   }
 }
 
-/** Without these, there may be no worker. */
+/** Returns whether a setting names Redis: without one, there may be no worker. */
 function hasRedis({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Environment): boolean {
   return Boolean(REDIS_URL ?? REDIS_CLUSTER ?? REDIS_SENTINELS)
 }

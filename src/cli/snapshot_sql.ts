@@ -11,7 +11,7 @@ import { listFiles, openSnapshot, openSnapshots, openWithOurMarts, sourceOf } fr
 import type { Database, Stream } from '#src/store/warehouse/database.ts'
 import { printCsv, printJson, printTable } from './query_output.ts'
 
-/** What the commands that ask the latest snapshot share. */
+/** The options of the commands that ask the latest snapshot. */
 
 export type SnapshotOptions = {
   readonly company?: string
@@ -21,7 +21,7 @@ export type SnapshotOptions = {
   readonly allowFiles?: true
 }
 
-/** Whose marts: those that the snapshot was published with, or those of this version of the program. */
+/** The version of the marts: the one that the snapshot was published with, or this program's. */
 type Marts = 'published' | 'ours'
 
 export type SnapshotQuery = {
@@ -29,7 +29,7 @@ export type SnapshotQuery = {
   readonly ask: (sql: ForeignSql) => Promise<Stream>
 }
 
-/** @throws FatalError (usage) for options that exclude each other. */
+/** Chooses how to print answers. @throws FatalError (usage) for options that exclude each other. */
 export function printerFor({ csv, json, all, company }: SnapshotOptions): (answer: Stream) => Promise<void> {
   if (csv && json) throw new FatalError('Use --csv or --json, not both.', EXIT.usage)
   if (all && company) throw new FatalError('Use --all or --company, not both.', EXIT.usage)

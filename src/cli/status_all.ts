@@ -10,10 +10,10 @@ import { renderTable } from './table.ts'
 type Standing = {
   /** Null for names in the companies' file that are not valid slugs. */
   readonly company: string | null
-  /** Of the last run; also failed if it could not begin or died; null if there was none yet. */
+  /** The status of the last run; also failed if it could not begin or died; null if there was none yet. */
   readonly status: string | null
   readonly last_good_at: string | null
-  /** What is wrong with its entry in the companies' file, or with its last run. */
+  /** The problem with its entry in the companies' file, or with its last run. */
   readonly problem: string | null
 }
 
@@ -39,7 +39,7 @@ export async function readStandings(environment: Environment): Promise<Standing[
   return [{ company: null, status: null, last_good_at: null, problem }, ...standings]
 }
 
-/** For people: the problems in full, then all companies in one table. */
+/** Describes the companies for people: the problems in full, then all companies in one table. */
 export function describeStandings(standings: readonly Standing[]): string {
   const companies = standings.filter(({ company }) => company !== null)
   const troubled = companies.filter(isTroubled)
@@ -55,7 +55,7 @@ export function describeStandings(standings: readonly Standing[]): string {
   return `${summary}${[...refused, ...reasons].map(reason => `  ${reason}\n`).join('')}${table}`
 }
 
-/** Waiting for the first run is not a problem; if it takes long, there is an alert. */
+/** Returns whether a company has a problem. Waiting for the first run is none; if it takes long, there is an alert. */
 function isTroubled({ status, problem }: Standing): boolean {
   return problem !== null || (status !== null && status !== 'ok')
 }

@@ -170,7 +170,7 @@ async function syncNow(work: Work): Promise<Print> {
   }
 }
 
-/** Most runs find nothing, and need no warehouse for it. */
+/** Syncs the company, or only looks: most runs find nothing, and need no warehouse for it. */
 async function syncOrLook(request: SyncRequest, context: SyncContext): Promise<RunResult> {
   if (!request.full && !isFiltered(request)) {
     const quiet = await context.inStage('look', () => quietRun(context))
@@ -185,7 +185,7 @@ function heldFor(options: Options, { company }: Settings): { what: string; waitS
   return { what: `sync --company ${company}`, waitSeconds: options.wait ?? WAIT_SECONDS }
 }
 
-/** For `status`: a run without a report leaves nothing else. */
+/** Records a failure for `status`, because a run without a report leaves nothing else, and throws the error again. */
 async function leaveFailure({ paths, now, signal }: CompanyContext, error: unknown): Promise<never> {
   // If nothing can be written, the error itself already reports it.
   if (!signal.aborted) await noteFailure(paths, explain(error).message, now()).catch(() => {})

@@ -21,7 +21,7 @@ import { renderTable } from './table.ts'
 const WAIT_MS = 2000
 /** Each waits for some seconds: the changes of a large company are read for the first time. */
 const LATEST_TRIES = 12
-/** Of each subscription, in the list. */
+/** Failed messages shown of each subscription in the list. */
 const DEAD_SHOWN = 3
 
 type AddOptions = { key: string; url: string; events?: string; fromStart?: true; json?: true }
@@ -210,7 +210,7 @@ function change(environment: Environment, id: string, work: Change): void {
   process.stdout.write(`${sentence}\n`)
 }
 
-/** @throws FatalError (usage) if there is no such subscription. */
+/** Runs `work` if the subscription exists. @throws FatalError (usage) if it does not. */
 function known<T>(id: string, store: Subscriptions | null, work: (store: Subscriptions) => T): T {
   if (store) {
     const found = withStore(store, () => (store.find(id) ? { result: work(store) } : null))
@@ -219,7 +219,7 @@ function known<T>(id: string, store: Subscriptions | null, work: (store: Subscri
   throw new FatalError(`There is no webhook ${id}. \`npm run webhooks -- list\` shows them.`, EXIT.usage)
 }
 
-/** @throws FatalError (usage) unless a valid key has this prefix. */
+/** Returns the company whose key has this prefix. @throws FatalError (usage) unless that key is valid and may follow changes. */
 function companyOf(dataDir: string, prefix: string): string {
   const keys = KeyStore.openIfThere(dataDir, WAIT_MS)
   const entry = keys?.list(null).find(one => one.prefix === prefix)

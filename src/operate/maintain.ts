@@ -14,7 +14,7 @@ export type Maintenance = {
   readonly raw_log: { readonly segments: number; readonly bytes: number }
   readonly warehouse_bytes: number
   readonly disk: { readonly free_bytes: number; readonly free_share: number }
-  /** What was removed from the object store; null if there is none. */
+  /** The objects removed from the object store; null if there is none. */
   readonly remote: RemoteMaintenance | null
   readonly quarantined: number
   readonly drift: readonly { readonly path: string; readonly kind: string; readonly count: number }[]
@@ -85,7 +85,7 @@ async function vacuumed(
   )
 }
 
-/** From the latest snapshot: open quarantine, and the most frequent drift. */
+/** Reads open quarantine and the most frequent drift from the latest snapshot. */
 async function troubles(lake: string): Promise<Pick<Maintenance, 'quarantined' | 'drift'>> {
   if ((await latestName(lake)) === null) return { quarantined: 0, drift: [] }
   const { db } = await openSnapshot(lake)

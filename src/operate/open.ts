@@ -87,7 +87,7 @@ export async function holdingCompany<T>(
   )
 }
 
-/** Holds the company on this disk while `work` runs; hosts that share its log go on. */
+/** Holds the company on this disk while `work` runs; hosts that share its log continue. */
 export async function holdingDisk<T>(
   context: CompanyContext,
   listener: Listener,
@@ -144,7 +144,7 @@ export function noteRestored(segments: number, listener: Listener): void {
     listener.note(`Restored the warehouse from a checkpoint of the first ${counted(segments, 'segment')}`)
 }
 
-/** @throws FatalError (usage) if the beginning of the log is only in the object store, which is no longer set. */
+/** Throws FatalError (usage) if the beginning of the log is only in the object store, which is no longer set. */
 async function refuseEndOfLog({ raw, company }: CompanyPaths): Promise<void> {
   const { segments } = await readBase(raw)
   if (segments === 0) return
@@ -158,7 +158,7 @@ function waitMsOf({ waitSeconds = DEFAULT_WAIT_SECONDS }: { readonly waitSeconds
   return waitSeconds * 1000
 }
 
-/** Holds the company's part of the object store while `work` writes there. Runs may go on meanwhile. */
+/** Holds the company's part of the object store while `work` writes there. Runs may continue. */
 export async function holdingStore<T>(
   context: Pick<CompanyContext, 'paths' | 'settings' | 'now' | 'signal'>,
   listener: Listener,

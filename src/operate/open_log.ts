@@ -13,8 +13,8 @@ export async function openLog(level: LogLevel, about: Readonly<Record<string, st
 }
 
 /**
- * One line per entry, in colours, without the fields that only programs need, and without characters of foreign texts that a
- * terminal would obey or hide.
+ * Formats log lines for a terminal: one line per entry, in colours, without the fields that only programs need, and without
+ * characters of foreign texts that a terminal would obey or hide.
  */
 export async function forTerminal(destination: number | NodeJS.WritableStream): Promise<DestinationStream> {
   // Loaded only for a terminal.

@@ -8,7 +8,7 @@ import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { createWarehouse, hasCurrentSchema, refuseNewer } from '#src/store/warehouse/warehouse.ts'
 
-/** What a run would do; counts of notices. */
+/** The plan of a run; counts of notices. */
 export type RunPlan = {
   readonly company: string
   readonly listed: number

@@ -23,7 +23,7 @@ type Quiet = Extract<Look, { isNew: false }>
 /**
  * Returns an incremental run that finds nothing new, without opening the warehouse: reads the list, and adds its start and its
  * report to the log, which the next run applies. The caller holds the company's lock.
- * @returns null if only a run can tell what is new; then nothing was changed.
+ * @returns null if only a run can find out what is new; then nothing was changed.
  */
 export async function quietRun(context: SyncContext): Promise<RunResult | null> {
   const { paths, settings, api, signal, now } = context
@@ -56,7 +56,7 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
 }
 
 /**
- * What a run also does before it opens files: refuses files of other users and a log with a gap, and opens the lake to
+ * Does what a run also does before it opens files: refuses files of other users and a log with a gap, and opens the lake to
  * exactly its readers.
  */
 async function guard({ paths }: RunContext): Promise<void> {
@@ -94,7 +94,7 @@ function reportOf({ index }: Quiet, { runId, api, now }: SyncContext, startedAt:
   return report
 }
 
-/** The log first: whatever is lost after it, the next run opens the warehouse and applies it. */
+/** Records the run, in the log first: if anything after it is lost, the next run opens the warehouse and applies the log. */
 async function record(
   report: RunReport,
   { state, index }: Quiet,

@@ -57,7 +57,7 @@ export async function replay(context: RunContext): Promise<RunResult> {
   })
 }
 
-/** On a disk that was restored from a checkpoint, their segments may be missing. */
+/** Brings the records' segments from the object store: on a disk restored from a checkpoint, they may be missing. */
 async function bringSegmentsOf(
   records: readonly Quarantined[],
   { sharedLog, paths, onProgress }: RunContext,

@@ -5,7 +5,7 @@ import { type Salvaged, salvageLog } from '#src/store/rawlog/salvage.ts'
 
 /**
  * Repairs a damaged log, keeping what can be read. Before the log changes, the warehouse is removed: it was built
- * from the unrepaired log, and whoever opens it next rebuilds it. The caller holds the company's lock.
+ * from the unrepaired log, and the next run or command that opens it rebuilds it. The caller holds the company's lock.
  * @throws FatalError (usage) if hosts share the log.
  */
 export async function salvage(context: RunContext): Promise<Salvaged[]> {

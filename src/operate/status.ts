@@ -53,7 +53,10 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
   }
 }
 
-/** Usually nothing is quarantined: then DuckDB is not even loaded, which takes longer than everything else here. */
+/**
+ * Reads counts from the snapshot. If nothing is quarantined, which is usual, it does not even load DuckDB, which takes longer
+ * than everything else here.
+ */
 async function readSnapshot(manifest: Manifest): Promise<Pick<Status, 'notices' | 'quarantine' | 'drift'>> {
   const { notices, tables } = manifest
   if (notices && tables.quarantine?.rows === 0 && tables.schema_drift?.rows === 0)

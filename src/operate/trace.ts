@@ -22,7 +22,7 @@ export type TraceEnd = {
   readonly exitCode: ExitCode
   /** Null if there is none. */
   readonly report: RunReport | null
-  /** What the user sees; null if nothing went wrong. */
+  /** The message that the user sees; null if nothing went wrong. */
   readonly error: string | null
 }
 

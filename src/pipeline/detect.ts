@@ -26,7 +26,7 @@ export type DetectOptions = {
   readonly temporaryDirectory: string
 }
 
-/** What a run will do; the counts are of listed notices. */
+/** The plan of a run; the counts are of listed notices. */
 export type Plan = {
   readonly listed: number
   readonly added: number
@@ -78,10 +78,10 @@ export async function detect(options: DetectOptions): Promise<Plan> {
   return { ...counts, records: records.map(({ read }) => read), workPath }
 }
 
-/** What a comparison takes into account. */
+/** The settings that a comparison takes into account. */
 export type CompareOptions = Omit<DetectOptions, 'temporaryDirectory'>
 
-/** What the next run would do, if the list showed the same again; by itself, it has more to do at `dueAt`. */
+/** The work that the next run would have if the list were unchanged; at `dueAt`, it has more to do in any case. */
 type Left = {
   readonly listed: number
   readonly deferred: number

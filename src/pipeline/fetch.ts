@@ -145,7 +145,10 @@ async function fetchOne({ api, loader }: FetchOptions, work: Work, fetched: Fetc
   fetched.loaded += 1
 }
 
-/** A notice without its analysis is a fault of the API. The notice is gone only if both are absent. */
+/**
+ * Throws RequestError if the API still has the notice: a notice without its analysis is a fault of the API. The notice is gone
+ * only if both are absent.
+ */
 async function confirmGone(api: Pick<Api, 'notice'>, id: string): Promise<void> {
   const answer = await api.notice(id)
   if (answer.kind !== 'absent')

@@ -18,7 +18,7 @@ const NEXT_RUN: SyncRequest = {
   allowMassDelete: false,
 }
 
-/** What a run needs to leave an index: the pages of a list that was whole in one pass, and everything stored. */
+/** The input of a run that leaves an index: the pages of a list that was whole in one pass, and everything stored. */
 type Leaving = {
   readonly report: RunReport
   readonly pages: readonly ShownPage[]

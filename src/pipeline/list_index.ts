@@ -11,8 +11,8 @@ import { segmentPath } from '#src/store/rawlog/files.ts'
 import type { ShownPage } from './shown.ts'
 
 /**
- * What the last run saw in the list. It exists only if a run that sees the same again, before `due_at`, would find
- * nothing to do: then a look at the list can replace that run (docs/decisions/021-looks.md).
+ * The list as the last run saw it. It exists only if a run that sees the same list again, before `due_at`, would find nothing to
+ * do: then a look at the list can replace that run (docs/decisions/021-looks.md).
  */
 export type ListIndex = {
   readonly run_id: string
@@ -31,7 +31,7 @@ export type ListIndex = {
   readonly pages: readonly ShownPage[]
 }
 
-/** Where log, warehouse and lake were at the end of the run. Whatever changes one of them makes the index outdated. */
+/** The positions of log, warehouse and lake at the end of the run. A change of any of them makes the index outdated. */
 type Place = {
   readonly root: string
   /** Sealed segments of the raw log: each run adds at least one before it changes anything else. */

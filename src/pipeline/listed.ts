@@ -105,9 +105,9 @@ function comparedLine(verdict: Verdict, read: number): string {
 }
 
 /**
- * The temporary table `listed`: one row for each listed notice, as last read. If it cannot be used, the row
- * has `reason` and `hash`. `read` is its line in the file, and `as_sent` its `updated_at` as the API wrote it. The document
- * stays there, because most notices did not change and their documents are not needed.
+ * Creates the temporary table `listed`: one row for each listed notice, as last read. If it cannot be used, the row has `reason`
+ * and `hash`. `read` is its line in the file, and `as_sent` its `updated_at` as the API wrote it. The document stays there,
+ * because most notices did not change and their documents are not needed.
  */
 export async function stageListed(
   db: Database,

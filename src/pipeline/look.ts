@@ -29,7 +29,7 @@ type LookContext = {
 
 export type LookApi = Pick<Api, 'list' | 'concurrency' | 'close'>
 
-/** What a look finds: nothing new since the run that left this state, or why a run must start. */
+/** The result of a look: nothing new since the run that left this state, or why a run must start. */
 export type Look =
   | { readonly isNew: false; readonly state: KnownState; readonly index: ListIndex }
   | { readonly isNew: true; readonly why: string; readonly hasAsked: boolean }

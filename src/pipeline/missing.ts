@@ -18,8 +18,8 @@ const GIVE_UP_FAILURES = 20
 const SAMPLED_NOTICES = 3
 
 /**
- * Invariant I10 for a filtered list, which need not show what the warehouse holds. True if the list shows only
- * unknown notices, and stored ones do not exist for this key or are different notices with the same id.
+ * Checks invariant I10 for a filtered list, which need not show what the warehouse holds. True if the list shows only unknown
+ * notices, and stored ones do not exist for this key or are different notices with the same id.
  */
 export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Promise<boolean> {
   if ((await countLive(db)) < GUARD_FROM_LIVE || (await showsStored(db, 'true'))) return false
@@ -34,7 +34,7 @@ export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Prom
   return true
 }
 
-/** True only on evidence: an unreadable body or a time without an offset proves nothing. */
+/** Returns true only on evidence that the notice is another: an unreadable body or a time without an offset proves nothing. */
 function isAnother(bytes: Buffer, createdUs: bigint): boolean {
   try {
     const { created_at } = JSON.parse(bytes.toString('utf8')) as { created_at?: unknown }
@@ -47,7 +47,7 @@ function isAnother(bytes: Buffer, createdUs: bigint): boolean {
   }
 }
 
-/** Invariant I10: true if the list shows none of the notices in the warehouse. */
+/** Checks invariant I10: true if the list shows none of the notices in the warehouse. */
 export async function isAnotherCompany(db: Database): Promise<boolean> {
   return (await countLive(db)) >= GUARD_FROM_LIVE && !(await showsStored(db, 'e.deleted_at IS NULL'))
 }
@@ -152,10 +152,7 @@ export async function missingNotices(db: Database): Promise<{ id: string }[]> {
   )
 }
 
-/**
- * Quarantined list items that never became a notice here and are no longer listed. Only a complete,
- * unfiltered pass can show this.
- */
+/** Finds quarantined list items that never became a notice and are no longer listed. Only a whole, unfiltered pass shows this. */
 export async function unlistedRecords(db: Database): Promise<{ edital_id: string | null; hash: string }[]> {
   return await db.rows(
     `SELECT edital_id, _hash AS hash FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL

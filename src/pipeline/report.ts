@@ -17,11 +17,11 @@ import type { Survey } from './survey.ts'
 const FEW_NOT_SHOWN = 20
 const SHARE_NOT_SHOWN = 0.05
 
-/** What the stages of a run returned; null for a stage that it did not finish. */
+/** The results of a run's stages; null for a stage that it did not finish. */
 export type Outcomes = {
   readonly surveyed: Survey | null
   readonly fetched: Fetched | null
-  /** What ended the run early. */
+  /** The error that ended the run early. */
   readonly ended: FatalError | RequestError | null
   /** Notices whose lines could not be loaded and were quarantined instead. */
   readonly poisoned: readonly string[]
@@ -51,7 +51,7 @@ export function composeReport(begun: RunReport, outcomes: Outcomes): Reported {
 
 type Counts = Omit<RunReport, 'run_id' | 'mode' | 'status' | 'started_at' | 'finished_at' | 'error'>
 
-/** Each listed notice has exactly one outcome (invariant I1). */
+/** Counts the outcomes of the listed notices. Each has exactly one (invariant I1). */
 function countsOf(
   { plan, missing, scanned }: Survey,
   fetched: Fetched | null,
@@ -138,7 +138,7 @@ function explainEnd(ended: FatalError | RequestError): Shortcoming {
   return { status: 'failed', reason }
 }
 
-/** Any quarantined record makes the run partial. */
+/** Explains why quarantined records make the run partial: any of them does. */
 function explainQuarantined({ quarantined }: RunReport): Shortcoming[] {
   if (quarantined === 0) return []
   const reason = `${counted(quarantined, 'record')} quarantined; see \`npm run status\`.`

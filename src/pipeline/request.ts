@@ -1,7 +1,7 @@
 import type { RunReport } from '#src/store/run_report.ts'
 import type { Warehouse } from '#src/store/warehouse/warehouse.ts'
 
-/** What a run is to do. */
+/** The request for a run. */
 export type SyncRequest = {
   /** Fetch every analysis again, resuming an unfinished `--full` unless `restart`. */
   readonly full: boolean

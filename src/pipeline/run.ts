@@ -77,7 +77,7 @@ export type HostsLog = OuterLog & {
 export type Follower = {
   /** Names of the snapshots that it may be reading. They are kept. */
   inUse(): Promise<readonly string[]>
-  /** Never throws: if it fails, the data is published anyway. */
+  /** Follows the snapshot. Never throws: if it fails, the data is published anyway. */
   follow(snapshot: Published, run: Pick<RunContext, 'now' | 'signal'>): Promise<void>
 }
 
@@ -132,7 +132,7 @@ async function openFiles(context: RunContext): Promise<{ warehouse: Warehouse; l
   return { warehouse, log: new RawLogWriter({ directory: paths.raw, firstNumber, runId, now, outer }) }
 }
 
-/** For hosts whose disk is empty. A run whose checkpoint fails is over all the same: the next one makes it. */
+/** Makes a checkpoint, for hosts whose disk is empty. A failed checkpoint does not fail the run; the next run retries it. */
 async function makeCheckpoint(
   { sharedLog, now, onNote, signal, inStage }: RunContext,
   { db }: Warehouse,
@@ -167,7 +167,7 @@ export async function finishRun(
   return { report, causes, published, seconds: secondsSince(report, context) }
 }
 
-/** Needed because a run that changed nothing is not published at once, and readers cannot open the warehouse. */
+/** Writes the run to the state: a run that changed nothing is not published at once, and readers cannot open the warehouse. */
 async function rememberRun(
   { report, causes }: Reported,
   warehouse: Warehouse,

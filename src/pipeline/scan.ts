@@ -184,7 +184,10 @@ function note(pass: Pass, page: ShownPage, asked: number): void {
   }
 }
 
-/** `total` is constant and equals the number of notices; each page starts with the previous page's last notice. */
+/**
+ * Returns whether a pass is whole: `total` is constant and equals the number of notices, and each page starts with the previous
+ * page's last notice.
+ */
 function isWhole({ edges, totals, shown }: Pass): boolean {
   const [total] = totals
   if (totals.size !== 1 || total !== shown.size) return false

@@ -7,13 +7,13 @@ import type { Page, Verdict } from './validate.ts'
 /** Half of a SHA-256: enough against a text that was made to collide, and half the index. */
 const FINGERPRINT_CHARACTERS = 22
 
-/** What a page of the list shows, in short. */
+/** The content of a page of the list, in short. */
 export type ShownPage = {
-  /** Of its bytes. */
+  /** Hash of its bytes. */
   readonly hash: string
   readonly total: number
   readonly offset: number
-  /** Where its envelope differs from the contract. */
+  /** The differences of its envelope from the contract. */
   readonly drift: readonly Drift[]
   readonly notices: readonly ShownNotice[]
 }
@@ -42,7 +42,7 @@ function fingerprint(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, FINGERPRINT_CHARACTERS)
 }
 
-/** Unknown properties are no change (decision 6), and may differ in every answer. */
+/** Removes unknown properties: they are no change (decision 6), and may differ in every answer. */
 function withoutUnknown(document: string): string {
   const fields = Object.entries(JSON.parse(document) as Record<string, unknown>)
   return JSON.stringify(Object.fromEntries(fields.filter(([name]) => Object.hasOwn(NOTICE, name))))

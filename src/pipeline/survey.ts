@@ -10,7 +10,7 @@ import type { RunContext } from './run.ts'
 import { readByIds, readInto, type Scan, scan } from './scan.ts'
 import type { ShownPage } from './shown.ts'
 
-/** What the list shows, and what follows from it. */
+/** The list, and what follows from it. */
 export type Survey = {
   readonly scanned: Scan
   readonly missing: Missing
@@ -81,7 +81,7 @@ async function readList(request: SyncRequest, context: SurveyContext, listed: Li
     : await scan({ api, statuses: request.statuses, readPage: readInto(listed), signal, onProgress })
 }
 
-/** Invariant I10. */
+/** Throws FatalError if the key shows another company's notices (invariant I10). */
 async function refuseAnotherCompany(
   request: SyncRequest,
   { api }: SurveyContext,

@@ -142,7 +142,7 @@ export function validatePage(bytes: Buffer): Page | string {
   }
 }
 
-/** JSON.stringify recurses if an object's keys are numbers, so unbounded depth would overflow the stack. */
+/** Returns whether nesting is bounded: JSON.stringify recurses if an object's keys are numbers, and could overflow the stack. */
 function isShallow(value: unknown): boolean {
   return !depthExceeds(value, MAX_DEPTH)
 }
@@ -252,7 +252,7 @@ function meansTheSame(bytes: Buffer, document: string): boolean {
   return isUtf8(bytes) && sameMeaning(decode(bytes), document)
 }
 
-/** Otherwise, the form that SQL reads lacks characters that were sent. */
+/** Returns whether the texts are clean. Otherwise, the form that SQL reads lacks characters that were sent. */
 function areClean(document: Readonly<Record<string, unknown>>, fields: readonly string[]): boolean {
   return fields.every(
     field => typeof document[field] !== 'string' || cleanText(document[field]) === document[field],
@@ -271,7 +271,10 @@ function canonicalDates(document: Record<string, unknown>, fields: readonly stri
   return changed
 }
 
-/** @param text the document as JSON, if its times are all in the usual spelling. */
+/**
+ * Returns the document with its times in the usual spelling.
+ * @param text the document as JSON: the result, if all its times are in that spelling already.
+ */
 function comparedText(
   document: Readonly<Record<string, unknown>>,
   fields: readonly string[],
@@ -365,14 +368,14 @@ function drift(path: string, kind: Drift['kind'], value: unknown): Drift {
   }
 }
 
-/** `requirements[].status`: the field, at any index of the list. */
+/** Names the field at any index of the list: `requirements[].status`. */
 function fieldName(path: Path): string {
   return path
     .map((key, depth) => (typeof key === 'number' ? '[]' : `${depth ? '.' : ''}${String(key)}`))
     .join('')
 }
 
-/** `requirements[3].status`: the exact place in this document. */
+/** Names the exact place in this document: `requirements[3].status`. */
 function exactPath(path: Path): string {
   return (
     path

@@ -4,8 +4,8 @@ import { dirname } from 'node:path'
 import { EXIT, FatalError, systemCode } from './errors.ts'
 
 /**
- * Who may open what in DATA_DIR (invariant I11). Everything is private to its user except the lake, which `LAKE_MODE`
- * and `LAKE_GROUP` open. Modes are set explicitly, so that privacy does not depend on the umask.
+ * Access to DATA_DIR (invariant I11). Everything is private to its user except the lake, which `LAKE_MODE` and `LAKE_GROUP` open.
+ * Modes are set explicitly, so that privacy does not depend on the umask.
  */
 export const PRIVATE_DIRECTORY = 0o700
 export const PRIVATE_FILE = 0o600
@@ -26,7 +26,7 @@ export function isNotChangeable(error: unknown): boolean {
   return CANNOT_CHANGE.includes(systemCode(error))
 }
 
-/** In the notation of `chmod`. */
+/** Formats a mode in the notation of `chmod`. */
 export function octal(mode: number): string {
   return (mode & PERMISSIONS).toString(8).padStart(4, '0')
 }
@@ -36,9 +36,7 @@ export function excess(mode: number, allowed: number): number {
   return mode & PERMISSIONS & ~allowed
 }
 
-/**
- * Returns whether a trusted user owns it: this user, root, or the owner of the directory, who could replace it anyway.
- */
+/** Returns whether a trusted user owns it: this user, root, or the owner of the directory, who could replace it anyway. */
 export function isTrusted(path: string, { uid }: Pick<Stats, 'uid'>): boolean {
   return uid === process.geteuid?.() || uid === 0 || uid === statSync(dirname(path)).uid
 }
@@ -103,7 +101,7 @@ export async function makePrivateDirectory(path: string): Promise<void> {
   restrict(path, PRIVATE_DIRECTORY)
 }
 
-/** @throws FatalError (usage) if another user replaced a directory with a link. */
+/** Throws FatalError (usage) if another user replaced a directory with a link. */
 export function refuseForeignLink(path: string): void {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about?.isSymbolicLink() || isTrusted(path, about)) return
@@ -114,8 +112,8 @@ export function refuseForeignLink(path: string): void {
 }
 
 /**
- * For a file that a library opens by its path: creates it private to this user, or closes an existing one to others.
- * If it cannot be created, the code that opens it next reports why.
+ * Claims a file that a library opens by its path: creates it private to this user, or closes an existing one to others. If it
+ * cannot be created, the code that opens it next reports why.
  * @param companions suffixes of files that the library opens beside it.
  * @throws FatalError (usage) for a link, a directory, or a file of another user; then nothing is opened or changed.
  */
@@ -128,14 +126,17 @@ export function claimFile(path: string, companions: readonly string[] = []): voi
   for (const one of [path, ...companions.map(ending => path + ending)]) restrictFile(one)
 }
 
-/** Like `restrict`, for a file. Skips a link, and a file with another hard link, which may be another file of ours. */
+/** Restricts a file as `restrict` does. Skips a link, and a file with another hard link, which may be another file of ours. */
 export function restrictFile(path: string, allowed = PRIVATE_FILE): string | null {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about?.isFile()) return null
   return sharesInode(about, allowed) ? hardLinkMessage(path) : restrict(path, allowed)
 }
 
-/** If the file is already closed, another hard link grants nothing. Some kernels let any user create one. */
+/**
+ * Returns whether another hard link would grant access. If the file is already closed, it grants nothing. Some kernels let any
+ * user create one.
+ */
 function sharesInode({ nlink, mode }: Stats, allowed: number): boolean {
   return nlink > 1 && excess(mode, allowed) !== 0
 }
@@ -144,7 +145,7 @@ function hardLinkMessage(path: string): string {
   return `${path} has another hard link and others can open it, so it was left unchanged. Replace it with a copy: cp it, then mv the copy over it.`
 }
 
-/** @throws FatalError (usage) if the path exists and is not a file that may be ours. */
+/** Throws FatalError (usage) if the path exists and is not a file that may be ours. */
 export function refuseStrange(path: string): void {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about) return

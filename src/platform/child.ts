@@ -4,14 +4,14 @@ import { once } from 'node:events'
 /** The variables that these processes need; they hold no key and no token. */
 const PASSED = ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'NODE_COMPILE_CACHE']
 
-/** What a process answers to an order: the reason if it failed. */
+/** The answer of a process to an order: the reason if it failed. */
 export type Answered = { readonly error: string | null }
 
 type StartOptions = {
   readonly execArgv?: readonly string[]
   /** Names of further variables that it needs. */
   readonly also?: RegExp
-  /** What becomes of its standard error. */
+  /** The destination of its standard error. */
   readonly stderr?: 'inherit' | 'ignore'
   /** Its working directory, if another than that of this process. */
   readonly cwd?: string
@@ -31,7 +31,7 @@ export function startChild(
     ...(cwd === undefined ? {} : { cwd }),
     stdio: ['ignore', 'ignore', stderr, 'ipc'],
   })
-  // If it cannot be started, whoever waits for it also gets the error.
+  // If it cannot be started, the code that waits for it also gets the error.
   child.on('error', () => {})
   return child
 }

@@ -1,9 +1,9 @@
-/** `1,234`. */
+/** Formats a count: `1,234`. */
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** `1 notice`, `1,234 notices`; `many` if the plural is irregular. */
+/** Formats a count with its noun: `1 notice`, `1,234 notices`; `many` if the plural is irregular. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`
 }

@@ -33,7 +33,7 @@ const RESTORE_STEPS = [
 type Steps = typeof DURABLE_STEPS | typeof SALVAGE_STEPS | typeof LOOK_STEPS | typeof RESTORE_STEPS
 export type DurableStep = Steps[number]
 
-/** What a step does to the disk. */
+/** The effect of a step on the disk. */
 export type Operation =
   | { readonly kind: 'sync' | 'sync_directory' | 'remove'; readonly path: string }
   | { readonly kind: 'rename' | 'link' | 'symlink'; readonly from: string; readonly path: string }
@@ -44,7 +44,7 @@ type Observer = (step: DurableStep, when: 'before' | 'after', operation: Operati
 
 let observer: Observer | null = null
 
-/** For tests, which count steps or kill the process at one; null removes the observer. */
+/** Sets the observer of steps, for tests that count steps or kill the process at one; null removes it. */
 export function observeSteps(by: Observer | null): void {
   observer = by
 }
@@ -77,7 +77,7 @@ export async function linkFile(step: DurableStep, from: string, path: string): P
   await take(step, { kind: 'link', from, path }, () => link(from, path))
 }
 
-/** @param from the link's target, relative to the link. */
+/** Creates a symbolic link. @param from the link's target, relative to the link. */
 export async function linkTo(step: DurableStep, from: string, path: string): Promise<void> {
   await take(step, { kind: 'symlink', from, path }, () => symlink(from, path))
 }

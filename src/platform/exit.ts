@@ -6,7 +6,7 @@ const SHELL = '/bin/sh'
 /**
  * Ends the process with this code, at once. `process.exit` first waits for Node's own threads, and very rarely forever:
  * for one that compiles, and itself waits for the main thread to collect garbage (nodejs/node#54918). A service would
- * then be killed by whoever stops it, after its time is over.
+ * then be killed when the time for stopping it is over.
  */
 export function endProcess(code: number): never {
   flushCompileCache()

@@ -105,7 +105,7 @@ export function nestsDeeperThan(text: string, bound: number): boolean {
   return false
 }
 
-/** What the next token may be, given the previous ones. */
+/** The tokens that may follow the previous ones. */
 interface Grammar {
   expects: number
   /** The closing bracket that each open one waits for. */
@@ -245,7 +245,7 @@ function mantissaEnd(units: Uint16Array, from: number, to: number): number {
   return at
 }
 
-/** Index of the first digit that is not 0, or `end` if the number is zero. */
+/** Finds the index of the first digit that is not 0, or `end` if the number is zero. */
 function firstSignificant(units: Uint16Array, from: number, end: number): number {
   let at = from
   while (at < end && (units[at] ?? 0) <= ZERO) at++
@@ -278,7 +278,7 @@ function start(text: string, slot: 0 | 1): Place {
 const KEPT_SCRATCH_BYTES = 2 * 1024 * 1024
 const kept = [Buffer.alloc(0), Buffer.alloc(0)]
 
-/** Room for `length` units and the NUL. A text larger than the kept buffer gets a buffer of its own. */
+/** Returns room for `length` units and the NUL. A text larger than the kept buffer gets a buffer of its own. */
 function scratch(slot: 0 | 1, length: number): Buffer {
   const size = 2 * (length + 1)
   let bytes = kept[slot] ?? Buffer.alloc(0)

@@ -75,7 +75,7 @@ function isBusy(error: unknown): boolean {
   return codeOf(error) === SQLITE_BUSY
 }
 
-/** SQLite's primary error code, without the extended bits. */
+/** Returns SQLite's primary error code, without the extended bits. */
 function codeOf(error: unknown): number | null {
   const hasCode = error instanceof Error && 'errcode' in error && typeof error.errcode === 'number'
   return hasCode ? Number(error.errcode) & 0xff : null

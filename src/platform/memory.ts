@@ -13,7 +13,7 @@ export function saveTime(): void {
   setFlagsFromString('--no-optimize-for-size')
 }
 
-/** For a process that only delegates work: saves 15 MB of startup garbage, and little is collected later. */
+/** Saves memory in a process that only delegates work: 15 MB of startup garbage, and little is collected later. */
 export function staySmall(): void {
   saveMemory()
   setFlagsFromString('--max-semi-space-size=1')

@@ -1,7 +1,7 @@
 /** Longer work is interrupted for other requests. */
 const WORK_FOR_MS = 2
 
-/** Work that was interrupted. One of them goes on in each turn of the event loop, so that a turn stays short, however many they are. */
+/** Work that was interrupted. One piece continues in each turn of the event loop, so that a turn stays short. */
 const interrupted: (() => void)[] = []
 
 function goOn(): void {
@@ -9,7 +9,7 @@ function goOn(): void {
   if (interrupted.length > 0) setImmediate(goOn)
 }
 
-/** @returns a function to await in the middle of long work: after a few milliseconds of it, other work goes first. */
+/** Returns a function to await in the middle of long work: after a few milliseconds of work, it lets other work go first. */
 export function createPause(): () => Promise<void> {
   let sinceMs = performance.now()
   return async () => {

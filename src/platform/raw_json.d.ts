@@ -1,9 +1,9 @@
-/** What `JSON.rawJSON` returns: `JSON.stringify` writes its text as it is. */
+/** The result of `JSON.rawJSON`: `JSON.stringify` writes its text as it is. */
 type RawJSON = { readonly rawJSON: string }
 
 /** The part of ECMAScript's JSON that TypeScript does not describe yet. */
 interface JSON {
-  /** @throws SyntaxError unless the text is that of one number or another primitive. */
+  /** Returns a number with its text. @throws SyntaxError unless the text is that of one number or another primitive. */
   rawJSON(text: string): RawJSON
   isRawJSON(value: unknown): value is RawJSON
   parse(

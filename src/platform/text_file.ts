@@ -21,7 +21,10 @@ export function decodeText(bytes: Uint8Array): string {
   throw new Error(`line ${firstWrongLine(buffer)} is not UTF-8: save the file as UTF-8`)
 }
 
-/** No character of UTF-8 has a line feed among its bytes, so each line can be checked by itself. */
+/**
+ * Finds the first line that is not UTF-8. No character of UTF-8 has a line feed among its bytes, so each line can be checked by
+ * itself.
+ */
 function firstWrongLine(bytes: Buffer): number {
   let line = 1
   for (let start = 0; ; line++) {

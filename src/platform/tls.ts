@@ -13,7 +13,7 @@ export type TlsTrouble =
 const NOT_TRUSTED =
   /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|CERT_(UNTRUSTED|SIGNATURE_FAILURE))$/
 const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
-/** The same, in the text of a write that failed (EPROTO). */
+/** `NO_TLS`, as the text of a write that failed (EPROTO) has it. */
 const NO_TLS_TEXT = /wrong version number|packet length too long/
 
 /**

@@ -93,8 +93,8 @@ function versionLine(): string {
 const VERSION_LINE = /^<!-- Version (\d+) of the tables, ([0-9a-f]{64}) -->$/m
 
 /**
+ * Throws FatalError if the tables changed, but not their version: an older program would not know a newer warehouse.
  * @param previous the dictionary so far.
- * @throws FatalError if the tables changed, but not their version: an older program would not know a newer warehouse.
  */
 export function assertVersionRaised(previous: string): void {
   const [, version, hash] = VERSION_LINE.exec(previous) ?? []

@@ -31,8 +31,8 @@ const OPTIONS = ['company', 'all', 'csv', 'json', 'help']
 const OPTIONAL = /\[\[((?:(?!\[\[|\]\]).)*)\]\]/gs
 
 /**
- * @throws Error if the file cannot be read, or does not begin with at least two comment lines, the name and the
- * description.
+ * Reads a question.
+ * @throws Error if the file cannot be read, or does not begin with at least two comment lines, the name and the description.
  */
 export async function readQuestion(path: string): Promise<QuestionText> {
   const sql = await readSql(path)
@@ -88,7 +88,7 @@ async function keysIn(directory: string): Promise<string[]> {
   return (await readdir(directory)).flatMap(name => KEY.exec(name)?.[1] ?? [])
 }
 
-/** One is required if the SQL needs it outside of the parts that can be left out. */
+/** Lists the parameters of the SQL. One is required if the SQL needs it outside of the parts that can be left out. */
 function parametersOf(sql: string): Parameter[] {
   const namesIn = (text: string) => [...text.matchAll(PARAMETER)].map(([, name]) => name as string)
   const required = new Set(namesIn(sql.replaceAll(OPTIONAL, '')))

@@ -53,8 +53,8 @@ export type RawAnswer = {
 }
 
 /**
- * What goes wrong in a sandbox; tests change it while it runs. The order of the list is not a fault but a
- * property of the world: `world.setOrder`.
+ * The faults of a sandbox; tests change them while it runs. The order of the list is not a fault but a property of the world:
+ * `world.setOrder`.
  */
 export type Faults = {
   /** Every fault in scope applies; if several replace the answer, the first one does. */

@@ -49,7 +49,7 @@ type EntryOptions = {
   readonly now: Date
 }
 
-/** One notice as the company sees it at `now`: public facts, phase, and an analysis as deep as the phase. */
+/** Generates a notice as the company sees it at `now`: public facts, phase, and an analysis as deep as the phase. */
 export function generateEntry(options: EntryOptions): Entry {
   const { seed, company, sequence, publishedAt, now } = options
   const random = createRandom(`${seed} ${company} ${sequence}`)

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 
 type Keyring<T> = {
-  /** The holder of a key; null if the key is unknown or revoked. */
+  /** Returns the holder of a key; null if the key is unknown or revoked. */
   find(key: string): T | null
-  /** The key is rejected from now on. */
+  /** Rejects the key from now on. */
   revoke(key: string): void
 }
 

@@ -1,20 +1,20 @@
 /** A seeded source of randomness: the same seed gives the same sequence everywhere. */
 export type Random = {
-  /** Uniform in [0, 1). */
+  /** Returns a uniform number in [0, 1). */
   next(): number
-  /** Uniform integer between two bounds, both included. */
+  /** Returns a uniform integer between two bounds, both included. */
   int(min: number, max: number): number
-  /** True with this probability (0 to 1). */
+  /** Returns true with this probability (0 to 1). */
   chance(probability: number): boolean
-  /** One element of a non-empty list. */
+  /** Returns one element of a non-empty list. */
   pick<T>(list: readonly T[]): T
-  /** One value of `[value, weight]` pairs. */
+  /** Returns one value of `[value, weight]` pairs. */
   weighted<T>(choices: readonly (readonly [T, number])[]): T
-  /** Up to `count` distinct elements, in random order. */
+  /** Returns up to `count` distinct elements, in random order. */
   sample<T>(list: readonly T[], count: number): T[]
-  /** Standard normal. */
+  /** Returns a standard normal number. */
   normal(): number
-  /** Lower-case hexadecimal digits. */
+  /** Returns lower-case hexadecimal digits. */
   hex(digits: number): string
 }
 
@@ -48,7 +48,7 @@ export function createRandom(seed: string | number): Random {
   }
 }
 
-/** Number in [0, 1) that depends only on the text. */
+/** Returns a number in [0, 1) that depends only on the text. */
 export function fractionOf(text: string): number {
   return sfc32(text)()
 }

@@ -10,14 +10,14 @@ export type SandboxRequest = {
   /** Slug of the key's company; null if the key is missing, unknown or revoked. */
   readonly company: string | null
   readonly id: string | null
-  /** As requested; null if absent or not a number. */
+  /** The offset as requested; null if absent or not a number. */
   readonly offset: number | null
   readonly limit: number | null
   readonly statuses: string | null
   readonly headersSeen: readonly ('authorization' | 'x-api-key')[]
   /** The client's address; null if its connection has ended. */
   readonly address: string | null
-  /** The same number for all requests of one connection. */
+  /** A number that all requests of one connection share. */
   readonly connection: number
   readonly at: Date
 }

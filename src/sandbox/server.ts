@@ -35,7 +35,7 @@ export type Sandbox = {
   /** May be changed at any time; the next request sees it. */
   readonly faults: Faults
   readonly requests: RequestLog
-  /** The key is rejected from now on. */
+  /** Rejects the key from now on. */
   revoke(key: string): void
   /** Stops at once: open requests lose their connection. */
   close(): Promise<void>

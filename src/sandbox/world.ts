@@ -20,7 +20,7 @@ export type Entry = {
   readonly analysis: AnalysisDocument | null
 }
 
-/** What "most recent" means in the list: newest first by a time, by id, or in the order of `put`. */
+/** The meaning of "most recent" in the list: newest first by a time, by id, or in the order of `put`. */
 export const ORDERS = ['created_at', 'updated_at', 'id', 'none'] as const
 export type ListOrder = (typeof ORDERS)[number]
 

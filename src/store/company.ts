@@ -21,7 +21,7 @@ import { closeDataDirectory } from './data_directory.ts'
 const AS_IT_IS: LakeSettings = { mode: null, group: null }
 const OTHERS = 0o077
 
-/** Where all files of one company are. Nothing of another company is below `root`. */
+/** The paths of a company's files. Nothing of another company is below `root`. */
 export type CompanyPaths = {
   readonly company: string
   readonly root: string
@@ -36,22 +36,22 @@ export type CompanyPaths = {
   readonly lake: string
   /** Files that are not needed after a run. */
   readonly temporary: string
-  /** Where the server prepares its documents (`src/present/serve/company.ts`). */
+  /** The directory of the server's prepared documents (`src/present/serve/company.ts`). */
   readonly mirror: string
   readonly lock: string
   /** The state after the last run, as JSON (`src/store/state.ts`). */
   readonly state: string
   /** The last look that found nothing new, as JSON (`src/store/state.ts`). */
   readonly look: string
-  /** What the last run saw in the list (`src/pipeline/list_index.ts`). */
+  /** The list as the last run saw it (`src/pipeline/list_index.ts`). */
   readonly listIndex: string
   /** Why later runs left no report, as JSON (`src/store/failure.ts`). */
   readonly failure: string
   /** Which snapshot Metabase reads, as JSON (`src/present/metabase/state.ts`). */
   readonly metabase: string
-  /** What the object store has of the lake, as JSON (`src/store/remote/state.ts`). */
+  /** The state of the lake in the object store, as JSON (`src/store/remote/state.ts`). */
   readonly remote: string
-  /** Held by who writes to the object store; runs go on meanwhile. */
+  /** Held by the process that writes to the object store; runs continue. */
   readonly remoteLock: string
   /** Marts that are only in the object store, until they are there (`src/store/remote/marts.ts`). */
   readonly remoteMarts: string
@@ -169,7 +169,7 @@ function refuseHalfFolded({ raw, rawBefore }: CompanyPaths): void {
   )
 }
 
-/** Top down, so that closing a directory at once protects everything below it. */
+/** Closes the company's directories to other users, top down, so that closing one at once protects everything below it. */
 function closeCompany(
   { root, rows, raw, rawBefore, lake, temporary, mirror, remoteMarts }: CompanyPaths,
   { mode, group }: LakeSettings,

@@ -38,14 +38,14 @@ export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string
   return notes.filter(note => note !== null)
 }
 
-/** This program's files in DATA_DIR, each with the widest mode allowed. */
+/** Lists this program's files in DATA_DIR, each with the widest mode allowed. */
 export function ourFiles(dataDir: string): (readonly [path: string, allowed: number])[] {
   return namesIn(dataDir)
     .filter(name => OUR_FILES.test(name))
     .map(name => [join(dataDir, name), name === CATALOG.name ? CATALOG.mode : PRIVATE_FILE] as const)
 }
 
-/** If others own the directory, this user may not be able to list it. */
+/** Lists the names in the directory; none if it belongs to others and this user may not list it. */
 function namesIn(dataDir: string): string[] {
   try {
     return readdirSync(dataDir)

@@ -4,7 +4,9 @@ import { refuseStrange } from '#src/platform/access.ts'
 import { syncPath, writeNew } from '#src/platform/durable.ts'
 import { systemCode } from '#src/platform/errors.ts'
 
-/** Returns the id of a company's directory, wherever it is mounted. Created once: of two processes at a time, both get the same. */
+/**
+ * Returns the id of a company's directory, wherever it is mounted. Created once: of two processes at a time, both get the same.
+ */
 export async function directoryId(path: string): Promise<string> {
   const known = await knownDirectoryId(path)
   if (known) return known
@@ -21,7 +23,7 @@ export async function directoryId(path: string): Promise<string> {
   return (await knownDirectoryId(path)) as string
 }
 
-/** The same without creating it: null if the directory has none yet. */
+/** Reads the directory's id without creating it; null if it has none yet. */
 export async function knownDirectoryId(path: string): Promise<string | null> {
   refuseStrange(path)
   try {

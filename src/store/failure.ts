@@ -37,12 +37,12 @@ export async function noteFailure(paths: CompanyPaths, reason: string, now: Date
   await rename(`${paths.failure}.part`, paths.failure)
 }
 
-/** Call when a run finished, or loaded something, and left a report. */
+/** Removes the record of a failure. Call it when a run finished, or loaded something, and left a report. */
 export async function forgetFailure({ failure: path }: CompanyPaths): Promise<void> {
   await rm(path, { force: true })
 }
 
-/** For display: when it failed, how often, and why. */
+/** Describes a failure for display: when it failed, how often, and why. */
 export function describeFailure({ at, since, times, reason }: Failure): string {
   const often = times > 1 ? `, ${formatCount(times)} times since ${since}` : ''
   return `failed at ${at}${often}: ${reason}`

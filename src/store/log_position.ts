@@ -12,7 +12,10 @@ export class LogPosition {
     this.#segment = segment
   }
 
-  /** @param log its name (`meta.log`). Null, as the result, if that is not known: version 0.2.0 did not write it. */
+  /**
+   * Returns the position in a log; null if the log's name is not known: version 0.2.0 did not write it.
+   * @param log its name (`meta.log`).
+   */
   static of(log: string | null | undefined, segment: number): LogPosition | null {
     return log ? new LogPosition(log, segment) : null
   }

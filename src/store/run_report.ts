@@ -5,7 +5,7 @@ import { type Cause, EXIT, type ExitCode } from '#src/platform/errors.ts'
 export type RunMode = 'full' | 'incremental' | 'filtered' | 'replay'
 export type RunStatus = 'ok' | 'partial' | 'failed' | 'interrupted'
 
-/** What a run did: a row of `sync_runs`, and what `--json` prints. */
+/** The report of a run: a row of `sync_runs`, and the output of `--json`. */
 export type RunReport = {
   readonly run_id: string
   readonly mode: RunMode
@@ -34,7 +34,7 @@ export function secondsSince({ started_at }: RunReport, { now }: { now: () => Da
   return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
 }
 
-/** Invariant I1: every listed notice has exactly one outcome. */
+/** Throws unless every listed notice has exactly one outcome (invariant I1). */
 export function assertConserved(report: RunReport): void {
   const all = OUTCOMES.map(outcome => report[outcome])
   const outcomes = all.reduce((sum, count) => sum + count, 0)

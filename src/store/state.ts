@@ -39,10 +39,7 @@ export async function readState({ state, look }: CompanyPaths): Promise<KnownSta
 /** A look that found nothing new since a run. */
 type Look = { readonly at: string; readonly run_id: string }
 
-/**
- * Records a look, atomically. In a file of its own, so that it never replaces the state that a run writes at the same
- * time.
- */
+/** Records a look, atomically. In a file of its own, so that it never replaces the state that a run writes at the same time. */
 export async function writeLook({ look: path }: CompanyPaths, look: Look): Promise<void> {
   await writeNew(`${path}.part`, `${JSON.stringify(look)}\n`)
   await move('look.rename', `${path}.part`, path)
@@ -56,7 +53,7 @@ async function readJson<T>(path: string): Promise<T | null> {
   }
 }
 
-/** Written atomically, so that it can be read at any time. */
+/** Writes the state atomically, so that it can be read at any time. */
 export async function writeState({ state: path }: CompanyPaths, state: CompanyState): Promise<void> {
   await writeNew(`${path}.part`, `${JSON.stringify(state)}\n`)
   await move('state.rename', `${path}.part`, path)

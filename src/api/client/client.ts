@@ -23,18 +23,18 @@ const MAX_RETRY_DELAY_MS = 30_000
  */
 export type Api = {
   list(page: ListPage): Promise<Buffer>
-  /** The same with one retry, also of a refusal: for a look, which leaves a failing API to a run. */
+  /** Requests a page as `list` does, but with one retry, also of a refusal: for a look, which leaves a failing API to a run. */
   listBriefly(page: ListPage): Promise<Buffer>
   notice(id: string): Promise<Answer>
   analysis(id: string): Promise<Answer>
   /**
-   * From now on, awaited right before each request is sent, also one that is repeated; what it throws ends the call. It
-   * resolves to whether it had to wait.
+   * Sets what is awaited right before each request from now on, also before one that is repeated; what it throws ends the call.
+   * It resolves to whether it had to wait.
    */
   onlyAfter(confirm: () => Promise<boolean>): void
   readonly stats: ApiStats
   readonly concurrency: number
-  /** How long this many more requests would take, estimated from the latency so far. */
+  /** Estimates how long this many more requests would take, from the latency so far. */
   estimateSeconds(requests: number): number
   close(): Promise<void>
 }

@@ -33,15 +33,15 @@ export type Endpoint = {
   verdict: { readonly at: number; readonly well: Endpoint | null } | null
 }
 
-/** What is awaited before each request is sent. */
+/** The conditions to await before each request is sent. */
 type Guard = {
   /** Resolves to whether it had to wait. What it throws ends the request. */
   readonly confirm: () => Promise<boolean>
-  /** As many requests as there are connections: one that waited for a connection could leave long after it was confirmed. */
+  /** Limits requests to the number of connections: one that waited for a connection could leave long after it was confirmed. */
   readonly inSlot: <T>(work: () => Promise<T>) => Promise<T>
 }
 
-/** What all requests to the API share. */
+/** The state that all requests to the API share. */
 export type Server = {
   readonly transport: Transport
   readonly pace: RequestPace
@@ -127,7 +127,7 @@ async function failed(server: Server, to: Endpoint, { path, sent, reply }: Faile
     : new TransientError(`the API failed (${status})`)
 }
 
-/** One check for all requests refused together, including one whose refusal arrives after the check. */
+/** Checks an endpoint once for all requests that were refused together, including one whose refusal arrives after the check. */
 async function check(server: Server, to: Endpoint, sent: number): Promise<Endpoint | null> {
   if (to.verdict && to.verdict.at > sent) return to.verdict.well
   to.checking ??= askAgain(server, to)
@@ -181,9 +181,9 @@ function refusedAlone(reply: HttpReply, isTransient: boolean): RequestError {
 }
 
 /**
- * The pool gives a free connection its next request only two turns of the event loop later. Without this
- * wait the caller would process this answer first, and all connections would idle in step. At 50 ms latency
- * that cost a tenth of the throughput.
+ * Waits until the pool has given the free connection its next request, two turns of the event loop later. Without this, the
+ * caller would process this answer first, and all connections would idle in step. At 50 ms latency that cost a tenth of the
+ * throughput.
  */
 async function connectionReused(): Promise<void> {
   await setImmediate()

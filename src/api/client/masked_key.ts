@@ -20,7 +20,7 @@ export function keyMask(key: string): Mask {
   }
 }
 
-/** The same in the values of the headers. */
+/** Returns the reply with the key masked in the values of the headers. */
 export function withMaskedHeaders(reply: HttpReply, mask: Mask): HttpReply {
   const masked = (value: string) => {
     const bytes = Buffer.from(value)

@@ -13,11 +13,11 @@ const FIRST_PAUSE_MS = 1000
 export type RequestPace = {
   /** Resolves when a request may be sent; rejects when the signal is aborted. */
   turn(signal: AbortSignal): Promise<void>
-  /** All requests wait this long, or for a growing time if the server named none. */
+  /** Makes all requests wait this long, or for a growing time if the server named none. */
   pause(ms: number | null): void
   /** Ends the pause at once: the server is healthy after all. */
   resume(): void
-  /** A request was answered, so the server is healthy. */
+  /** Notes that a request was answered, so the server is healthy. */
   answered(): void
 }
 
@@ -72,7 +72,7 @@ export function createPace(options: {
   }
 }
 
-/** `Retry-After` (seconds or an HTTP date) as milliseconds from now; null if absent or invalid. */
+/** Reads `Retry-After` (seconds or an HTTP date) as milliseconds from now; null if absent or invalid. */
 export function retryAfterMs(value: string | undefined, nowMs: number): number | null {
   if (value === undefined) return null
   if (/^\d+$/.test(value.trim())) return Number(value) * 1000

@@ -6,7 +6,7 @@ const PATIENCE_MS = 30_000
 const OWN_TRIES = 4
 
 /**
- * What a refusal (429, 503, or any failure with `Retry-After`) means:
+ * The meaning of a refusal (429, 503, or any failure with `Retry-After`):
  * - `load`: the server wants fewer requests, so all wait;
  * - `own`: it concerns only this resource, because the server answers others;
  * - `unclear`: nothing else was answered since. All wait, and a request that succeeded before is repeated as a check.
@@ -14,13 +14,13 @@ const OWN_TRIES = 4
 type Meaning = 'load' | 'own' | 'unclear'
 
 export type Refusals = {
-  /** Call when a request is sent; pass the result to `answered`. */
+  /** Notes that a request is sent; pass the result to `answered`. */
   sent(): number
-  /** The server answered this resource with anything but a refusal. */
+  /** Notes that the server answered this resource with anything but a refusal. */
   answered(resource: string, sent: number): void
-  /** The server refused this resource; `retryAfterMs` is null if it named no time. */
+  /** Notes that the server refused this resource; `retryAfterMs` is null if it named no time. */
   refused(resource: string, retryAfterMs: number | null): Meaning
-  /** How long to wait before retrying a resource that is refused by itself; null to stop retrying. */
+  /** Returns how long to wait before retrying a resource that is refused by itself; null to stop retrying. */
   ownWaitMs(resource: string, retryAfterMs: number | null): number | null
 }
 

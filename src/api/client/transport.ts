@@ -26,7 +26,7 @@ export type TransportOptions = {
 /** Sends requests with the key, counts them, and masks the key in what comes back. */
 export type Transport = {
   readonly stats: ApiStats
-  /** The mean of all answers so far; 0 before the first one. */
+  /** Returns the mean of all answers so far; 0 before the first one. */
   latencyMs(): number
   /**
    * Sends one GET request at once, and resolves with its whole answer, whatever the status. Rejects with NetworkError

@@ -32,7 +32,7 @@ export function sendError(
   return context.json({ error: code ?? ERRORS[status] ?? 'internal_error', detail }, status)
 }
 
-/** For every path without a route, in any process. */
+/** Answers a path without a route, in any process. */
 export function sendNoSuchRoute(context: Context): Response {
   const path = context.req.path.slice(0, MAX_SHOWN_PATH)
   return sendError(context, 404, `There is nothing at ${path}. GET / lists what is available.`)

@@ -20,9 +20,9 @@ type ServiceOptions = {
   readonly api: Routes | null
   readonly extras: Extras
   readonly log: Pick<Logger, 'error'> | null
-  /** What `GET /` answers; null if another route does. */
+  /** The answer of `GET /`; null if another route answers it. */
   readonly contents: object | null
-  /** Where `GET /` leads browsers, instead. */
+  /** The address that `GET /` redirects browsers to, instead. */
   readonly home?: string
 }
 

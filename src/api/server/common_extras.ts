@@ -18,7 +18,7 @@ Where the contract is silent, this server decides:
 
 const STATUS = `(?:${STATUSES.join('|')})`
 
-/** What each parameter of the contract accepts here, by name. */
+/** The values that each parameter of the contract accepts here, by name. */
 export const PARAMETERS: Readonly<Record<string, object>> = {
   status: {
     description: `Comma-separated list of status values (shape \`<status>,<status>\`). The first unknown status is named in a 400.

@@ -30,7 +30,7 @@ type KeyExpiry = {
 
 export type ServiceMetrics = {
   answered(answer: Answered): void
-  /** A wrong API key, or a wrong admin token. */
+  /** Counts a wrong API key, or a wrong admin token. */
   refused(credential: 'key' | 'token'): void
   /** Sets the source of the connection figures. */
   watch(connections: () => ConnectionFigures): void

@@ -13,7 +13,7 @@ import { BODIES, EXAMPLES } from './examples.ts'
 // biome-ignore lint/suspicious/noExplicitAny: a JSON document
 type Node = Record<string, any>
 
-/** What one server adds to the contract, besides what all of them add (`common_extras.ts`). */
+/** The additions of one server to the contract, besides those of all servers (`common_extras.ts`). */
 export type Extras = {
   /** Further paragraphs of the description, in Markdown. */
   readonly about: string
@@ -27,7 +27,7 @@ export type Extras = {
   readonly localSessions: boolean
 }
 
-/** OpenAPI 3.1 of the contract: `schema/openapi.yaml`, with the fields of the documents. */
+/** Describes the contract in OpenAPI 3.1: `schema/openapi.yaml`, with the fields of the documents. */
 export async function describeContract(): Promise<Node> {
   // Loaded for the first reader of the description.
   const { parse } = await import('yaml')
@@ -38,7 +38,7 @@ export async function describeContract(): Promise<Node> {
   return contract
 }
 
-/** OpenAPI 3.1 of this server: the contract, plus its behaviour where that is silent. */
+/** Describes this server in OpenAPI 3.1: the contract, plus the server's behaviour where the contract is silent. */
 export async function describeServer(extras: Extras): Promise<object> {
   const { info, components, paths, ...rest } = await describeContract()
   const { responses, ...kept } = components

@@ -4,8 +4,8 @@ type PresentedKey = {
 }
 
 /**
- * Returns the key that a request sends, or null. The contract requires exactly one header (docs/contract.md#authentication). Both headers
- * with the same key are accepted; different keys are refused, as is any scheme but Bearer.
+ * Returns the key that a request sends, or null. The contract requires exactly one header (docs/contract.md#authentication). Both
+ * headers with the same key are accepted; different keys are refused, as is any scheme but Bearer.
  */
 export function presentedKey({ authorization, xApiKey }: PresentedKey): string | null {
   const bearer = authorization === undefined ? undefined : /^Bearer +(\S+) *$/iu.exec(authorization)?.[1]

@@ -12,7 +12,9 @@ export type KeyCheck<S, E extends { Variables: { source: S } }> = {
 /** Far longer than any filter or id in the contract. */
 const MAX_TARGET_LENGTH = 4096
 
-/** Lets a request through only with a valid key (docs/contract.md#authentication), and sets what the key stands for as `source`. */
+/**
+ * Lets a request through only with a valid key (docs/contract.md#authentication), and sets what the key stands for as `source`.
+ */
 export function requireKey<S, E extends { Variables: { source: S } }>({
   companyOfKey,
   onWrongKey,
@@ -33,7 +35,7 @@ export function requireKey<S, E extends { Variables: { source: S } }>({
   }
 }
 
-/** Length of path and query, without the host. */
+/** Returns the length of path and query, without the host. */
 function targetLength({ env, req }: Context): number {
   return (env as Partial<HttpBindings> | undefined)?.incoming?.url?.length ?? req.url.length
 }

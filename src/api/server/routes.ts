@@ -20,7 +20,7 @@ type ApiOptions<S extends NoticeSource, E extends ServiceEnv<S>> = KeyCheck<S, E
 }
 
 /**
- * The API of the contract over any source of notices. Where the contract is silent:
+ * Creates the API of the contract over any source of notices. Where the contract is silent:
  *
  * - two auth headers: equal keys are accepted, different ones get 401 (docs/contract.md#authentication);
  * - a URL of more than 4,096 characters gets 414;

@@ -36,7 +36,7 @@ export async function sendJson(
   return new Response(body as Uint8Array<ArrayBuffer>, { headers })
 }
 
-/** Weak comparison (RFC 9110), because the bytes may be compressed or not. @param tag without its quotes. */
+/** Compares tags weakly (RFC 9110), because the bytes may be compressed or not. @param tag without its quotes. */
 export function isKnown(ifNoneMatch: string | undefined, tag: string): boolean {
   if (ifNoneMatch === undefined) return false
   const tags = ifNoneMatch.split(',').map(one => one.trim().replace(/^W\//, ''))

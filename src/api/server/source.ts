@@ -25,7 +25,8 @@ type RefusalStatus = 400 | 401 | 403 | 404 | 410 | 429 | 503
 
 /**
  * Why a request is not answered: the data is not available yet (503), there are too many requests (429), or, below
- * `/api/v1/mirror`, what it asks for is wrong (400), no longer (401) or not allowed (403), unknown (404) or no longer there (410).
+ * `/api/v1/mirror`, what it asks for is wrong (400), no longer (401) or not allowed (403), unknown (404) or no longer there
+ * (410).
  */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
@@ -50,11 +51,11 @@ export class Refusal extends Error {
 
 /**
  * The data source of the API's routes, one instance per company. It returns documents in the form to send
- * (docs/contract.md#notice and docs/contract.md#analysis), as values or as JSON; `null` means unknown to this company. Each method may
- * throw `Refusal`.
+ * (docs/contract.md#notice and docs/contract.md#analysis), as values or as JSON; `null` means unknown to this company. Each
+ * method may throw `Refusal`.
  */
 export interface NoticeSource {
-  /** One page, most recent first, and the number of matching notices; or all of docs/contract.md#page as JSON. */
+  /** Lists one page, most recent first, and the number of matching notices; or all of docs/contract.md#page as JSON. */
   list(filter: NoticeFilter): Promise<{ editais: readonly unknown[]; total: number } | Json>
   get(id: string): Promise<unknown | Json | null>
   analysis(id: string): Promise<unknown | Json | null>

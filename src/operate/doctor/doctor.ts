@@ -19,7 +19,7 @@ import { checkRawLog } from './raw_log.ts'
 import { checkSharedLog } from './shared_log.ts'
 import { checkWarehouse } from './warehouse.ts'
 
-/** What `doctor --json` prints. */
+/** The output of `doctor --json`. */
 export type Diagnosis = {
   readonly company: string
   readonly directory: string

@@ -1,6 +1,6 @@
 /** One result of checking a company's directory. */
 export type Finding = {
-  /** What was checked, the same word for every finding of one kind. */
+  /** The name of the check: one word for all findings of a kind. */
   readonly check: string
   /** A warning needs no action: nothing is wrong yet, or the next run fixes it. */
   readonly status: 'ok' | 'warning' | 'problem'
@@ -8,7 +8,7 @@ export type Finding = {
   readonly subject: string
   /** Completes a sentence that begins with the subject's name; if `ok`, a sentence of its own. */
   readonly what: string
-  /** What to do, with the command; null if there is nothing to do. */
+  /** The remedy, with the command; null if there is nothing to do. */
   readonly mend: string | null
 }
 

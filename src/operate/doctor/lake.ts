@@ -123,7 +123,7 @@ async function checkLatest(
   return { finding: ok(LATEST, link, `Points to ${name}`), name }
 }
 
-/** Written by this version or an earlier one: it has the fields that are checked below. */
+/** Returns whether a manifest was written by this version or an earlier one: it has the fields that are checked below. */
 function isManifest(manifest: Manifest | null): manifest is Manifest {
   if (manifest === null || typeof manifest.directory !== 'string') return false
   const tables = Object.values(manifest.tables ?? {})

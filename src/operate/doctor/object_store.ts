@@ -22,7 +22,7 @@ type StoreOptions = {
   readonly signal: AbortSignal
 }
 
-/** Whether the object store has what the local lake has, and keeps the one promise that a publish relies on. */
+/** Checks whether the object store has what the local lake has, and keeps the one promise that a publish relies on. */
 export async function checkObjectStore({
   paths,
   remoteLake,
@@ -122,7 +122,7 @@ export async function checkRace(store: ObjectStore, company: string): Promise<Fi
   }
 }
 
-/** @returns how many of the writers won. */
+/** Writes the same object several times at once. @returns how many of the writers won. */
 async function race(store: ObjectStore, key: string, condition: WriteCondition): Promise<number> {
   const writes = Array.from({ length: RACERS }, () => store.put(key, Buffer.from(randomUUID()), condition))
   return (await Promise.all(writes)).filter(tag => tag !== null).length

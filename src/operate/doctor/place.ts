@@ -46,7 +46,7 @@ async function checkAccess(paths: CompanyPaths): Promise<Finding[]> {
   const refused: { path: string; code: string | undefined }[] = []
   for (const [path, mode] of all) {
     const code = await access(path, mode).then(() => null, systemCode)
-    // A missing path is not an error: whoever may write its directory creates it.
+    // A missing path is not an error: a user who may write its directory creates it.
     if (code !== null && code !== 'ENOENT') refused.push({ path, code })
   }
   const [first, ...others] = refused
@@ -76,7 +76,7 @@ async function checkSpace({ paths, snapshotBytes }: PlaceOptions): Promise<Findi
   ]
 }
 
-/** @param onceBytes what a rebuild and a full snapshot write. */
+/** Judges the free space. @param onceBytes what a rebuild and a full snapshot write. */
 export function judgeSpace(
   root: string,
   { freeBytes, onceBytes }: { freeBytes: number; onceBytes: number },

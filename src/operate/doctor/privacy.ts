@@ -62,7 +62,7 @@ async function directoriesOf(lake: string, { mode }: LakeSettings): Promise<Allo
   return all.map(path => [path, mode ?? LAKE_DIRECTORY] as const)
 }
 
-/** If other users cannot enter a directory, the modes below it do not matter. */
+/** Returns whether other users can enter a directory. If they cannot, the modes below it do not matter. */
 async function canBePassed(directory: string): Promise<boolean> {
   return ((await stat(directory)).mode & PASSED_DIRECTORY & ~PRIVATE_DIRECTORY) !== 0
 }

@@ -61,7 +61,7 @@ function checkSegment(one: Examined): Finding[] {
   return [problem(CHECK, path, `${why}${left}`, WAYS_OUT)]
 }
 
-/** Another company's name in the log means a renamed company and directory, or the wrong directory. */
+/** Warns of another company's name in the log: a renamed company and directory, or the wrong directory. */
 function checkCompany({ raw, company }: CompanyPaths, examined: readonly Examined[]): Finding[] {
   const own = examined.filter(({ state }) => state === 'whole' || state === 'damaged')
   const companies = own.flatMap(({ contents }) => [...contents.claims.companies])

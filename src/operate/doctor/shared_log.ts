@@ -19,7 +19,7 @@ type SharedLogOptions = {
 }
 
 /**
- * Whether the log in the object store has no gap and begins as the one on this disk, its checkpoints are whole, and the
+ * Checks whether the log in the object store has no gap and begins as the one on this disk, its checkpoints are whole, and the
  * store keeps the one promise that hosts rely on.
  */
 export async function checkSharedLog({
@@ -67,7 +67,7 @@ async function checkSegments(store: ObjectStore, paths: CompanyPaths): Promise<F
   }
 }
 
-/** Without `quick`, the files of checkpoints are read, and compared with what was written. */
+/** Checks that the files of checkpoints are there. Without `quick`, also reads them, and compares them with what was written. */
 async function checkCheckpoints(store: ObjectStore, company: string, quick: boolean): Promise<Finding[]> {
   const { listCheckpoints, missingFiles, usableCheckpoint } = await import(
     '#src/store/shared_log/checkpoints.ts'

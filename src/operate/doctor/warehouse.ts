@@ -24,7 +24,7 @@ const ROWS = 'rows'
 const MAX_SAMPLE_CHARACTERS = 160
 const MORE_ROOM = 'If space or memory ran out, provide more, then run the doctor again'
 
-/** What the lake is compared with. */
+/** The state of the warehouse that the lake is compared with. */
 export type WarehouseState = { readonly warehouse_id: string; readonly data_version: number }
 
 type Meta = WarehouseState & {
@@ -77,7 +77,7 @@ export async function checkWarehouse(
   return { findings: [...findings, ...(await checkRows(options, scratch, opened))], state: opened }
 }
 
-/** The metadata of the warehouse, or why it cannot be read. */
+/** Reads the metadata of the warehouse; returns a finding if they cannot be read. */
 async function readMeta({
   paths,
   sourceTimezone,
@@ -250,7 +250,7 @@ function isOpenElsewhere(error: unknown): boolean {
 /** Queries for the rows of the same table in both warehouses. */
 type Pair = readonly [stored: string, rebuilt: string]
 
-/** What the log does not decide: the warehouse's own id, and how rows are divided among files. */
+/** Values that the log does not decide: the warehouse's own id, and how rows are divided among files. */
 const OWN: Readonly<Record<string, string>> = { meta: 'warehouse_id', row_places: 'file' }
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv6 } from 'node:net'
 
-/** Who sent a request, according to its connection and the trusted proxies. */
+/** The sender of a request, according to its connection and the trusted proxies. */
 export type Client = {
   /** An IP address. */
   readonly address: string
@@ -83,7 +83,7 @@ function lastUntrusted(
   return last
 }
 
-/** Some proxies add the client's port: `203.0.113.7:4711`, `[2001:db8::1]:4711`. */
+/** Removes the client's port, which some proxies add: `203.0.113.7:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(text: string): string {
   return text.replace(/^\[([^\]]*)\](:\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
 }

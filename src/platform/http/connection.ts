@@ -5,7 +5,7 @@ import { LinkedList, Place } from './linked_list.ts'
 /** If nothing of an answer is read for this long, its connection may be closed to make room. */
 const STALLED_MS = 1000
 
-/** What a connection needs to know about an answer. */
+/** The properties of an answer that a connection needs. */
 export type ObservedResponse = ServerResponse & { readonly unreadBytes: number; readonly lastPieceMs: number }
 
 /**

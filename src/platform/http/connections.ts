@@ -16,7 +16,7 @@ import { WaitingRoom } from './waiting_room.ts'
 
 /** Requests that a client may send without waiting for answers (pipelining); more than any real client sends. */
 const MAX_PIPELINED = 100
-/** The same for all connections together: a waiting request takes about 4 kB. */
+/** The limit for all connections together: a waiting request takes about 4 kB. */
 const MAX_PIPELINED_IN_ALL = 10_000
 /**
  * Answers that clients have not read yet. Above `wanted`, stalled connections of the address with the most unread
@@ -226,7 +226,7 @@ export class Connections {
     })
   }
 
-  /** The client will send nothing more and is usually gone. Answers being sent continue; no new ones are started. */
+  /** Notes that the client will send nothing more; it is usually gone. Answers being sent continue; no new ones are started. */
   #hungUp(connection: Connection): void {
     this.#pipelined -= connection.pipelined.length
     connection.pipelined.length = 0
@@ -343,9 +343,8 @@ function isOwed({ phase }: Connection): boolean {
 }
 
 /**
- * A packet holds hundreds of requests, and Node keeps creating objects for them after the connection is closed: a
- * hundred connections at once would block the loop for a second. Pausing the parser prevents that. A Node version
- * without this method is only slower.
+ * Pauses the parser. A packet holds hundreds of requests, and Node keeps creating objects for them after the connection is
+ * closed: a hundred connections at once would block the loop for a second. A Node version without this method is only slower.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as { parser?: { pause?: () => void } | null }

@@ -1,7 +1,7 @@
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { type TlsTrouble, tlsTrouble } from '#src/platform/tls.ts'
 
-/** What prevented a complete answer. */
+/** The trouble that prevented a complete answer. */
 type NetworkTrouble =
   /** TLS failed: nothing was sent, and a retry does not help. */
   | 'untrusted'

@@ -25,11 +25,11 @@ type Ended = {
   /** Whether the whole answer was sent. */
   readonly isWhole: boolean
   readonly ms: number
-  /** As sent, including headers. */
+  /** Bytes sent, including headers. */
   readonly bytes: number
 }
 
-/** What routes find in `context.env`. */
+/** The bindings that routes find in `context.env`. */
 export type HttpBindings = {
   readonly incoming: IncomingMessage
   readonly outgoing: Outgoing

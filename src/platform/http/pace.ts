@@ -4,7 +4,7 @@ const CROWD_PAUSE_MS = 10
 /** Connections accepted in this turn of the event loop or the previous one. */
 let arrivals = 0
 
-/** Call this for each accepted connection. */
+/** Counts an arrival. Call this for each accepted connection. */
 export function countArrival(): void {
   arrivals += 1
   setImmediate(() =>
@@ -30,7 +30,7 @@ export class TurnPace {
     this.#budgetMs = budgetMs
   }
 
-  /** If true, the caller must start its work now. */
+  /** Returns whether there is time for more work. If true, the caller must start its work now. */
   tryBegin(): boolean {
     const now = performance.now()
     if (this.#beganMs !== null) return now - this.#beganMs < this.#budgetMs

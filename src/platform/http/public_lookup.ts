@@ -7,7 +7,7 @@ export class PrivateAddressError extends Error {
   readonly code = 'EPRIVATE'
 }
 
-/** Returns whether an address can be that of a server of somebody else on the internet. */
+/** Returns whether an address can be that of a server of another party on the internet. */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.process(address)

@@ -4,7 +4,7 @@ import { systemCode } from '#src/platform/errors.ts'
 import { REFUSAL_WITHIN_MS } from './outgoing.ts'
 import { SECURITY_HEADERS } from './security_headers.ts'
 
-/** If the adapter cannot read the request, the client is at fault. Anything else is our fault. */
+/** Answers an error. If the adapter could not read the request, the client is at fault; otherwise this server is. */
 export function answerTo(error: unknown): Response {
   const isWrong = error instanceof Error && error.name === 'RequestError'
   return isWrong

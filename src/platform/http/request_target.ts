@@ -19,7 +19,7 @@ export function badRequest(incoming: IncomingMessage): BadRequest | null {
     : bad('The request target must be a path, such as /api/v1/editais.')
 }
 
-/** @param rawHeaders alternating names and values. */
+/** Counts the headers with this name. @param rawHeaders alternating names and values. */
 function countOf(name: string, rawHeaders: readonly string[]): number {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {

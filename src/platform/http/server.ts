@@ -32,7 +32,7 @@ export type Listening = {
   readonly url: string
   readonly port: number
   readonly connections: () => ConnectionFigures
-  /** From now on, each answer is the last on its connection. */
+  /** Makes each answer the last on its connection, from now on. */
   drain(): void
   /** Accepts no more connections; running requests get a few seconds. */
   close(): Promise<void>
@@ -129,7 +129,7 @@ function createBareServer({ requestTimeoutMs }: HttpSettings): BareServer {
   return Object.assign(server, { httpAllowHalfOpen: true })
 }
 
-/** Every connection, and what arrives on it that is not a request. */
+/** Accepts every connection, and answers what arrives on it that is not a request. */
 function acceptConnections(server: BareServer, connections: Connections): void {
   server.on('connection', socket => {
     countArrival()
@@ -194,7 +194,7 @@ function portProblem({ host, port }: HttpSettings): (code: string) => string {
       : `Cannot listen on ${host}:${port} (${code}). Set HTTP_HOST and HTTP_PORT to an address of this machine.`
 }
 
-/** From now on every answer is the last on its connection, so that no client loses an answer. */
+/** Closes the server. From then on every answer is the last on its connection, so that no client loses an answer. */
 async function close(server: Server, connections: Connections): Promise<void> {
   // Clients learn of it with their next answer, including those connecting now: closing the socket would reset them.
   if (connections.open > 0) await sleep(LINGER_MS)

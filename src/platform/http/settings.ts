@@ -1,4 +1,4 @@
-/** Where a server listens, and the limits for its clients. */
+/** The address of a server, and the limits for its clients. */
 export type HttpSettings = {
   readonly host: string
   /** 0 picks a free port. */

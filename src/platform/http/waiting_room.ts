@@ -36,12 +36,12 @@ export class WaitingRoom<T> {
     this.beginNext()
   }
 
-  /** @returns whether it waited. */
+  /** Removes a waiting element. @returns whether it waited. */
   leave(place: Place<T>): boolean {
     return this.#round.remove(place)
   }
 
-  /** Call this when there is room again. */
+  /** Begins what waits, as far as there is room. Call this when there is room again. */
   beginNext(): void {
     if (this.#round.size > 0 && this.#mayBegin()) this.#options.begin(this.#round.take() as T)
     if (this.#scheduled > 0 || !this.#options.hasRoom()) return

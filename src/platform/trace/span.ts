@@ -12,5 +12,5 @@ export type TraceSpan = {
 /** A span and those within it. */
 type Trace = { readonly root: TraceSpan; readonly children: readonly TraceSpan[] }
 
-/** What the thread that sends a trace gets; it reports why the trace was not sent, or null. */
+/** The order to the thread that sends a trace; it reports why the trace was not sent, or null. */
 export type Shipment = { readonly trace: Trace; readonly service: string }

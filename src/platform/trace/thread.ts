@@ -59,7 +59,7 @@ function end(span: ReturnType<typeof begin>, { endMs, error }: TraceSpan): void 
   span.end(new Date(endMs))
 }
 
-/** As a clause, without any text of the collector. */
+/** Explains an error of the exporter as a clause, without any text of the collector. */
 function explain(error: unknown): string {
   const status = error instanceof Error && 'code' in error ? error.code : undefined
   if (typeof status === 'number') return `the collector answered ${status}`

@@ -29,7 +29,7 @@ export async function writeBrazilianCsv(db: Database, mart: Mart, path: string):
   )
 }
 
-/** @param texts the columns in the list "texts". */
+/** Returns SQL for a value as it is written. @param texts the columns in the list "texts". */
 function writtenValue({ name, type }: MartColumn, texts: readonly string[]): string {
   const column = identifier(name)
   switch (type) {
@@ -50,7 +50,7 @@ function writtenValue({ name, type }: MartColumn, texts: readonly string[]): str
   }
 }
 
-/** Empty for an implausible time, which spreadsheet programs do not know. */
+/** Returns SQL that is empty for an implausible time, which spreadsheet programs do not know. */
 function ofPlausible(time: string, text: string): string {
   return `CASE WHEN year(${time}) BETWEEN ${PLAUSIBLE_YEARS.first} AND ${PLAUSIBLE_YEARS.last} THEN ${text} END`
 }

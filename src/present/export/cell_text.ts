@@ -1,11 +1,11 @@
-/** What a cell of Excel holds, in UTF-16 units: a longer text makes it repair the file. */
+/** Maximum UTF-16 units in a cell of Excel: a longer text makes it repair the file. */
 export const MAX_CELL_TEXT = 32_767
 
-/** What XML 1.0 does not allow, for DuckDB: a workbook with one of these cannot be opened. */
+/** Characters that XML 1.0 does not allow, for DuckDB: a workbook with one of these cannot be opened. */
 export const FORBIDDEN = '[^\\t\\n\\r\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\\x{10FFFF}]'
-/** What XML 1.0 does not allow in a JavaScript string, which can also have halves of surrogates. */
+/** Characters that XML 1.0 does not allow in a JavaScript string, which can also have halves of surrogates. */
 const NOT_IN_XML = new RegExp(FORBIDDEN.replaceAll('\\x', '\\u'), 'gu')
-/** What a workbook reads as the character with this code. */
+/** The beginning of what a workbook reads as the character with this code. */
 const ESCAPED = /_(?=x[0-9A-Fa-f]{4}_)/g
 
 /** Returns a text that is not cut within a character, with an ellipsis if it is too long for a cell. */
@@ -22,7 +22,7 @@ export function withoutForbidden(text: string): string {
   return text.replaceAll(NOT_IN_XML, '')
 }
 
-/** So that `_x000D_` in a text is not a line break. */
+/** Escapes codes, so that `_x000D_` in a text is not a line break. */
 export function escapeCodes(text: string): string {
   return text.replaceAll(ESCAPED, '_x005F_')
 }

@@ -3,7 +3,7 @@ import { crc32, createInflateRaw } from 'node:zlib'
 import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
 import { hasForbidden } from './cell_text.ts'
 
-/** Of a ZIP archive, in little-endian numbers. */
+/** Signature of the end of a ZIP archive, in little-endian numbers. */
 const END = Buffer.from('PK\x05\x06', 'latin1')
 const END_BYTES = 22
 const DEFLATED = 8
@@ -58,7 +58,7 @@ function partsOf(zip: Buffer): Part[] {
   })
 }
 
-/** @returns the number of its elements `row`. @throws Error unless it is well-formed XML. */
+/** Reads a part. @returns the number of its elements `row`. @throws Error unless it is well-formed XML. */
 async function readPart({ crc, packed }: Part): Promise<number> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const document = new XmlDocument()
@@ -75,7 +75,7 @@ async function readPart({ crc, packed }: Part): Promise<number> {
   return document.end()
 }
 
-/** As the library writes it: double quotes, `>` only at the end of a tag, no comments. */
+/** A tag as the library writes it: double quotes, `>` only at the end of a tag, no comments. */
 const TAG = /^<(\/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+="[^"<]*")*)\s*(\/?)>$/
 const DECLARATION = /^<\?xml [^<>?]*\?>$/
 const WRONG_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#9|#10|#13);)/
@@ -97,7 +97,7 @@ class XmlDocument {
     this.#rest = this.#rest.slice(end)
   }
 
-  /** @returns the number of elements `row`. */
+  /** Ends the document. @returns the number of elements `row`. @throws Error if an element is not closed. */
   end(): number {
     this.#read(this.#rest)
     if (this.#open.length > 0 || !this.#hasRoot) throw new Error('an element is not closed')

@@ -64,7 +64,7 @@ export async function buildWorkbook(db: Database, sources: readonly CatalogSourc
   return { bytes, sheets: sheets.length, rows: all.map(rowsIn), leftOut }
 }
 
-/** Others are not written. */
+/** Counts the rows of a sheet that are written: empty ones are not. */
 function rowsIn({ rows = [] }: WriteSheet): number {
   return rows.filter(row => row.some(value => value !== null)).length
 }

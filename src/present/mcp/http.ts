@@ -15,15 +15,15 @@ import { createMcpServer } from './server.ts'
 /** The longest message; the SQL in it has its own bound. */
 const MAX_BODY_BYTES = 64 * 1024
 
-/** Of JSON-RPC. */
+/** Error code of JSON-RPC. */
 const INVALID_REQUEST = -32600
 
-/** Who sends a request, as its API key shows. */
+/** The sender of a request, as its API key shows. */
 export type McpClient = {
-  /** Of the key. */
+  /** Prefix of the key. */
   readonly prefix: string
   readonly scopes: readonly string[]
-  /** Where the company's snapshots are. */
+  /** The directory of the company's snapshots. */
   readonly lake: string
   /** Aborted when its connection ends. */
   readonly gone: AbortSignal
@@ -78,7 +78,7 @@ export function createMcpEndpoint(log: Logger): (request: Request, client: McpCl
 async function answerLegacy(request: Request, server: McpServer, gone: AbortSignal): Promise<Response> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   await server.connect(transport)
-  // Nobody reads this answer. The call may have none, because closing the server ends it.
+  // No client reads this answer. The call may have none, because closing the server ends it.
   const unread = new Promise<Response>(resolve =>
     gone.addEventListener('abort', () => resolve(new Response(null, { status: 503 })), { once: true }),
   )

@@ -3,7 +3,7 @@ type OneMessage = { readonly request: Request } | { readonly status: 400 | 406 |
 
 /** The library requires both of every client, although each answer here is JSON. */
 const ACCEPT = 'application/json, text/event-stream'
-/** What admits JSON, the most specific first. */
+/** Ranges that admit JSON, the most specific first. */
 const JSON_RANGES = ['application/json', 'application/*', '*/*']
 
 /**

@@ -5,7 +5,7 @@ import { describeRelation } from '../dictionary.ts'
 
 const MARKDOWN = 'text/markdown'
 
-/** The data dictionary: what is in each table and mart. None of it comes from a notice. */
+/** Adds the data dictionary: what is in each table and mart. None of it comes from a notice. */
 export function addResources(server: McpServer): void {
   server.registerResource(
     'dictionary',

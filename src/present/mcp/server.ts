@@ -24,7 +24,7 @@ ${QUOTES}
 Invisible characters in texts are shown as ⟦U+200B⟧. left_out states what a result leaves out. Money is in BRL; columns *_local and days are local, other times are UTC.
 Columns are described in the resource editais://dictionary/{relation}; editais://marts lists the marts.`
 
-/** Of every result, besides what a tool adds. */
+/** The properties of every result, besides those that a tool adds. */
 const OUTPUT = {
   texts: { type: 'string', description: 'What texts in the other fields are.' },
   company: { type: 'string' },
@@ -42,10 +42,10 @@ const OUTPUTS = new Map(
   }),
 )
 
-/** Whose data a server shows, and what its client may do. */
+/** The company whose data a server shows, and what its client may do. */
 type Served = {
   readonly scopes: readonly string[]
-  /** Where the company's snapshots are. */
+  /** The directory of the company's snapshots. */
   readonly lake: string
   /** Called with the name of a tool. */
   readonly onCall?: (tool: string) => void
@@ -104,7 +104,7 @@ function addTool(server: McpServer, tool: Tool, { lake, read, log, onCall }: Ser
   )
 }
 
-/** Structured, and as text for clients that read only that. */
+/** Returns a result as structured content, and as text for clients that read only that. */
 function resultOf({ answer, data, leftOut }: ToolResult) {
   const source = answer && {
     company: answer.company,

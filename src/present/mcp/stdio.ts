@@ -4,7 +4,7 @@ import { messageOf } from '#src/platform/errors.ts'
 import { Readers } from './read/readers.ts'
 import { createMcpServer } from './server.ts'
 
-/** Whoever can run this program can read the files anyway, so all scopes are granted. */
+/** All scopes are granted: a user who can run this program can read the files anyway. */
 const SCOPES = ['read', 'sql']
 const NO_KEY = { prefix: '', isStillValid: () => true }
 

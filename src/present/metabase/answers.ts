@@ -46,7 +46,7 @@ export type MetabaseField = {
   readonly settings: Readonly<Record<string, unknown>> | null
 }
 
-/** Of `GET /api/database/:id/metadata`. */
+/** A table in the answer to `GET /api/database/:id/metadata`. */
 export type MetabaseTable = {
   readonly id: number
   readonly name: string

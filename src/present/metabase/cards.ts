@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { CardSpec, FilterSpec } from '#config/metabase/dashboards.ts'
 import { CARDS_DIRECTORY, type QuestionText, readQuestion } from '../questions.ts'
 
-/** @throws Error if the file does not begin with a name and a description: a mistake of the card's author. */
+/** Reads a card. @throws Error if the file does not begin with a name and a description: a mistake of the card's author. */
 export async function readCard(key: string): Promise<QuestionText> {
   return await readQuestion(join(CARDS_DIRECTORY, `${key}.sql`))
 }
@@ -14,7 +14,7 @@ export function filtersOf(sql: string, filters: readonly FilterSpec[]): FilterSp
 }
 
 /**
- * The native query of a card, in the form that Metabase calls legacy MBQL and accepts from every client
+ * Makes the native query of a card, in the form that Metabase calls legacy MBQL and accepts from every client
  * (`::lib-be.schema/maybe-legacy-query`), with a text variable for each filter.
  */
 export function nativeQuery(databaseId: number, sql: string, filters: readonly FilterSpec[]) {
@@ -33,7 +33,7 @@ export function nativeQuery(databaseId: number, sql: string, filters: readonly F
   }
 }
 
-/** The parameters of a card, as Metabase's editor derives them from its variables. */
+/** Makes the parameters of a card, as Metabase's editor derives them from its variables. */
 export function cardParameters(filters: readonly FilterSpec[]) {
   return filters.map(({ key, name }) => ({
     id: tagId(key),
@@ -44,7 +44,7 @@ export function cardParameters(filters: readonly FilterSpec[]) {
   }))
 }
 
-/** A filter of a dashboard that selects one value of a list. */
+/** Makes a filter of a dashboard that selects one value of a list. */
 export function dashboardParameter({ key, name, values }: FilterSpec) {
   return {
     id: key,
@@ -64,7 +64,7 @@ export function parameterMapping(cardId: number, { key }: FilterSpec) {
   return { parameter_id: key, card_id: cardId, target: variable(key) }
 }
 
-/** Position and size of a card on its dashboard. */
+/** Returns position and size of a card on its dashboard. */
 export function placeCard({ at }: CardSpec) {
   return { row: at.row, col: at.col, size_x: at.width, size_y: at.height }
 }

@@ -26,7 +26,7 @@ export type Metabase = {
   post<T>(path: string, body?: object): Promise<T>
   put<T>(path: string, body: object): Promise<T>
   delete(path: string): Promise<void>
-  /** All later calls use this identity. */
+  /** Sets the identity of all later calls. */
   identify(identity: Identity | null): void
   /** Writes are calls that change something, except logging in and out. */
   readonly stats: { requests: number; writes: number }

@@ -170,7 +170,7 @@ function sameDashcards(mine: readonly MetabaseDashcard[], wanted: readonly Wante
   )
 }
 
-/** Existing cards keep their ids; negative ids mean new cards. */
+/** Arranges the cards of a dashboard. Existing cards keep their ids; negative ids mean new cards. */
 function arranged(
   mine: readonly MetabaseDashcard[],
   wanted: readonly WantedDashcard[],

@@ -21,7 +21,7 @@ export type Owner = {
   readonly lake: string
 }
 
-/** Metabase's database for the company's snapshots; null if there is none yet. */
+/** Finds Metabase's database for the company's snapshots; null if there is none yet. */
 export async function findDatabase(
   client: Metabase,
   databaseId: number | null,

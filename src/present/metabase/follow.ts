@@ -82,7 +82,7 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
   }
 }
 
-/** Read again each time, so that the key can be replaced without a restart. */
+/** Reads the key, again each time, so that it can be replaced without a restart. */
 async function readKey({ apiKeyFile }: MetabaseTarget): Promise<string> {
   if (apiKeyFile === null) throw new FatalError('METABASE_API_KEY_FILE is not set.', EXIT.usage)
   const key = await readFile(apiKeyFile)

@@ -3,7 +3,7 @@ import type { Follower } from '#src/pipeline/run.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { forgetMetabase, readMetabaseState, snapshotsOf } from './state.ts'
 
-/** Metabase as a follower of a company's lake; without a target, the state of an earlier one is deleted. */
+/** Creates the follower that points Metabase to a company's lake; without a target, it deletes the state of an earlier one. */
 export function metabaseFollower(
   target: MetabaseTarget | null,
   { company, lake, metabase: path }: Pick<CompanyPaths, 'company' | 'lake' | 'metabase'>,

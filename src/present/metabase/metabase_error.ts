@@ -114,7 +114,7 @@ function serverText({ body }: HttpReply, secrets: readonly string[]): string {
   return line ? `: ${line}` : ''
 }
 
-/** Metabase reports an error in `message`, in `errors` by property, or as plain text. */
+/** Returns the text of an error, which Metabase reports in `message`, in `errors` by property, or as plain text. */
 function errorText(text: string): string {
   try {
     const body = JSON.parse(text) as unknown

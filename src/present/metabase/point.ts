@@ -55,7 +55,7 @@ export async function pointDatabase(request: {
   return { from, moved, synced: columnsChanged }
 }
 
-/** @throws FatalError if the database does not exist, is not a DuckDB database, or belongs to another company. */
+/** Reads a database of Metabase. @throws FatalError if it does not exist, is not DuckDB's, or belongs to another company. */
 export async function readDatabase(
   client: Metabase,
   databaseId: number,

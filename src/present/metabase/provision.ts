@@ -17,7 +17,7 @@ export type ProvisionRequest = Owner &
     readonly access: Access
     /** Null: found by its mark or by what it reads, or created. */
     readonly databaseId: number | null
-    /** Of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
+    /** Path of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
     readonly catalogPath: string
     readonly sourceTimezone: string
     readonly resources: Resources
@@ -28,12 +28,12 @@ export type ProvisionRequest = Owner &
 
 export type Provisioned = {
   readonly databaseId: number
-  /** Of the connection to Trino; null without METABASE_TRINO_URL. */
+  /** Id of the connection to Trino; null without METABASE_TRINO_URL. */
   readonly trinoDatabaseId: number | null
   readonly metabaseVersion: string | null
-  /** What was changed, one sentence each; empty if nothing was. */
+  /** The changes, one sentence each; empty if there were none. */
   readonly changes: readonly string[]
-  /** What needs a person's attention. */
+  /** The problems that need a person's attention. */
   readonly warnings: readonly string[]
   readonly dashboards: readonly { readonly name: string; readonly url: string }[]
 }

@@ -10,7 +10,7 @@ export type Resources = Pick<MetabaseTarget, 'memoryMb' | 'spillDirectory'>
 const OPTIONS = 'additional-options'
 const OURS = new Set(['temp_directory', 'max_temp_directory_size'])
 
-/** Of a database: a query that needs more fails, before it fills a disk that others use, too. */
+/** Maximum that a database may spill: a query that needs more fails, before it fills a disk that others use, too. */
 const MAX_SPILL = '4GB'
 
 /**
@@ -37,8 +37,8 @@ async function shareOf(memoryMb: number, client: Metabase, { id }: MetabaseDatab
 }
 
 /**
- * One directory a catalog: the names of DuckDB's files are the same in each database, and for some time Metabase has
- * both the old and the new catalog open.
+ * Returns the options of a database with a directory for each catalog: the names of DuckDB's files are the same in each database,
+ * and for some time Metabase has both the old and the new catalog open.
  */
 function withSpill({ details }: MetabaseDatabase, catalogPath: string, directory: string): string {
   const given = details?.[OPTIONS]

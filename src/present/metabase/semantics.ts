@@ -1,7 +1,7 @@
 import { comment } from '#schema/comment.ts'
 import { CATALOG, type Relation } from '#schema/marts/marts.ts'
 
-/** What Metabase should know about a column. */
+/** The meaning of a column for Metabase. */
 export type ColumnMeaning = {
   readonly name: string
   readonly label: string

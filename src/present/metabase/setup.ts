@@ -9,7 +9,7 @@ const KEY_NAME = 'editais-sync'
 
 export type Access = {
   readonly apiKey: string | null
-  /** Where the key is, or will be written. */
+  /** The file of the key, written if it is not there. */
   readonly apiKeyFile: string | null
   /** Needed only until there is a key. */
   readonly adminEmail: string | null
@@ -107,7 +107,7 @@ async function makeKey(client: Metabase, path: string): Promise<string> {
   return key
 }
 
-/** Checked before the key is created, because Metabase shows its value only once. */
+/** Throws FatalError (usage) unless the file can be written. Called before the key is created: Metabase shows it only once. */
 async function checkWritable(path: string): Promise<void> {
   try {
     await access(dirname(path), constants.W_OK)
@@ -119,7 +119,7 @@ async function checkWritable(path: string): Promise<void> {
   }
 }
 
-/** Readable only by its owner; written atomically. */
+/** Writes a secret atomically, readable only by its owner. */
 async function writeSecret(path: string, secret: string): Promise<void> {
   const temporary = `${path}.part`
   const file = await openNew(temporary)

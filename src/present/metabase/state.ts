@@ -11,7 +11,7 @@ const state = z.object({
   error: z.string().nullable(),
 })
 
-/** What Metabase reads, after the last attempt to point it to the latest snapshot. */
+/** The snapshot that Metabase reads, after the last attempt to point it to the latest one. */
 export type MetabaseState = {
   /** Time of that attempt. */
   readonly tried_at: string

@@ -18,7 +18,7 @@ type Connected = {
 }
 
 /**
- * Metabase's connection to a company's tables in Trino: adds it, or repairs its address. Metabase asks Trino for the
+ * Connects Metabase to a company's tables in Trino: adds the connection, or repairs its address. Metabase asks Trino for the
  * catalog before it accepts one.
  * @throws FatalError, mostly MetabaseError.
  */
@@ -65,7 +65,7 @@ async function findConnection(
   return found.sort((a, b) => a.id - b.id)[0] ?? null
 }
 
-/** The description can be set only once the database exists. */
+/** Sets the description, which is possible only once the database exists. */
 async function describe(client: Metabase, company: string, id: number): Promise<void> {
   const text = 'Editais acompanhados e suas análises, no armazém de objetos, consultados pelo Trino.'
   await client.put(`/api/database/${id}`, { description: marked(text, company, KEY) })

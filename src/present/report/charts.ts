@@ -59,7 +59,7 @@ const COLUMNS = {
   wide: { width: WIDTHS.wide, height: 190, font: 11, side: 4 },
 } as const
 
-/** Horizontal bars, the first one on top. @param summary describes the chart in words. */
+/** Draws horizontal bars, the first one on top. @param summary describes the chart in words. */
 export function barChart(summary: string, bars: readonly Bar[]): Html {
   const most = Math.max(...bars.map(({ value }) => value))
   return figure(summary, size => {
@@ -95,7 +95,7 @@ export function barChart(summary: string, bars: readonly Bar[]): Html {
   })
 }
 
-/** Horizontal bars of several layers, with numbers in them if they fit, and a legend above. */
+/** Draws horizontal bars of several layers, with numbers in them if they fit, and a legend above. */
 export function stackedChart(summary: string, layers: readonly Layer[], stacks: readonly Stack[]): Html {
   const totals = stacks.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
   const most = Math.max(...totals)
@@ -151,7 +151,7 @@ export function stackedChart(summary: string, layers: readonly Layer[], stacks: 
   return html`${legend(layers)}${drawing}`
 }
 
-/** Vertical columns, one per day. Labels may have a second line; empty ones are omitted. */
+/** Draws vertical columns, one per day. Labels may have a second line; empty ones are omitted. */
 export function columnChart(summary: string, columns: readonly Column[]): Html {
   const most = Math.max(...columns.map(({ value }) => value))
   return figure(summary, size => {
@@ -199,7 +199,7 @@ export function columnChart(summary: string, columns: readonly Column[]): Html {
   })
 }
 
-/** The grid, axes and bars of a horizontal bar chart, with room for the texts at the bars' ends. */
+/** Lays out a horizontal bar chart: the grid, axes and bars, with room for the texts at the bars' ends. */
 function layOut(size: Size, labels: readonly string[], texts: readonly string[]) {
   const names = labels.map(text => line(text, MAX_LABEL_CHARACTERS) ?? '')
   const nameWidth = Math.max(...names.map(name => widthOf(name, size)))

@@ -1,4 +1,4 @@
-/** What the report shows: its figures, as `queries.ts` reads them and the sections show them. */
+/** The report's figures, as `queries.ts` reads them and the sections show them. */
 
 /** How many days the lists cover, today included, and their maximum lengths. The report shows how many more there are. */
 export const LIMITS = {
@@ -81,7 +81,7 @@ export type Portion = BySession & {
   readonly valor: number
 }
 
-/** A notice in progress that somebody must decide on, and why. */
+/** A notice in progress that needs a decision, and why. */
 export type Decision = {
   /** The first day on which it is too late, if that day passes. */
   readonly ate: Date
@@ -174,7 +174,7 @@ export type Stakes = {
   /** Recommended and not confirmed, with a session in the past weeks. */
   readonly perdidos: number
   readonly valor_perdidos: number
-  /** What sessions that have not begun tie up. */
+  /** The sum that sessions that have not begun tie up. */
   readonly garantias: number
   readonly investimento: number
 }
@@ -211,7 +211,7 @@ export type Buyer = {
   readonly em_andamento: number
   readonly parcela_descartada: number | null
   readonly valor: number
-  /** Of notices whose session has not begun. */
+  /** Value of notices whose session has not begun. */
   readonly valor_futuras: number
   readonly risco_pagamento: string | null
   readonly risco_orgao: string | null

@@ -22,7 +22,7 @@ export type Mail = {
   readonly subject: string
   readonly text: string
   readonly html: string
-  /** Of the complete report, which is attached. */
+  /** Name of the complete report, which is attached. */
   readonly fileName: string
 }
 
@@ -90,7 +90,7 @@ function decisionLine(decision: Decision): string {
   return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${[...reasons, ...(valor === null ? [] : [formatMoney(valor)])].join('; ')}`
 }
 
-/** Mail programs support neither style sheets nor drawings: only plain markup, with no address in it. */
+/** Makes a page of plain markup, with no address in it: mail programs support neither style sheets nor drawings. */
 function pageOf(title: string, parts: readonly Part[]): string {
   const body = parts.map(
     ({ title, lines }): Html =>

@@ -116,7 +116,7 @@ async function readFunnel(db: Database, now: Date, { local }: At): Promise<Phase
   )
 }
 
-/** @param part the column to group notices in progress by. */
+/** Reads the portions of notices in progress. @param part the column to group them by. */
 async function readPortions(db: Database, at: At, part: 'uf' | 'modalidade'): Promise<Portion[]> {
   return await db.rows<Portion>(
     `SELECT left(coalesce(${part}, 'não informada'), ${TEXT}) AS nome, count(*) AS editais,
@@ -127,7 +127,7 @@ async function readPortions(db: Database, at: At, part: 'uf' | 'modalidade'): Pr
   )
 }
 
-/** One row per day from today on, including days without a session. */
+/** Reads one row per day from today on, including days without a session. */
 async function readSessionDays(db: Database, at: At): Promise<SessionDay[]> {
   return await db.rows<SessionDay>(
     `SELECT dia::DATE AS dia, count(edital_id) AS sessoes

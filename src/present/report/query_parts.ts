@@ -1,7 +1,7 @@
 import type { Database, Row } from '#src/store/warehouse/database.ts'
 import type { Bounded } from './figures.ts'
 
-/** What the report's queries share. */
+/** The parts that the report's queries share. */
 
 /** Maximum characters read of a text; the page cuts texts even shorter. */
 export const TEXT = 600
@@ -15,7 +15,7 @@ export const TODAY = '$local::TIMESTAMP::DATE'
 export const AHEAD = 'sessao_por_vir(data_sessao_local, $local::TIMESTAMP)'
 export const OVER = `NOT ${AHEAD}`
 
-/** Summed as decimals, so that the order of the rows does not matter. */
+/** Returns SQL for a sum of values: added as decimals, so that the order of the rows does not matter. */
 export function sumOfValues(those: string | undefined): string {
   const only = those ? ` FILTER (${those})` : ''
   return `coalesce(sum(valor_estimado_informado::DECIMAL(20, 4))${only}, 0)::DOUBLE`

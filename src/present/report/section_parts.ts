@@ -2,7 +2,7 @@ import { formatPlural, line, number, usableLink } from '#src/present/text/format
 import { type Html, html } from '#src/present/text/html.ts'
 import type { BySession, ReportedSession } from './figures.ts'
 
-/** What several sections of the report share. */
+/** The parts that several sections of the report share. */
 
 /** Maximum characters of texts of notices. */
 export const MAX_NAME = 80
@@ -15,14 +15,14 @@ export const MAX_STACKS = 12
 
 type Named = Pick<ReportedSession, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
 
-/** Buyer, state and number of a notice, as a link if it has a usable address. */
+/** Shows buyer, state and number of a notice, as a link if it has a usable address. */
 export function noticeLink({ pncp_url, ...named }: Named): Html {
   const [name, ...rest] = nameParts(named)
   const address = usableLink(pncp_url)
   return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest.map(part => ` · ${part}`).join('')}`
 }
 
-/** Buyer, state and number of a notice as plain text. */
+/** Names a notice by buyer, state and number, as plain text. */
 export function noticeName(named: Omit<Named, 'pncp_url'>): string {
   return nameParts(named).join(' · ')
 }
@@ -32,7 +32,7 @@ function nameParts({ orgao, uf, numero }: Omit<Named, 'pncp_url'>): string[] {
   return [line(orgao, MAX_NAME) ?? 'Órgão não informado', ...rest]
 }
 
-/** `12 com sessão futura, 3 passadas, 1 sem data`. */
+/** Formats the counts of sessions: `12 com sessão futura, 3 passadas, 1 sem data`. */
 export function sessionCounts({
   futuras,
   passadas,

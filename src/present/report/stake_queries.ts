@@ -2,7 +2,7 @@ import type { Database } from '#src/store/warehouse/database.ts'
 import { type Blocker, type Exposure, LIMITS, type Stakes } from './figures.ts'
 import { AHEAD, type At, OVER, sumOfValues, TEXT, TODAY } from './query_parts.ts'
 
-/** What is at stake: what was given up against the verdict, what sessions tie up, what blocks, and who may not pay. */
+/** Queries for the stakes: what was given up against the verdict, what sessions tie up, what blocks, and who may not pay. */
 
 const RECOMMENDED = `verdict_recommendation IN ('participar', 'cautela')`
 

@@ -44,7 +44,7 @@ const OF_ROUTES = {
 const PERHAPS_OF_ROUTES = { 'X-Request-Id': REQUEST_ID, 'Cache-Control': CACHE_CONTROL, Vary: VARY }
 const OF_A_SNAPSHOT = { ...OF_ROUTES, ETag: always(ETAG), 'X-Data-As-Of': always(DATA_AS_OF) }
 
-/** What the mirror adds to the contract. */
+/** The additions of the mirror to the contract. */
 export const MIRROR_EXTRAS: Extras = {
   localSessions: true,
   about: `

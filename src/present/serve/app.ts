@@ -117,7 +117,7 @@ function admit(entrance: Entrance, holder: KeyHolder, headers: Record<string, st
   }
 }
 
-/** For an answer that is under way. While the keys cannot be read, nothing shows that it was revoked. */
+/** Returns whether the key of an answer under way is still valid. While the keys cannot be read, it counts as valid. */
 function isValid(entrance: Entrance, key: string): boolean {
   try {
     return entrance.whose(key) !== null

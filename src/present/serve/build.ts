@@ -29,7 +29,7 @@ type Placed = {
   readonly analysis: MonthIndex['analyses'][number]
 }
 
-// Runs in a separate process: it uses much memory and a processor for seconds, while the server goes on answering.
+// Runs in a separate process: it uses much memory and a processor for seconds, while the server keeps answering.
 if (import.meta.main) {
   process.on('message', async (order: MonthOrder) => {
     const error = await build(order).then(

@@ -100,7 +100,7 @@ export class Builders {
   }
 }
 
-/** @returns the error, including a failure to start a process; null if there was none. */
+/** Runs `work`. @returns its error, or that a process could not be started; null if there was none. */
 async function attempt(work: () => Promise<string | null>): Promise<string | null> {
   try {
     return await work()

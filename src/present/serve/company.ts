@@ -24,9 +24,9 @@ const RETRY_AFTER_MS = { first: 5000, most: 300_000 }
 const KEPT_PER_PAGES = 4
 
 export type Sources = {
-  /** Where a company's snapshots are. */
+  /** Returns the directory of a company's snapshots. */
   readonly lakeOf: (company: string) => string
-  /** Where hosts share its raw log; null if they do not. */
+  /** Returns the store in which hosts share its raw log; null if they do not. */
   readonly logOf: (company: string) => S3Settings | null
 }
 
@@ -55,7 +55,7 @@ export class ServedCompany {
   /** Keys of months that can no longer be read; they are built again. */
   readonly #damaged = new Set<string>()
   #current: ServedSnapshot | null = null
-  /** Replaced ones that somebody is reading. */
+  /** Replaced snapshots that clients are reading. */
   readonly #kept = new KeptSnapshots()
   /** Why the latest snapshot is not the current one; null if it is, or is being prepared. */
   #problem: string | null = null
@@ -77,7 +77,7 @@ export class ServedCompany {
     this.feed = new Feed({ root, shared, log: this.#options.log, bringUp: options.bringUp })
   }
 
-  /** @throws Refusal (503) with the reason if there is none yet. */
+  /** Returns the snapshot that is served. @throws Refusal (503) with the reason if there is none yet. */
   get current(): ServedSnapshot {
     if (this.#current) return this.#current
     if (this.#problem)
@@ -137,7 +137,7 @@ export class ServedCompany {
     this.#timer = setTimeout(() => this.follow(), ms)
   }
 
-  /** @returns when to try again. */
+  /** Records a failed attempt, and logs it if the reason is new. @returns when to try again. */
   #failed(error: unknown): number {
     this.#preparing = false
     const problem = messageOf(error)

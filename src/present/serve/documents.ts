@@ -129,7 +129,7 @@ function object(fields: readonly string[]): string {
   return `'{' || concat_ws(',', ${fields.join(', ')}) || '}'`
 }
 
-/** The same, but NULL if all its fields are, unless the document had it as an empty object. */
+/** Returns SQL for an object that is NULL if all its fields are, unless the document had it as an empty object. */
 function group(name: string, fields: readonly string[]): string {
   const inner = `concat_ws(',', ${fields.join(', ')})`
   return `'"${name}":{' || CASE WHEN a.empty_parts IS NULL OR NOT contains(a.empty_parts, '"${name}"') THEN nullif(${inner}, '') ELSE '' END || '}'`
@@ -158,7 +158,7 @@ function field({ name, type, from }: Column, alias: string): string {
   return `'${JSON.stringify(property)}:' || ${written}`
 }
 
-/** Only notices have times; an analysis repeats those of its notice. */
+/** Returns SQL for a time of a notice. Analyses have none: they repeat those of their notices. */
 function time(value: string, alias: string, property: string): string {
   const fraction = `CASE WHEN epoch_us(${value}) % 1000000 = 0 THEN '' WHEN epoch_us(${value}) % 1000 = 0 THEN strftime(${value}, '.%g') ELSE strftime(${value}, '.%f') END`
   const inUtc = `strftime(${value}, '"%Y-%m-%dT%H:%M:%S') || ${fraction} || 'Z"'`

@@ -25,10 +25,7 @@ const WORKED_ON_AT_ONCE = 16
 const BEGIN_WITHIN_MS = 2
 /** Checks keys and quotas, and logs requests: the same for programs and for people in a browser. */
 export type Entrance = {
-  /**
-   * What a key stands for; null if it is not valid.
-   * @throws Refusal (503) while the keys cannot be read.
-   */
+  /** Returns the holder of a key; null if the key is not valid. @throws Refusal (503) while the keys cannot be read. */
   whose(key: string): KeyHolder | null
   /**
    * Counts a request. Null without a quota.
@@ -43,7 +40,7 @@ export type Entrance = {
   refuse(address: string): Promise<void>
   /**
    * Runs work when it is this key's turn, so that a key with a thousand requests for large documents does not delay a key
-   * with one. Null, without running it, if nobody waits for it by then.
+   * with one. Null, without running it, if the client is gone when it is its turn.
    */
   inTurn<T>(
     key: Pick<KeyHolder, 'prefix'>,
@@ -56,7 +53,7 @@ export type Entrance = {
 
 type EntranceOptions = {
   readonly served: ServedCompanies
-  /** Of all keys without a quota of their own; null for no limit. */
+  /** Quota of all keys without one of their own; null for no limit. */
   readonly maxRps: number | null
   readonly metrics: Pick<ServiceMetrics, 'answered' | 'refused'>
   readonly log: Logger

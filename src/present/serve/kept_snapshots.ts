@@ -3,10 +3,10 @@ import type { ServedSnapshot } from './snapshot.ts'
 
 /** How long a replaced snapshot can be read on after its last page, or after a download of it began. */
 export const KEPT_MINUTES = 10
-/** Of those, the ones that were read last are kept. With a publish every few minutes, enough for that time. */
+/** Maximum snapshots kept: those that were read last. With a publish every few minutes, enough for that time. */
 const MAX_KEPT = 4
 
-/** Snapshots that were replaced while somebody was reading them in several requests. Most of their months are shared. */
+/** Snapshots that were replaced while a client was reading them in several requests. Most of their months are shared. */
 export class KeptSnapshots {
   /** Newest first. */
   #kept: readonly ServedSnapshot[] = []
@@ -26,7 +26,7 @@ export class KeptSnapshots {
     return this.#settle(kept, current, { maxBytes, months: replaced.months })
   }
 
-  /** The same without a replacement: ends what is no longer read. */
+  /** Drops the snapshots that are no longer read. @returns the months that are no longer needed. */
   expire(current: ServedSnapshot, maxBytes: number): PreparedMonth[] {
     return this.#kept.length === 0 ? [] : this.#settle(this.#kept, current, { maxBytes, months: [] })
   }

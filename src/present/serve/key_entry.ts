@@ -17,16 +17,16 @@ export type KeyEntry = {
   readonly maxRps: number | null
 }
 
-/** What a key may do. */
+/** The rights of a key. */
 export type Rights = Pick<KeyEntry, 'scopes' | 'maxRps'>
 
-/** What an accepted key stands for. */
+/** The holder of an accepted key. */
 export type KeyHolder = Pick<KeyEntry, 'company' | 'prefix'> & Rights
 
 /** A `replaced` key is still accepted until it expires. */
 type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
 
-/** As the file has it. */
+/** A key as the file has it. */
 export type KeyRow = {
   readonly prefix: string
   readonly company: string
@@ -47,7 +47,7 @@ export function stateOf({ revokedAt, expiresAt, replacedBy }: KeyEntry, now: Dat
   return replacedBy === null ? 'valid' : 'replaced'
 }
 
-/** @param waiting time of a revocation that is not in the file yet. */
+/** Returns the entry of a key. @param waiting time of a revocation that is not in the file yet. */
 export function entryOf(row: KeyRow, waiting: Date | undefined): KeyEntry {
   const { prefix, company, description } = row
   return {

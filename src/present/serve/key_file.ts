@@ -39,7 +39,7 @@ export type KeyFile = {
   readonly db: DatabaseSync
   /** Why it is read without locks, so that this connection sees no later changes; null if it is read with locks. */
   readonly frozenBy: unknown
-  /** What `identityOf` returns as long as the path is this file. */
+  /** The value of `identityOf` as long as the path is this file. */
   readonly identity: string
 }
 
@@ -120,7 +120,7 @@ function withTable(db: DatabaseSync, about: Pick<KeyFile, 'frozenBy' | 'identity
   }
 }
 
-/** In one transaction, because two processes may open the file at once. */
+/** Adds the columns that the file lacks, in one transaction, because two processes may open the file at once. */
 function addColumns(db: DatabaseSync): void {
   const missing = () => {
     const columns = db.prepare("SELECT name FROM pragma_table_info('api_keys')").all()
@@ -147,7 +147,7 @@ function versionOf({ size, mtimeMs }: Stats): string {
   return `${size} ${mtimeMs}`
 }
 
-/** SQLite's primary result code; null for other errors. */
+/** Returns SQLite's primary result code; null for other errors. */
 function codeOf(error: unknown): number | null {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : null
 }

@@ -106,10 +106,7 @@ export class KeyStore {
     return this.#file.frozenBy !== null
   }
 
-  /**
-   * @param expiresAt null for never.
-   * @returns the key, which cannot be shown again.
-   */
+  /** Creates a key. @param expiresAt null for never. @returns the key, which cannot be shown again. */
   create(
     company: string,
     description: string,
@@ -163,7 +160,7 @@ export class KeyStore {
     return { company: row.company, prefix: row.prefix, ...rightsOf(row) }
   }
 
-  /** Newest last. */
+  /** Lists the keys, newest last. */
   list(company: string | null): KeyEntry[] {
     const waiting = this.#revocations.all()
     const rows = this.#db

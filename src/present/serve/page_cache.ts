@@ -54,7 +54,7 @@ export class PageCache {
     return page
   }
 
-  /** @returns the page, even if it is too large to keep. */
+  /** Adds a page to the cache. @returns the page, even if it is too large to keep. */
   add(key: string, page: Json): Json {
     if (costOf(page) > this.maxBytes) return page
     this.#pages.set(key, page)

@@ -28,7 +28,7 @@ export class Places {
   }
 
   /**
-   * @returns a function that gives the place back; it may be called again.
+   * Takes a place for a request. @returns a function that gives the place back; it may be called again.
    * @throws Refusal if its key, its company or all have too many.
    */
   take({ company, key }: Whose): () => void {

@@ -10,14 +10,14 @@ export type MonthOrder = {
   readonly rows: number
   /** The company's. */
   readonly timeZone: string
-  /** Where its files go. */
+  /** The directory for its files. */
   readonly directory: string
 }
 
-/** What the builder reports when it is done. */
+/** The report of the builder when it is done. */
 export type MonthResult = { readonly error: string | null }
 
-/** Where an analysis is in its file: `bytes` bytes at offset `at`, which decompress to `size` bytes of JSON. */
+/** The place of an analysis in its file: `bytes` bytes at offset `at`, which decompress to `size` bytes of JSON. */
 export type AnalysisPlace = {
   readonly at: number
   readonly bytes: number
@@ -31,12 +31,12 @@ export type MonthIndex = {
   readonly statuses: readonly string[]
   /** `created_at`, microseconds. */
   readonly created: readonly number[]
-  /** Where each notice ends in `notices`; it begins where the previous one ends. */
+  /** The ends of the notices in `notices`; each begins where the previous one ends. */
   readonly noticeEnds: readonly number[]
   readonly noticeTags: readonly string[]
   /** `analysis_state` of `editais`. */
   readonly states: readonly string[]
-  /** Where each analysis is in `analyses`, as a separate zstd frame; null if there is none. */
+  /** The place of each analysis in `analyses`, as a separate zstd frame; null if there is none. */
   readonly analyses: readonly (AnalysisPlace | null)[]
   /** SHA-256 of the file of notices. */
   readonly noticesSha256: string
@@ -46,7 +46,7 @@ export type MonthIndex = {
   readonly analysesBytes: number
 }
 
-/** `sum` is the SHA-256 of the index, and is written last. */
+/** Returns the paths of a prepared month. `sum` is the SHA-256 of the index, and is written last. */
 export function preparedFiles(
   directory: string,
 ): Readonly<Record<'notices' | 'analyses' | 'search' | 'index' | 'sum', string>> {

@@ -72,7 +72,7 @@ export class PreparedMonth {
     return this.index.ids.length
   }
 
-  /** About what it takes in memory. */
+  /** Returns about how many bytes the month takes in memory. */
   get bytes(): number {
     return this.#notices.length * MEMORY_PER_BYTE
   }
@@ -138,7 +138,7 @@ export class PreparedMonth {
     return frame
   }
 
-  /** No snapshot needs it any more; reads that have begun can finish. */
+  /** Drops the month, which no snapshot needs any more; reads that have begun can finish. */
   async drop(): Promise<void> {
     this.#dropped = true
     await this.#closeIfDone()
@@ -153,7 +153,7 @@ export class PreparedMonth {
   }
 }
 
-/** Output in one chunk: each default chunk of 16 kB, and a final one that is full, costs a turn of the event loop. */
+/** Sets the output to one chunk: each default chunk of 16 kB, and a final one that is full, costs a turn of the event loop. */
 function inOnePiece({ size }: AnalysisPlace): { chunkSize: number } {
   return { chunkSize: size + SPARE_BYTES }
 }

@@ -4,7 +4,7 @@ import type { KeyHolder } from './key_entry.ts'
 
 type Bucket = { tokens: number; atMs: number }
 
-/** What is left of a key's quota: `remaining` requests now, and all of them in `resetSeconds`. */
+/** The rest of a key's quota: `remaining` requests now, and all of them in `resetSeconds`. */
 export type Quota = { readonly limit: number; readonly remaining: number; readonly resetSeconds: number }
 
 /** A key sent too many requests (429). */

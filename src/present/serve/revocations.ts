@@ -55,7 +55,7 @@ export class Revocations {
     )
   }
 
-  /** Durable when it returns, if the file system can do that. */
+  /** Adds a revocation. It is durable when this returns, if the file system can do that. */
   add(prefix: string): void {
     if (!PREFIX.test(prefix)) throw new Error(`${prefix} is not the prefix of a key`)
     this.prepare()
@@ -68,7 +68,7 @@ export class Revocations {
     syncDirectory(this.path)
   }
 
-  /** Call this only once the key file has the revocation, durably. A revocation that stays here does no harm. */
+  /** Removes a revocation. Call this only once the key file has it, durably. A revocation that stays here does no harm. */
   remove(prefix: string): void {
     try {
       unlinkSync(join(this.path, prefix))
@@ -91,7 +91,10 @@ export class Revocations {
     syncDirectory(this.#dataDir)
   }
 
-  /** If root revokes, the server may be another user: unable to read root's directory, it would refuse all keys. */
+  /**
+   * Gives the directory to the owner of the data. If root revokes, the server may be another user: unable to read root's
+   * directory, it would refuse all keys.
+   */
   #giveToOwner(): void {
     const { uid, gid } = lstatSync(this.#dataDir)
     const directory = openSync(this.path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)

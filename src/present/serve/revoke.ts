@@ -58,7 +58,7 @@ function lookUp(dataDir: string, prefix: string, waitMs: number): Found {
   }
 }
 
-/** @returns why `act` failed; null if it did not. */
+/** Calls `act`. @returns why it failed; null if it did not. */
 function attempt(act: () => void): string | null {
   try {
     act()
@@ -68,7 +68,7 @@ function attempt(act: () => void): string | null {
   }
 }
 
-/** Only the reason, without the sentence that a FatalError puts around it. */
+/** Returns only the reason, without the sentence that a FatalError puts around it. */
 function whyOf(error: unknown): string {
   return error instanceof FatalError && error.cause !== undefined ? reasonOf(error.cause) : reasonOf(error)
 }

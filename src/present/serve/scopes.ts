@@ -1,15 +1,18 @@
 /**
- * What a key may do, besides reading the API of the contract, which every key may:
- * `read` searches, exports and reads history below `/api/v1/mirror`; `feed` follows changes; `sql` asks the company's
- * catalog in SQL; `admin` manages what belongs to other keys of the company.
+ * The scopes of a key, besides reading the API of the contract, which every key may: `read` searches, exports and reads history
+ * below `/api/v1/mirror`; `feed` follows changes; `sql` asks the company's catalog in SQL; `admin` manages what belongs to other
+ * keys of the company.
  */
 export const SCOPES = ['read', 'feed', 'sql', 'admin'] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** Of keys that were created without a choice, and before there was one. */
+/** Scopes of keys that were created without a choice, and before there was one. */
 export const DEFAULT_SCOPES: readonly Scope[] = ['read', 'feed']
 
-/** @param stored as a key file has them, separated by commas; null for the default. Unknown ones are ignored. */
+/**
+ * Reads the scopes of a key.
+ * @param stored as a key file has them, separated by commas; null for the default. Unknown ones are ignored.
+ */
 export function scopesOf(stored: string | null): readonly Scope[] {
   if (stored === null) return DEFAULT_SCOPES
   const names = stored.split(',')

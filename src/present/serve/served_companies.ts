@@ -22,13 +22,13 @@ const BEHIND_RETRY_SECONDS = 30
 const USED_WITHIN_MS = 7 * 24 * 3_600_000
 
 export type ServedCompaniesOptions = Sources & {
-  /** Where the keys are. */
+  /** The directory of the keys. */
   readonly dataDir: string
   /** Maximum number of processes that prepare snapshots. */
   readonly builders: number
   readonly log: Logger
   readonly now: () => Date
-  /** What other hosts have later than this one; none without hosts that share a log. */
+  /** Returns what other hosts have later than this one. Absent without hosts that share a log. */
   readonly behindOthers?: (company: string) => Behind | null
   /** After so long, a state that is not the newest is served no more; by default, it always is. */
   readonly maxBehindMs?: number
@@ -151,7 +151,7 @@ export class ServedCompanies {
   }
 
   /**
-   * Keys that expire, or expired, although somebody used them in the last seven days, and that have no successor.
+   * Keys that expire, or expired, although they were used in the last seven days, and that have no successor.
    * @throws Error while the keys cannot be read.
    */
   expiringKeys(): readonly KeyEntry[] {
@@ -226,7 +226,7 @@ export class ServedCompanies {
 
   #checkKeys(): void {
     try {
-      // A frozen file shows no changes; it may be writable again by now.
+      // A frozen file shows no changes; it may have become writable again.
       if (this.#keys?.isFrozen) this.#closeKeys()
       const keys = this.#openKeys()
       // A missing key file may come back, as in a restore, so prepared months are not removed.

@@ -18,7 +18,7 @@ const NO_ANALYSIS: Readonly<Record<string, string>> = {
 
 type SnapshotAbout = FeedSnapshot & { readonly asOf: string }
 
-/** Where a notice is. */
+/** The place of a notice. */
 type Place = { readonly prepared: PreparedMonth; readonly at: number }
 
 /** One published snapshot as the API shows it; it never changes. */
@@ -40,7 +40,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
   readonly #tag: string
   /** The notices of each phase, and of combinations of phases that were requested, newest first. */
   readonly #byStatus = new Map<string, readonly Place[]>()
-  /** When somebody began to read it in several requests; null if nobody did. */
+  /** When a client began to read it in several requests; null if none did. */
   #readAt: Date | null = null
 
   /**
@@ -90,7 +90,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     throw new Error(`${this.name} has no notice ${ordinal}`)
   }
 
-  /** Somebody reads it in several requests: if it is replaced, it is kept for a while. */
+  /** Notes that a client reads the snapshot in several requests: if it is replaced, it is kept for a while. */
   noteReader(): void {
     this.#readAt = this.#now()
   }
@@ -104,7 +104,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     return this.#readAt !== null && this.#now().getTime() - this.#readAt.getTime() < minutes * 60_000
   }
 
-  /** A month can no longer be read. */
+  /** Notes that a month can no longer be read. */
   noteDamage(prepared: PreparedMonth): void {
     this.#onDamage(prepared)
   }
@@ -131,7 +131,10 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     return place ? place.prepared.notice(place.at) : null
   }
 
-  /** @throws Refusal (503) if the notice is known but its analysis is not. */
+  /**
+   * Reads the analysis of a notice; null if the notice is not known.
+   * @throws Refusal (503) if the notice is known but its analysis is not.
+   */
   async analysis(id: string): Promise<Json | null> {
     const place = this.#find(id)
     if (!place) return null

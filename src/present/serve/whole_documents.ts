@@ -54,7 +54,7 @@ function fieldsIn(json: string): Record<string, string> {
   )
 }
 
-/** @param fields the JSON text of each. */
+/** Builds a JSON object. @param fields the JSON text of each. */
 function objectOf(fields: Readonly<Record<string, string>>): string {
   const members = Object.entries(fields).map(([name, json]) => `${JSON.stringify(name)}:${json}`)
   return `{${members.join(',')}}`

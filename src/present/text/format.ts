@@ -58,12 +58,12 @@ export function number(value: number): string {
   return NUMBER.format(value)
 }
 
-/** `1 edital`, `1.234 editais`. */
+/** Formats a count with its noun: `1 edital`, `1.234 editais`. */
 export function formatPlural(value: number, one: string, many: string): string {
   return `${number(value)} ${value === 1 ? one : many}`
 }
 
-/** `3 h`, `3,7 dias`: elapsed time, never negative even if a clock was ahead. */
+/** Formats an elapsed time: `3 h`, `3,7 dias`; never negative, even if a clock was ahead. */
 export function formatDays(value: number | null): string {
   if (value === null) return NONE
   const past = Math.max(0, value)
@@ -81,22 +81,22 @@ export function formatMoney(value: number | null): string {
   return value === null ? NONE : MONEY.format(value)
 }
 
-/** Without cents, which do not matter in a sum. */
+/** Formats an amount without cents, which do not matter in a sum. */
 export function wholeMoney(value: number | null): string {
   return value === null ? NONE : WHOLE_MONEY.format(value)
 }
 
-/** `R$ 1,2 mi`. */
+/** Formats an amount in short: `R$ 1,2 mi`. */
 export function shortMoney(value: number): string {
   return SHORT_MONEY.format(value)
 }
 
-/** `21/11/2026`. */
+/** Formats a day: `21/11/2026`. */
 export function day(date: Date | null): string {
   return date === null ? NONE : `${dayAndMonth(date)}/${String(date.getUTCFullYear()).padStart(4, '0')}`
 }
 
-/** `21/11`. */
+/** Formats a day without its year: `21/11`. */
 export function dayAndMonth(date: Date): string {
   return `${two(date.getUTCDate())}/${two(date.getUTCMonth() + 1)}`
 }
@@ -105,26 +105,26 @@ export function weekday(date: Date): string {
   return WEEKDAYS[date.getUTCDay()] ?? NONE
 }
 
-/** `09:00`; null at midnight, which means a day without a time, not a session at midnight. */
+/** Formats a time of day: `09:00`; null at midnight, which means a day without a time, not a session at midnight. */
 export function timeOfDay(date: Date): string | null {
   const time = `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`
   return time === '00:00' ? null : time
 }
 
-/** `21/11/2026 às 09:00`. */
+/** Formats a day and its time: `21/11/2026 às 09:00`. */
 export function dayAndTime(date: Date | null): string {
   if (date === null) return NONE
   const time = timeOfDay(date)
   return time === null ? day(date) : `${day(date)} às ${time}`
 }
 
-/** `hoje`, `amanhã`, `em 5 dias`. */
+/** Formats a distance in days: `hoje`, `amanhã`, `em 5 dias`. */
 export function inDays(distance: number): string {
   if (distance === 0) return 'hoje'
   return distance === 1 ? 'amanhã' : `em ${number(distance)} dias`
 }
 
-/** `5 min`, `3 h`, `2 dias`: the largest unit that fits, rounded down. */
+/** Formats an age in the largest unit that fits, rounded down: `5 min`, `3 h`, `2 dias`. */
 export function formatAge(durationMs: number): string {
   const minutes = Math.max(0, Math.floor(durationMs / 60_000))
   if (minutes < 60) return `${minutes} min`
@@ -133,8 +133,8 @@ export function formatAge(durationMs: number): string {
 }
 
 /**
- * Returns a date-time, as text, in the local time of a zone: `21/11/2026 às 09:00`, and of a day alone `21/11/2026`. A text that is no
- * time and an implausible one (`schema/times.ts`) are not shown.
+ * Returns a date-time, as text, in the local time of a zone: `21/11/2026 às 09:00`, and of a day alone `21/11/2026`. A text that
+ * is no time and an implausible one (`schema/times.ts`) are not shown.
  * @param timeZone also of texts without an offset.
  */
 export function formatMoment(value: unknown, timeZone: string): string {

@@ -3,12 +3,12 @@ export type Html = { readonly html: string }
 
 type Part = Html | string | number | null | undefined | false | readonly Part[]
 
-/** Template tag for markup: escapes inserted values, except other markup. Null, undefined and false insert nothing. */
+/** Renders a template of markup: escapes inserted values, except other markup. Null, undefined and false insert nothing. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return { html: strings.reduce((text, next, index) => text + markup(parts[index - 1]) + next) }
 }
 
-/** Markup that was created, and escaped, elsewhere. */
+/** Marks a text as markup that was created, and escaped, elsewhere. */
 export function trusted(text: string): Html {
   return { html: text }
 }

@@ -6,7 +6,7 @@ import { isNotChangeable, LAKE_DIRECTORY, PERMISSIONS, SPECIAL } from '#src/plat
 const READ = 0o444
 const WRITE = 0o222
 
-/** Who may read a lake, as its directory's mode and group show; every run sets those from the settings. */
+/** The readers of a lake, as its directory's mode and group show; every run sets those from the settings. */
 export type LakeAccess = {
   /** Mode of directories; files get its read bits. */
   readonly mode: number
@@ -18,7 +18,7 @@ export async function accessOf(lake: string): Promise<LakeAccess> {
   return { mode: mode & LAKE_DIRECTORY, group: gid }
 }
 
-/** Mode of a published file: read-only, to prevent accidental changes. */
+/** Returns the mode of a published file: read-only, to prevent accidental changes. */
 function fileMode({ mode }: Pick<LakeAccess, 'mode'>): number {
   return mode & READ
 }
@@ -46,7 +46,7 @@ export async function openSnapshotToReaders(directory: string, access: LakeAcces
   await openToReaders(directory, access)
 }
 
-/** Skips what this user cannot change: whoever set it by hand is responsible for it. */
+/** Sets mode and group. Skips what this user cannot change: the user who set it by hand is responsible for it. */
 async function alter(path: string, about: Stats, { mode, group }: LakeAccess): Promise<void> {
   try {
     if (about.gid !== group) await chown(path, about.uid, group)

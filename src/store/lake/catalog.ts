@@ -16,7 +16,7 @@ import type { SnapshotFile } from './manifest.ts'
 const LOCAL_TIME = 'local_time'
 const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
 const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
-/** What marts compute of a value. */
+/** The functions that marts use. */
 const MACROS = [
   { name: 'valor_suspeito', parameters: 'valor' },
   { name: 'unidade_comparavel', parameters: 'unidade' },
@@ -90,7 +90,9 @@ export async function writeTemplate(db: Database, path: string, sourceTimezone: 
   })
 }
 
-/** Copies it, or returns false if the file is not what was published: otherwise changes by other users would be copied forever. */
+/**
+ * Copies it, or returns false if the file is not what was published: otherwise changes by other users would be copied forever.
+ */
 async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   const bytes = await readFile(from.path).catch(() => null)
   if (bytes === null || hashOf(bytes) !== from.sha256) return false
@@ -195,7 +197,7 @@ function parquetOf(table: string, sources: readonly CatalogSource[]): string {
   return `read_parquet([${paths.join(', ')}], ${options.join(', ')})`
 }
 
-/** No macro: DuckDB 1.1 does not find it if the catalog is attached to another database. */
+/** Returns SQL for the place of the files. Not a macro: DuckDB 1.1 does not find it if the catalog is attached elsewhere. */
 function placeOf(directory: string): string {
   return `coalesce(getvariable(${literal(PLACE_VARIABLE)}), ${literal(directory)})`
 }
@@ -210,8 +212,8 @@ function snapshotRows(sources: readonly CatalogSource[]): string {
 }
 
 /**
- * Returns the macro that marts use for local times; NULL if a time is implausible (`schema/times.ts`). Time zones are constants in
- * it: reading one from a column costs six times as much.
+ * Returns the macro that marts use for local times; NULL if a time is implausible (`schema/times.ts`). Time zones are constants
+ * in it: reading one from a column costs six times as much.
  */
 function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[]): string {
   const zones = Map.groupBy(sources, ({ sourceTimezone }) => sourceTimezone)

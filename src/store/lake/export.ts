@@ -19,7 +19,7 @@ import type { Manifest, SnapshotFile } from './manifest.ts'
 
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
-/** Of texts: DuckDB holds the rows of all partitions that it writes. If there are more, each month is written alone. */
+/** Maximum size of texts: DuckDB holds the rows of all partitions that it writes. Beyond it, each month is written alone. */
 const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
@@ -184,7 +184,7 @@ async function writePartitions(
   return files
 }
 
-/** For small changes, which usually affect one month: without partitions, at a third of their cost. */
+/** Writes one month, for small changes, which usually affect only one: without partitions, at a third of their cost. */
 async function writeMonth(
   db: Database,
   table: Table,
@@ -226,7 +226,7 @@ export async function finishFile(
   return { ...file, ...(await digestOf(path)) }
 }
 
-/** Of a file in bytes; null if it is missing. */
+/** Returns the size of a file in bytes; null if it is missing. */
 export async function fileSize(path: string): Promise<number | null> {
   return await stat(path).then(
     ({ size }) => size,
@@ -234,7 +234,10 @@ export async function fileSize(path: string): Promise<number | null> {
   )
 }
 
-/** @param from the same file at several places; if none can be linked, the first one is copied. */
+/**
+ * Links a file, or copies it.
+ * @param from the same file at several places; if none can be linked, the first one is copied.
+ */
 async function linkOrCopy(from: readonly string[], to: string, access: LakeAccess): Promise<void> {
   for (const path of from) if (await linked(path, to)) return await openToReaders(to, access)
   await copyNew(from[0] as string, to)

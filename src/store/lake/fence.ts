@@ -21,8 +21,8 @@ const FREE_SETTINGS = ['TimeZone']
 const IS_OFF = /^Permission Error|configuration has been locked|disabled (by|through) configuration/
 
 /**
- * From now on, irreversibly, SQL can read only these files and the database itself, write only to its temporary
- * directory, and reach no network, extension or setting.
+ * Fences the database, irreversibly: from now on, SQL can read only these files and the database itself, write only to its
+ * temporary directory, and reach no network, extension or setting.
  */
 export async function fence(db: Database, readable: readonly string[]): Promise<void> {
   await db.run(`SET allowed_paths = [${readable.map(literal).join(', ')}]`)
@@ -83,7 +83,7 @@ export async function askFreely(db: Database, sql: ForeignSql): Promise<Stream> 
   )
 }
 
-/** The same answer, with errors as the user is shown them. */
+/** Returns the answer with its errors explained for the user. */
 async function explaining(asked: Promise<Stream>, explain: (error: unknown) => FatalError): Promise<Stream> {
   const shown = (error: unknown) => (error instanceof FatalError ? error : explain(error))
   const { columns, rows } = await asked.catch(error => {

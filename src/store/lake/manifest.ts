@@ -55,7 +55,7 @@ export function publishedFiles({ tables, marts }: Pick<Manifest, 'tables' | 'mar
   return [...Object.values(tables).flatMap(({ files }) => files), ...(marts?.files ?? [])]
 }
 
-/** Of all Parquet files of a snapshot, including those shared with earlier ones. */
+/** Counts the bytes of all Parquet files of a snapshot, including those shared with earlier ones. */
 export function publishedBytes(manifest: Manifest): number {
   return publishedFiles(manifest).reduce((sum, { bytes }) => sum + bytes, 0)
 }
@@ -77,14 +77,14 @@ export async function readManifest(directory: string): Promise<Manifest | null> 
   }
 }
 
-/** Name of the snapshot that `latest` points to; null if there is none. */
+/** Returns the name of the snapshot that `latest` points to; null if there is none. */
 export async function latestName(lake: string): Promise<string | null> {
   return await readlink(latestLink(lake)).then(basename, () => null)
 }
 
 /**
- * Returns the finished snapshots in the order in which they were written: those of one warehouse by their place in its log, because
- * clocks can go back, and warehouses by their last snapshots: a rebuilt one may be of another log.
+ * Returns the finished snapshots in the order in which they were written: those of one warehouse by their place in its log,
+ * because clocks can go back, and warehouses by their last snapshots: a rebuilt one may be of another log.
  */
 export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
   const manifests = await Promise.all(

@@ -12,7 +12,7 @@ import type { MartFiles, SnapshotFile } from './manifest.ts'
 
 const DIRECTORY = 'marts'
 
-/** Relative to the directory that has them. */
+/** Returns the path of a mart's file, relative to the directory that has them. */
 export function martPath(name: string): string {
   return join(DIRECTORY, `${name}.parquet`)
 }

@@ -10,7 +10,7 @@ export type NoticeCounts = {
   readonly excluded: number
 }
 
-/** @param db a warehouse or a snapshot. */
+/** Counts the notices by status. @param db a warehouse or a snapshot. */
 export async function countNotices(db: Database): Promise<NoticeCounts[]> {
   return await db.rows<NoticeCounts>(`SELECT coalesce(status, 'all') AS status, count(*) AS notices,
       count(*) FILTER (analysis_state = 'current') AS current, count(*) FILTER (analysis_state = 'pending') AS pending,

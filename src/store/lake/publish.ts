@@ -248,7 +248,7 @@ async function writeTables(
   return files
 }
 
-/** Row counts by table, in one query, because each query has a fixed cost. Subqueries of one row would be joined. */
+/** Counts the rows of each table in one query, because each query has a fixed cost. Subqueries of one row would be joined. */
 async function countRows(db: Database): Promise<Record<string, number>> {
   const counts = TABLES.map(
     ({ name, each }) =>
@@ -270,7 +270,7 @@ async function lostMonths(previous: Manifest | null, directory: string | null, t
   return lost
 }
 
-/** The manifest marks the snapshot as complete, so it appears atomically and last. */
+/** Writes the manifest, which marks the snapshot as complete, so it appears atomically and last. */
 async function writeManifest(directory: string, manifest: Manifest, access: LakeAccess): Promise<void> {
   const temporary = join(directory, 'manifest.json.part')
   await writeNew(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
@@ -298,7 +298,7 @@ async function pointLatestTo(lake: string, snapshot: string): Promise<void> {
   await syncDirectory('latest.directory', lake)
 }
 
-/** `<UTC time>-<data_version>`; a second snapshot in the same second gets a later time. */
+/** Returns a free name `<UTC time>-<data_version>`; a second snapshot in the same second gets a later time. */
 async function freeName(directory: string, now: Date, dataVersion: number): Promise<string> {
   for (let second = 0; ; second += 1) {
     const time = new Date(now.getTime() + second * 1000).toISOString().replace(/[-:]|\.\d+/g, '')

@@ -1,4 +1,4 @@
-/** What DuckDB takes for a space, besides ASCII's. It does so before it reads tokens, and not always in the same way. */
+/** Characters that DuckDB takes for a space, besides ASCII's: before it reads tokens, and not always in the same way. */
 const UNUSUAL_SPACES = String.raw`\xa0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff`
 const LETTER = String.raw`[[A-Za-z_\x80-\u{10ffff}]--[${UNUSUAL_SPACES}]]`
 /** Between two parts of one text: a line feed, and comments. */

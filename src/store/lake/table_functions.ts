@@ -1,6 +1,6 @@
 const words = (text: string): string[] => text.trim().split(/\s+/)
 
-/** Those that compute rows from values, and read nothing. In lower case, as all here. */
+/** Functions that compute rows from values, and read nothing. In lower case, as all here. */
 export const COMPUTING: ReadonlySet<string> = new Set(
   words('generate_series json_each json_tree range unnest'),
 )

@@ -6,7 +6,7 @@ import { BASE_FILE, readBase, segmentNumbers, segmentPath, unusableSegment } fro
 import { measureFrames, readFrames } from './frames.ts'
 import { isKnownType, type ReadLine, readLine } from './line.ts'
 
-/** What the readable lines of one segment hold. */
+/** The content of the readable lines of one segment. */
 type Contents = {
   /** Usable lines by type. */
   readonly kinds: ReadonlyMap<string, number>
@@ -21,7 +21,7 @@ type Contents = {
     readonly companies: ReadonlySet<string>
     readonly logs: ReadonlySet<string>
   }
-  /** What is wrong with the rest, or null. */
+  /** The damage of the rest, or null. */
   readonly damage: string | null
 }
 
@@ -141,7 +141,7 @@ function other<T>(claimed: ReadonlySet<T>, own: T): T | null {
   return [...claimed].find(one => one !== own) ?? null
 }
 
-/** Why a segment belongs to another log, or elsewhere in this one; null if nothing shows that. */
+/** Explains why a segment belongs to another log, or elsewhere in this one; null if nothing shows that. */
 export function foreignness(signs: {
   readonly number: number
   /** The company that it was written for. Not a sign by itself, because a company may have been renamed. */
@@ -187,9 +187,7 @@ function logOf(contents: readonly (Contents | null)[]): string | null {
   return most?.[0] ?? null
 }
 
-/**
- * Returns what is wrong with one segment by itself, or null. Reads all of it.
- */
+/** Returns what is wrong with one segment by itself, or null. Reads all of it. */
 export async function damageOf(path: string): Promise<string | null> {
   return (await readContents(path)).damage
 }
@@ -213,7 +211,7 @@ export async function assertNotCutShort(path: string): Promise<number> {
   return measured.mostBytes
 }
 
-/** @param onLine called for each usable line, with its text and the parsed line. */
+/** Reads a segment. @param onLine called for each usable line, with its text and the parsed line. */
 export async function readContents(
   path: string,
   onLine: (text: string, line: ReadLine) => void = () => {},
@@ -263,7 +261,7 @@ export async function readContents(
   return { kinds, runs, begun, firstRun, claims, damage }
 }
 
-/** Line types that this version does not know; another version wrote them. */
+/** Lists the line types that this version does not know; another version wrote them. */
 export function unknownTypes({ kinds }: Contents): string[] {
   return [...kinds.keys()].filter(type => !isKnownType(type))
 }

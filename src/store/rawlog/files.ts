@@ -37,7 +37,7 @@ type LogBase = RawLogSize
 
 const NO_BASE: LogBase = { segments: 0, bytes: 0 }
 
-/** @throws FatalError if its file cannot be read: without it, the log has a gap. */
+/** Reads the base of the log. @throws FatalError if its file cannot be read: without it, the log has a gap. */
 export async function readBase(directory: string): Promise<LogBase> {
   const path = basePath(directory)
   try {
@@ -49,7 +49,7 @@ export async function readBase(directory: string): Promise<LogBase> {
   }
 }
 
-/** @param base null if the whole log is on this disk. */
+/** Writes the base of the log. @param base null if the whole log is on this disk. */
 export async function writeBase(directory: string, base: LogBase | null): Promise<void> {
   const path = basePath(directory)
   if (base === null) await remove('base.remove', path)
@@ -81,11 +81,11 @@ function numberOf(name: string): number | null {
   return number > 0 && basename(segmentPath('', number)) === name ? number : null
 }
 
-/** What to do about a log that cannot be read completely. */
+/** The remedies for a log that cannot be read completely. */
 export const WAYS_OUT =
   'Restore the file from a backup, or run `npm run rebuild -- --salvage` to keep what can be read'
 
-/** @param what is wrong with it, such as `is missing`. */
+/** Makes the error for a segment that cannot be used. @param what is wrong with it, such as `is missing`. */
 export function unusableSegment(path: string, what: string): FatalError {
   return new FatalError(`Segment ${path} of the raw log ${what}. ${WAYS_OUT}.`)
 }

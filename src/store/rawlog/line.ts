@@ -36,7 +36,7 @@ export type Line =
       edital_id: string
       /** The notice's `updated_at`, as the API sent it, for which the analysis was fetched. */
       updated_at: string
-      /** The same in the form that SQL reads. */
+      /** `source_updated_at` in the form that SQL reads. */
       source_updated_at: string
       hash: string
       drift?: readonly Drift[]

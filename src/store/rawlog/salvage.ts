@@ -11,9 +11,9 @@ import { SegmentWriter } from './writer.ts'
 /** The replacement of a segment that could not be used. */
 export type Salvaged = {
   readonly segment: number
-  /** What was wrong with it, as the predicate of a sentence. */
+  /** The reason, as the predicate of a sentence. */
   readonly why: string
-  /** Where the old file is now; null if there was none. */
+  /** The new place of the old file; null if there was none. */
   readonly moved_to: string | null
   /** Number of its lines kept in the log, by type. */
   readonly kept: Readonly<Record<string, number>>
@@ -61,7 +61,7 @@ function nameOf(examined: readonly Examined[]): string | null {
 
 type LostLine = Extract<Line, { type: 'lost' }> & { readonly run_id: string; readonly at: string }
 
-/** The salvage's own line, and one for each run whose start was lost here or is not known to be elsewhere. */
+/** Makes the salvage's own line, and one for each run whose start was lost here or is not known to be elsewhere. */
 function lostLines(about: {
   runId: string
   now: () => Date

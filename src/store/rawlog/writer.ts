@@ -25,7 +25,7 @@ export type Segment = {
   readonly longestLineBytes: number
 }
 
-/** Where each segment is sealed before it is sealed on this disk: a log that several hosts share. */
+/** The shared log: each segment is sealed there before it is sealed on this disk. */
 export type OuterLog = {
   /**
    * Seals a segment.
@@ -33,7 +33,7 @@ export type OuterLog = {
    * @throws FatalError (held) if another writer sealed this number: then nothing of the file counts.
    */
   seal(number: number, path: string): Promise<void>
-  /** @throws FatalError (held) if another writer took the log over. */
+  /** Throws FatalError (held) if another writer took the log over. */
   assertHeld(): void
 }
 
@@ -153,7 +153,7 @@ export class SegmentWriter {
     }
   }
 
-  /** @param line its bytes, in parts, with the newline. */
+  /** Appends a line. @param line its bytes, in parts, with the newline. */
   async append(line: (seq: number) => Buffer[], about: { document: boolean; atMs: number }): Promise<void> {
     if (this.#lines === 0) this.#openedAtMs = about.atMs
     this.#lines += 1

@@ -30,7 +30,7 @@ type FollowRequest = {
 }
 
 /**
- * Publishes the latest snapshot of the lake to the object store, and remembers the outcome. Runs may go on meanwhile:
+ * Publishes the latest snapshot of the lake to the object store, and remembers the outcome. Runs may continue:
  * the snapshot that is read is kept. The caller holds the company's lock for the object store.
  * @throws RemoteError if the store refuses, and FatalError if nothing was published locally.
  */

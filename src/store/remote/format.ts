@@ -2,7 +2,7 @@ import type { FormatName } from '#config/remote_lake.ts'
 import type { RemoteTable } from './columns.ts'
 import type { ColumnStatistics } from './statistics.ts'
 
-/** What each of the open table formats does for a publish. All of them name the same data files. */
+/** The interface of the open table formats for a publish. All of them name the same data files. */
 
 /** How tables are kept: Iceberg tables by their own files, or by a catalog. */
 export type TableKeeper = FormatName | 'catalog'
@@ -65,7 +65,7 @@ export type TableFormat = {
    * @throws RemoteError if another program committed to the table, or removed parts of it.
    */
   open(table: string, known: number | null, create?: RemoteTable): Promise<OpenTable>
-  /** The last change of a table that was opened, by the clock of the catalog that keeps it, in ms; 0 if we keep it. */
+  /** Returns the last change of a table that was opened, by the clock of the catalog that keeps it, in ms; 0 if we keep it. */
   lastChange(): number
   /**
    * Makes the commits visible.

@@ -2,7 +2,7 @@ import { hashOf } from '#src/platform/hash.ts'
 
 /** Ids and names that derive from what they name: equal content gets equal names from any writer. */
 
-/** In the form of a UUID of version 5. */
+/** Derives an id from a name, in the form of a UUID of version 5. */
 export function uuidOf(name: string): string {
   const hex = hashOf(name)
   return [

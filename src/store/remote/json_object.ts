@@ -3,16 +3,16 @@ import { z } from 'zod'
 import { nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
 import { ForeignObject, type ObjectStore, type StoredObject } from './objects.ts'
 
-/** What we write nests less. */
+/** Maximum depth; what we write nests less. */
 const MAX_DEPTH = 32
 
-/** What an object of one kind is. */
+/** The description of a kind of object. */
 export type JsonKind<T> = {
   /** Completes "is no …". */
   readonly name: string
   readonly mostBytes: number
   readonly shape: z.ZodType<T>
-  /** What to do about one that is not; a sentence without its full stop. */
+  /** The remedy for an object of another kind; a sentence without its full stop. */
   readonly mend?: string
 }
 
@@ -37,7 +37,10 @@ export async function readJson<T>(
   return found && { found, value: jsonIn(found.bytes, kind, `${store.root}/${key}`) }
 }
 
-/** @param address of the object, for the message. @throws ForeignObject as above. */
+/**
+ * Reads a JSON object that this program wrote. @param address of the object, for the message.
+ * @throws ForeignObject if it is anything else, as in `readJson`.
+ */
 export function jsonIn<T>(bytes: Buffer, { name, shape, mend }: JsonKind<T>, address: string): T {
   const foreign = (why: string) => new ForeignObject(address, `is no ${name} (${why})`, mend)
   if (!isUtf8(bytes)) throw foreign('not UTF-8')

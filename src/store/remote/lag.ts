@@ -6,7 +6,7 @@ import { LogPosition } from '../log_position.ts'
 import type { Latest } from './latest.ts'
 import { readRemoteState } from './state.ts'
 
-/** What the object store lacks of the lake on this disk. */
+/** The changes of the lake on this disk that the object store lacks. */
 export type RemoteLag = {
   /** The latest snapshot of the lake on this disk; null before the first. */
   readonly local: string | null
@@ -18,7 +18,7 @@ export type RemoteLag = {
   readonly last_error: { readonly message: string; readonly tried_at: string } | null
 }
 
-/** @param latest what the store has; null if nothing was published there. */
+/** Compares the store with the local lake. @param latest what the store has; null if nothing was published there. */
 export async function remoteLag(
   latest: Latest | null,
   { lake, remote }: Pick<CompanyPaths, 'lake' | 'remote'>,
@@ -52,8 +52,8 @@ export async function remoteLag(
 }
 
 /**
- * Returns whether this snapshot was published, or another host's of the same state of the log that they share, or of a later one in which
- * only runs were added.
+ * Returns whether this snapshot was published, or another host's of the same state of the log that they share, or of a later one
+ * in which only runs were added.
  */
 export function hasContent(latest: Latest, manifest: Manifest): boolean {
   const { snapshot, content, applied_segment = 0 } = latest
@@ -61,7 +61,7 @@ export function hasContent(latest: Latest, manifest: Manifest): boolean {
   return applied_segment > manifest.applied_segment && orderOf(latest, manifest) === 'same'
 }
 
-/** What the tables of a snapshot follow from, so that two with the same hash have the same rows. */
+/** Hashes what the tables of a snapshot follow from, so that two with the same hash have the same rows. */
 export function contentOf({
   log,
   run_id,
@@ -76,13 +76,13 @@ export function contentOf({
   )
 }
 
-/** What to do if a lake is right, although `refusalOf` refuses it; without a full stop. */
+/** The remedy if a lake is right, although `refusalOf` refuses it; without a full stop. */
 export const IF_RIGHT = (company: string) =>
   `If this lake is the right one, publish it once with \`npm run lake -- publish --new-log --company ${company}\``
 
 /**
  * Returns why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
- * begun anew has no order with the one that was published; only people know which one is right.
+ * begun again has no order with the one that was published; only people know which one is right.
  */
 export function whyPublishRefused(latest: Latest | null, manifest: Manifest): string | null {
   if (latest === null || latest.published_at === null) return null
@@ -94,7 +94,7 @@ export function whyPublishRefused(latest: Latest | null, manifest: Manifest): st
   return `The object store has version ${latest.data_version} of ${company}'s data (published at ${latest.published_at}), but this lake has version ${data_version}: this lake is an older copy, its log was restored from a backup, or another worker syncs this company.`
 }
 
-/** Of what the store has and what a lake has; null if they are of two logs. */
+/** Compares what the store has with what a lake has; null if they are of two logs. */
 function orderOf(latest: Latest, manifest: Manifest): ReturnType<LogPosition['compare']> {
   const there = LogPosition.of(latest.log, latest.data_version)
   const here = LogPosition.of(manifest.log, manifest.data_version)

@@ -12,7 +12,7 @@ import { writeMarts } from '../lake/mart_files.ts'
  * no run takes longer for it. Kept until the next one is there, because marts computed again may be of another day.
  */
 
-/** Where the snapshot's files and its marts are. */
+/** The places of the snapshot's files and its marts. */
 export type Local = { readonly manifest: Manifest; readonly directory: string; readonly marts: string }
 
 type Places = { readonly lake: string; readonly martsDirectory: string }

@@ -9,7 +9,7 @@ export type StoredObject = {
   readonly tag: string
   /** How long ago it was written, by the store's clock, in whole seconds; null if the store does not say. */
   readonly ageMs: number | null
-  /** Of its content when it was uploaded; null if it was not uploaded as a file. */
+  /** Hash of its content when it was uploaded; null if it was not uploaded as a file. */
   readonly sha256: string | null
 }
 export type Listed = { readonly key: string; readonly bytes: number; readonly modified: Date }
@@ -25,7 +25,7 @@ export type ObjectStore = {
   /** `s3://bucket/prefix`, without a slash at the end: what table formats write before a key. */
   readonly root: string
   /**
-   * Null if there is no such object.
+   * Reads an object; null if there is none.
    * @param mostBytes that an object of its kind can have.
    * @throws ForeignObject if it has more.
    */
@@ -41,13 +41,13 @@ export type ObjectStore = {
     path: string | null,
     mostBytes: number,
   ): Promise<(FileDigest & { readonly uploadedAs: string | null }) | null>
-  /** @returns the new version's tag; null if the condition does not hold. */
+  /** Writes an object. @returns the new version's tag; null if the condition does not hold. */
   put(key: string, body: Buffer, condition?: WriteCondition): Promise<string | null>
-  /** Without its content; null if it does not exist. */
+  /** Reads what is known of an object without its content; null if it does not exist. */
   head(key: string): Promise<Pick<StoredObject, 'tag' | 'sha256'> | null>
-  /** @returns false if the object was there already. */
+  /** Uploads a file. @returns false if the object was there already. */
   upload(key: string, file: LocalFile): Promise<boolean>
-  /** In the order of their keys. @param after only keys behind this one. */
+  /** Lists objects in the order of their keys. @param after only keys behind this one. */
   list(prefix: string, after?: string): AsyncIterable<Listed>
   remove(keys: readonly string[]): Promise<void>
   close(): void
@@ -56,7 +56,7 @@ export type ObjectStore = {
 /** A publish cannot continue because of the store or its contents. The local lake is not affected. */
 export class RemoteError extends FatalError {}
 
-/** What this program never writes there, so somebody else did: nothing of the object is used. */
+/** An object that this program never writes: another program did, so nothing of it is used. */
 export class ForeignObject extends RemoteError {
   /** @param address with the company in it. @param what completes a sentence that begins with the address. */
   constructor(
@@ -68,7 +68,7 @@ export class ForeignObject extends RemoteError {
   }
 }
 
-/** @param address of an object with more bytes than one of its kind can have. */
+/** Makes the error for an object with more bytes than one of its kind can have. @param address of the object. */
 export function tooLarge(address: string, mostBytes: number): ForeignObject {
   return new ForeignObject(address, `has more than ${formatCount(mostBytes)} bytes`)
 }

@@ -5,7 +5,11 @@ import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 
 /** Small Parquet files from and to memory, through files that DuckDB reads and writes. */
 
-/** @param columns DuckDB's types by name. @param rows JSON objects; a column that a row lacks is NULL. */
+/**
+ * Writes rows as Parquet.
+ * @param columns DuckDB's types by name.
+ * @param rows JSON objects; a column that a row lacks is NULL.
+ */
 export async function parquetBytes(
   db: Database,
   temporary: string,
@@ -24,7 +28,7 @@ export async function parquetBytes(
   })
 }
 
-/** @param sql reads the table `file`. */
+/** Reads rows from Parquet. @param sql reads the table `file`. */
 export async function rowsOfParquet(
   db: Database,
   temporary: string,

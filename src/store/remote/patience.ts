@@ -12,7 +12,7 @@ const CHECK_MS = 100
 export type PatienceOptions = {
   /** Aborted when the process is to end. */
   readonly signal?: AbortSignal
-  /** Until then, and as long as something is written, requests still go on: what a run has fetched can be sealed. */
+  /** Until then, and as long as something is written, requests are still sent: what a run has fetched can be sealed. */
   readonly graceMs?: number
   /** A store that answers nothing and takes nothing for so long is given up, although each request may take longer. */
   readonly silenceMs?: number
@@ -22,7 +22,7 @@ export type PatienceOptions = {
 export type Attempt = {
   /** Aborted if it takes too long, or the process is to end. */
   readonly signal: AbortSignal
-  /** It may take longer by the time for these bytes. */
+  /** Notes that bytes were moved: the attempt may take longer by the time for them. */
   moved(bytes: number): void
 }
 
@@ -50,7 +50,7 @@ export class Patience {
     else signal?.addEventListener('abort', this.#stop, { once: true })
   }
 
-  /** Aborted with an InterruptedError once no request may go on. */
+  /** Returns a signal that is aborted with an InterruptedError once no request may continue. */
   get ended(): AbortSignal {
     return this.#over.signal
   }
@@ -95,7 +95,7 @@ export class Patience {
     }
   }
 
-  /** Gives up what is still under way: nobody waits for it any more, and it would keep the process alive. */
+  /** Gives up what is still under way: no code waits for it any more, and it would keep the process alive. */
   close(): void {
     this.#signal?.removeEventListener('abort', this.#stop)
     if (this.#timer) clearInterval(this.#timer)
@@ -129,7 +129,7 @@ function late(): Error {
   )
 }
 
-/** The same bytes, counted. Fails with `tooMany` after the last that may come, and when the attempt is given up. */
+/** Returns the same bytes, counted. Fails with `tooMany` after the last that may come, and when the attempt is given up. */
 export function bounded(
   body: Readable,
   { signal, moved }: Attempt,
@@ -145,7 +145,7 @@ export function bounded(
       else done(null, chunk)
     },
   })
-  // Who reads it gets the error.
+  // Its reader gets the error.
   pipeline(body, counted, () => {})
   signal.addEventListener('abort', () => counted.destroy(signal.reason as Error), { once: true })
   return counted

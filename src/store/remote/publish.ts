@@ -227,7 +227,7 @@ function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): Fil
     }))
 }
 
-/** Later than the previous snapshot, even if the clock went back. */
+/** Returns a time later than that of the previous snapshot, even if the clock went back. */
 function timeAfter(before: Latest | null, snapshot: string, now: Date): Date {
   const { pending, published_at } = before ?? {}
   if (pending?.snapshot === snapshot) return new Date(pending.at)

@@ -22,7 +22,7 @@ import { type Attempt, bounded, Patience, type PatienceOptions } from './patienc
 
 const RETRIES = 5
 const TIMEOUT_MS = 30_000
-/** Of any answer but an object's content: a page of a list has a thousand keys of at most a kilobyte. */
+/** Maximum size of any answer but an object's content: a page of a list has a thousand keys of at most a kilobyte. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 /** A store that never ends a list must not fill the memory. A year's log has 26,000 objects. */
 const MAX_LISTED = 1_000_000
@@ -40,7 +40,7 @@ type S3Options = PatienceOptions & {
 }
 
 /**
- * Each request has a bound on the bytes of its answer, and on its time.
+ * Opens an object store. Each request has a bound on the bytes of its answer, and on its time.
  * @throws RemoteError if the keys cannot be read.
  */
 export async function openS3(settings: S3Settings, options: S3Options = {}): Promise<ObjectStore> {
@@ -259,7 +259,7 @@ function watchClock(client: S3Client, onDate: (aheadMs: number) => void): void {
 
 type Place = { readonly Bucket: string; readonly Key: string }
 
-/** @returns false if the object was there already. */
+/** Uploads a file. @returns false if the object was there already. */
 async function uploadFile(
   { path, bytes, sha256 }: LocalFile,
   about: { sdk: Sdk; client: S3Client; place: Place; attempt: Attempt },

@@ -15,7 +15,7 @@ const state = z.object({
   due_at: z.string().nullable(),
 })
 
-/** What the object store has, after the last attempt to publish there. */
+/** The state of the object store after the last attempt to publish there. */
 export type RemoteState = {
   /** Time of that attempt. */
   readonly tried_at: string
@@ -43,7 +43,7 @@ export async function readRemoteState(path: string): Promise<RemoteState | null>
   }
 }
 
-/** Local snapshots that must stay, because they are being published to the object store. */
+/** Lists the local snapshots that must stay, because they are being published to the object store. */
 export async function readRemotely(path: string): Promise<string[]> {
   const { reading = null, pending = null } = (await readRemoteState(path)) ?? {}
   return [reading, pending].filter(name => name !== null)

@@ -3,7 +3,7 @@ import { literal } from '#src/store/warehouse/quoted.ts'
 import type { RemoteColumn, RemoteType } from './columns.ts'
 
 /**
- * What a Parquet file's footer records about a column. Numbers, days since 1970 and microseconds since 1970 are bigint or
+ * The statistics of a column in a Parquet file's footer. Numbers, days since 1970 and microseconds since 1970 are bigint or
  * number; null if the footer does not have it.
  */
 export type ColumnStatistics = {

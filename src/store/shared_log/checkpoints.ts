@@ -20,7 +20,7 @@ import { hashOfSegment } from './segments.ts'
  * the whole log. Any of them can be lost: the log has everything.
  */
 
-/** Of one file, and of all files of a checkpoint: a few kilobytes must not make a host copy without end. */
+/** Maximum size of one file, and of all files of a checkpoint: a few kilobytes must not make a host copy without end. */
 const MAX_BYTES = { file: 4 * 1024 ** 3, all: 16 * 1024 ** 3 }
 
 const file = z.object({ bytes: COUNT.max(MAX_BYTES.file), sha256: SHA256 })
@@ -30,7 +30,7 @@ const checkpointShape = z
     company: z.string(),
     /** The last segment that the warehouse has. */
     segment: z.number().int().positive().max(999_999_999),
-    /** Of that segment: whether the checkpoint belongs to the log that is there. */
+    /** Hash of that segment, which shows whether the checkpoint belongs to the log that is there. */
     segment_sha256: SHA256,
     /** Size of all segments up to that one. Not read: a host counts them. */
     log_bytes: COUNT,
@@ -50,7 +50,7 @@ const checkpointShape = z
     return [warehouse, ...rows].reduce((sum, { bytes }) => sum + bytes, 0) <= MAX_BYTES.all
   })
 
-/** What to do about one that is not ours. */
+/** The remedy for a checkpoint that is not ours. */
 export const DELETE_IT =
   'The checkpoint before it, or the whole log, takes its place. Delete it, and check who can write there'
 const CHECKPOINT: JsonKind<Checkpoint> = {
@@ -88,7 +88,7 @@ export function fileKey(company: string, sha256: string): string {
   return `${checkpointsKey(company)}/files/${sha256}`
 }
 
-/** Newest first. */
+/** Lists the checkpoints, newest first. */
 export async function listCheckpoints(store: ObjectStore, company: string): Promise<CheckpointName[]> {
   const found: CheckpointName[] = []
   // Digits only, so not the files.
@@ -140,7 +140,7 @@ export async function missingFiles(
   return found.filter(one => one === null).length
 }
 
-/** What a checkpoint needs to know of an open warehouse. */
+/** The properties of an open warehouse that a checkpoint needs. */
 export type WarehouseFacts = Pick<Checkpoint, 'segment' | 'warehouse_id' | 'schema_hash' | 'rows'>
 
 /** Returns null for a warehouse without data. */
@@ -187,15 +187,15 @@ export async function checkpointIfDue(
   await removeOld(store, company, storeNow)
 }
 
-/** By the store's clock: the owner renewed its object a moment ago. */
+/** Returns the time by the store's clock: the owner renewed its object a moment ago. */
 async function timeThere(store: ObjectStore, company: string, otherwise: Date): Promise<Date> {
   for await (const { modified } of store.list(ownerKey(company))) return modified
   return otherwise
 }
 
 /**
- * Returns the newest checkpoint of this log and of this version's tables: it delays the next one. Its files are not looked up after
- * each run: the next one uploads what is missing.
+ * Returns the newest checkpoint of this log and of this version's tables: it delays the next one. Its files are not looked up
+ * after each run: the next one uploads what is missing.
  */
 async function lastUsable(
   store: ObjectStore,
@@ -210,7 +210,7 @@ async function lastUsable(
   return null
 }
 
-/** Not if the log was replaced by a backup or a new one: a later segment number then says nothing. */
+/** Returns false if the log was replaced by a backup or a new one: a later segment number then says nothing. */
 async function isOfThisLog(store: ObjectStore, checkpoint: Checkpoint): Promise<boolean> {
   const { company, segment, segment_sha256 } = checkpoint
   return (await hashOfSegment(store, company, segment)) === segment_sha256
@@ -243,7 +243,7 @@ async function uploadWarehouse(
   return { ...about, unpacked_bytes: (await stat(warehouse)).size }
 }
 
-/** Row files never change, so those of earlier checkpoints are there already. */
+/** Uploads the row files that the store lacks: they never change, so those of earlier checkpoints are there already. */
 async function uploadRows(
   store: ObjectStore,
   { company, rows: directory }: CompanyPaths,

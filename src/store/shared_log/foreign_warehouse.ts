@@ -10,7 +10,7 @@ import { ROW_TABLES, type RowFile, type RowTable } from '../warehouse/row_sql.ts
 import { createTables, SCHEMA_VERSION } from '../warehouse/schema.ts'
 
 /**
- * Warehouses that somebody else may have written. Such a file is data: opening it as our own would run what it defines in
+ * Warehouses that another party may have written. Such a file is data: opening it as our own would run what it defines in
  * the place of our tables, with the rights of this process.
  */
 
@@ -23,7 +23,7 @@ export type ForeignWarehouse = {
   readonly fresh: string
   readonly temporary: string
   readonly company: string
-  /** What it must be. */
+  /** The expected content. */
   readonly expected: {
     readonly segment: number
     readonly warehouse_id: string
@@ -73,7 +73,7 @@ export async function copyForeign(warehouse: ForeignWarehouse): Promise<string |
   }
 }
 
-/** Everything that a database defines, as our own catalog of it shows it. */
+/** Returns SQL for everything that a database defines, as our own catalog of it shows it. */
 function definitions(database: string): string {
   const from = (what: string, name: string, sql: string, where = 'true') =>
     `SELECT '${what}' AS what, schema_name || '.' || ${name} AS name, coalesce(${sql}, '') AS definition
@@ -93,7 +93,7 @@ function definitions(database: string): string {
   ].join(' UNION ALL ')
 }
 
-/** @throws Refusal naming the first thing that differs. */
+/** Throws Refusal naming the first definition that differs from ours. */
 async function assertOnlyOurTables(db: Database): Promise<void> {
   const rows = await db.rows<{ what: string; name: string; isTheirs: boolean }>(
     `WITH theirs AS (${definitions(FOREIGN)}), ours AS (${definitions(FRESH)})
@@ -197,7 +197,7 @@ async function assertRows(
     )
 }
 
-/** As DuckDB describes it. */
+/** Returns a column with its type as DuckDB describes it. */
 function usualType(column: string): string {
   return column.replace(/ TIMESTAMPTZ$/, ' TIMESTAMP WITH TIME ZONE')
 }

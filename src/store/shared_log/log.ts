@@ -27,7 +27,7 @@ import {
 const GRACE_MS = 2000
 
 type Taking = {
-  /** What this process does, for others who wait. */
+  /** The work of this process, for others who wait. */
   readonly what: string
   readonly waitMs: number
   readonly now: () => Date
@@ -42,14 +42,14 @@ type Taking = {
   readonly leavesDisk?: boolean
 }
 
-/** As `npm run log -- status --json` prints it. */
+/** The output of `npm run log -- status --json`. */
 export type SharedLogState = {
   readonly place: string
   readonly segments: number
   readonly bytes: number
   /** Newest first. */
   readonly checkpoints: readonly { readonly segment: number; readonly made_at: string }[]
-  /** Who writes to it now. */
+  /** The process that writes to it now. */
   readonly owner: LogHolder | null
   /** The segments that this disk has. */
   readonly on_this_disk: { readonly first: number; readonly last: number } | null
@@ -82,12 +82,12 @@ export class SharedLog implements OuterLog {
     this.#paths = paths
   }
 
-  /** As LOG_URL has it. */
+  /** Returns the address of the store, as LOG_URL has it. */
   get root(): string {
     return s3Root(this.#settings)
   }
 
-  /** Returns whether the previous owner did not end: then the first segment must be sealed soon, so that it finds out. */
+  /** Returns whether the previous owner did not end: then the first segment must be sealed soon, so that it notices. */
   get isTakeover(): boolean {
     return this.#ownership?.isTakeover ?? false
   }
@@ -122,8 +122,8 @@ export class SharedLog implements OuterLog {
   }
 
   /**
-   * Brings to the disk what others sealed, without taking the log: a run on another host goes on. The caller holds the company's
-   * lock on this disk.
+   * Brings to the disk what others sealed, without taking the log: a run on another host continues. The caller holds the
+   * company's lock on this disk.
    */
   async bring(about: Pick<Taking, 'sourceTimezone' | 'onSegment' | 'onRefused'>): Promise<number> {
     return await this.#asking(place => this.#bring(place, about))
@@ -139,7 +139,7 @@ export class SharedLog implements OuterLog {
     return restored
   }
 
-  /** Then a checkpoint saves it from reading the whole log. */
+  /** Returns whether this disk has nothing of the log: then a checkpoint saves it from reading the whole log. */
   async #isDiskEmpty(): Promise<boolean> {
     const { raw, warehouse } = this.#paths
     return (

@@ -7,12 +7,12 @@ import { jsonIn } from '../remote/json_object.ts'
 import { type ObjectStore, RemoteError, type StoredObject } from '../remote/objects.ts'
 
 /**
- * Who writes to a company's shared log: `owner.json`, replaced only if it is the version that was read. It spares two
- * workers a race; what counts is who seals a segment.
+ * The owner of a company's shared log, who writes to it: `owner.json`, replaced only if it is the version that was read. It
+ * spares two workers a race; what counts is who seals a segment.
  */
 
 /**
- * Whoever is silent for longer is taken over. By the store's clock, so that no host's clock matters. Twice as long as a
+ * An owner that is silent for longer is taken over. By the store's clock, so that no host's clock matters. Twice as long as a
  * request may hang before it is sent again.
  */
 const LEASE_MS = 60_000
@@ -40,7 +40,7 @@ const ownerShape = z.object({
   session: z.string(),
   beat: z.number(),
   released: z.boolean(),
-  /** Since an owner that did not end was taken over, nobody has sealed anything: it may not know yet. */
+  /** Since an owner that did not end was taken over, no segment has been sealed: it may not know yet. */
   unsettled: z.boolean(),
 })
 type Owner = z.output<typeof ownerShape>
@@ -48,11 +48,11 @@ type Owner = z.output<typeof ownerShape>
 export type LogHolder = Owner['holder']
 
 export type Ownership = {
-  /** Whether an earlier owner did not end, and nobody has sealed anything since: it may wake up and write. */
+  /** Whether an earlier owner did not end, and no segment has been sealed since: it may wake up and write. */
   readonly isTakeover: boolean
-  /** A segment was sealed: whoever was taken over cannot seal any more. */
+  /** Notes that a segment was sealed: an owner that was taken over can no longer seal. */
   settled(): void
-  /** @throws FatalError (held) if another worker took over, as far as this one knows. */
+  /** Throws FatalError (held) if another worker took over, as far as this one knows. */
   assertHeld(): void
   /**
    * Resolves once it is sure that no other worker took over: at once to false, or to true if this one was silent for long and
@@ -60,7 +60,7 @@ export type Ownership = {
    * @throws FatalError (held) if another worker took over. @throws RemoteError if the store does not answer.
    */
   confirm(): Promise<boolean>
-  /** Never throws: whoever is silent is taken over. */
+  /** Releases the log. Never throws: an owner that is silent is taken over. */
   release(): Promise<void>
 }
 
@@ -77,7 +77,7 @@ export function ownerKey(company: string): string {
   return `${company}/owner.json`
 }
 
-/** Returns who owns the log now; null if nobody does. */
+/** Returns the owner of the log; null if it has none. */
 export async function currentOwner(store: ObjectStore, company: string): Promise<LogHolder | null> {
   const found = await readOwner(store, ownerKey(company))
   const owner = found && ownerIn(found)
@@ -85,8 +85,8 @@ export async function currentOwner(store: ObjectStore, company: string): Promise
 }
 
 /**
- * @throws FatalError (held) naming the owner, if it still owns the log after `waitMs`.
- * @throws RemoteError if the store refuses each replacement, although nobody owns the log.
+ * Takes the ownership of the log. @throws FatalError (held) naming the owner, if it still owns the log after `waitMs`.
+ * @throws RemoteError if the store refuses each replacement, although the log has no owner.
  */
 export async function takeOwnership(store: ObjectStore, options: TakeOptions): Promise<Ownership> {
   const { company, holder, now, waitMs, signal, onWait } = options
@@ -132,7 +132,7 @@ function holdOn(
   const write = async (change: Partial<Owner>) => {
     if (isLost) return
     own = { ...own, ...change, beat: own.beat + 1 }
-    // Before the store's own clock: whoever looks at it sees no longer silence than this one counts.
+    // Before the store's own clock, so that no other worker sees a longer silence than this one counts.
     const broken = silence.mark()
     const written = await replace(store, key, own, { tag })
     if (written === null) isLost = true
@@ -184,11 +184,11 @@ function holdOn(
 /** For how long the store has not heard of this process. */
 type Silence = {
   ms(): number
-  /** The returned function ends the silence, as of the time of this call. */
+  /** Marks the time of this call; the returned function ends the silence as of then. */
   mark(): () => void
 }
 
-/** By the longer of two clocks: one never jumps, the other one goes on while the machine is suspended. */
+/** Measures silence by the longer of two clocks: one never jumps, the other one runs on while the machine is suspended. */
 function createSilence(now: () => Date): Silence {
   const time = () => ({ steadyMs: performance.now(), wallMs: now().getTime() })
   let since = time()
@@ -207,7 +207,7 @@ function createSilence(now: () => Date): Silence {
 }
 
 /**
- * @returns the new version's tag; null if another worker replaced it first.
+ * Replaces the owner. @returns the new version's tag; null if another worker replaced it first.
  * @throws RemoteError if the store refuses each time, although no other worker did.
  */
 async function replace(
@@ -235,7 +235,7 @@ function alwaysRefused({ root }: ObjectStore, key: string): RemoteError {
   )
 }
 
-/** @throws ForeignObject if it is too large to be one. */
+/** Reads the owner; null if there is none. @throws ForeignObject if it is too large to be one. */
 async function readOwner(store: ObjectStore, key: string): Promise<StoredObject | null> {
   return await store.get(key, MAX_OWNER_BYTES)
 }

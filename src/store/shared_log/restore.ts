@@ -186,8 +186,8 @@ function upTo(bytes: number): Transform {
 }
 
 /**
- * The rows first and the log's base last: after a crash in between, the next run either has a warehouse with its rows,
- * or rebuilds it from the whole log.
+ * Puts a checkpoint in place, the rows first and the log's base last: after a crash in between, the next run either has a
+ * warehouse with its rows, or rebuilds it from the whole log.
  */
 async function place(
   store: ObjectStore,

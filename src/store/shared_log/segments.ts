@@ -16,7 +16,7 @@ export type SharedPlace = {
   readonly paths: Pick<CompanyPaths, 'company' | 'root' | 'raw'>
 }
 
-/** The same, for whoever only reads what is there. */
+/** A log in the object store, for code that only reads what is there. */
 export type StoredLog = { readonly store: ObjectStore; readonly paths: Pick<CompanyPaths, 'company'> }
 
 /** The log in the store cannot be used with this disk. */
@@ -50,7 +50,7 @@ export function directoryKey(company: string): string {
   return `${company}/log`
 }
 
-/** With nine digits, so that they are listed in order. */
+/** Returns the key of a segment. Its number has nine digits, so that segments are listed in order. */
 function segmentKey(company: string, number: number): string {
   return `${directoryKey(company)}/${String(number).padStart(9, '0')}.ndjson.zst`
 }
@@ -168,7 +168,7 @@ export async function pushSegments(place: SharedPlace, onSegment: OnSegment): Pr
   return missing.length
 }
 
-/** @throws UnusableLog unless the store has this segment of the disk. */
+/** Throws UnusableLog unless the store has this segment of the disk. */
 async function assertSame(place: SharedPlace, number: number): Promise<void> {
   const { store, paths } = place
   const { raw, root, company } = paths
@@ -227,10 +227,13 @@ export async function bytesUpTo({ store, paths }: StoredLog, last: number): Prom
   return sum
 }
 
-/** What the store has beside the log on a disk: the same, more, or another log, as after one of them was restored. */
+/** The state of the store compared with the log on a disk: the same, more, or another log, as after one of them was restored. */
 export type Standing = 'same' | 'later' | 'other'
 
-/** @param segment one that this disk has, after which the store may have more; by default its last one. */
+/**
+ * Compares the log on this disk with the store's.
+ * @param segment one that this disk has, after which the store may have more; by default its last one.
+ */
 export async function compareWithStore(place: SharedPlace, segment?: number): Promise<Standing> {
   const { store, paths } = place
   const { segments: base } = await readBase(paths.raw)

@@ -47,7 +47,7 @@ export async function applySegment(
   }
 }
 
-/** DuckDB could not load a value, as opposed to a full disk or too little memory, which no record causes. */
+/** Returns whether DuckDB could not load a value, as opposed to a full disk or too little memory, which no record causes. */
 export function isDataError(error: unknown): boolean {
   return /^(Invalid Input|Conversion|Out of Range|Type Mismatch|Invalid Type|Serialization) Error|Malformed JSON/.test(
     error instanceof Error ? error.message : '',

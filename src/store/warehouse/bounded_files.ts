@@ -3,8 +3,8 @@ import { LinesFile } from '#src/platform/lines_file.ts'
 import { literal } from './quoted.ts'
 
 /**
- * Of one file, unless a single line has more. DuckDB reads up to 2,048 lines at once, but only of one file: so this bounds what a
- * statement holds, however long the lines are.
+ * Maximum size of one file, unless a single line has more. DuckDB reads up to 2,048 lines at once, but only of one file: so this
+ * bounds what a statement holds, however long the lines are.
  */
 const MAX_FILE_BYTES = 8 * 1024 * 1024
 /** DuckDB sizes its read buffers by the longest line; smaller buffers only make it slower. */

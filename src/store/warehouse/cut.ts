@@ -11,8 +11,8 @@ import { identifier } from './quoted.ts'
  */
 
 /**
- * What the texts of one row of a table may have in total, in bytes of UTF-8. If they have more, the longest ones are cut to
- * one length that fits. The longest row of 1,710 real notices has 1,137.
+ * Maximum size of the texts of one row of a table, in bytes of UTF-8. If they have more, the longest ones are cut to one length
+ * that fits. The longest row of 1,710 real notices has 1,137.
  */
 export const MAX_ROW_BYTES = 32 * 1024
 
@@ -31,7 +31,7 @@ export type Cut = {
   readonly bytes: number
 }
 
-/** What the tables read of a document, and what is cut in it. */
+/** The part of a document that the tables read, and what is cut in it. */
 type Carried = { readonly document: object; readonly cuts: readonly Cut[] }
 
 /** The fields with columns in tables that this document fills. */
@@ -64,7 +64,7 @@ export function carriedDocument(kind: DocumentKind, document: object): Carried {
   return { document: copy, cuts: [...cutRow(row), ...cuts] }
 }
 
-/** The same of a document as JSON text; the text itself if nothing in it can be too long. */
+/** Cuts a document that is JSON text as `carriedDocument` does; returns the text itself if nothing in it can be too long. */
 export function carriedText(kind: DocumentKind, text: string): string {
   return isShort(text) ? text : JSON.stringify(carriedDocument(kind, JSON.parse(text)).document)
 }
@@ -157,7 +157,7 @@ function shortened(value: unknown, maxBytes: number): unknown {
     : cutText(whole, maxBytes)
 }
 
-/** Nesting is bounded (`MAX_DEPTH` of `validate.ts`). */
+/** Changes every text in a value. Its nesting is bounded (`MAX_DEPTH` of `validate.ts`). */
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value)
   if (Array.isArray(value)) return value.map(one => mapTexts(one, change))

@@ -27,7 +27,7 @@ const ROW_GROUP_ROWS = 16_384
 const CHECKPOINT_THRESHOLD = '1TB'
 
 /**
- * What a stream prepares ahead: one chunk. DuckDB does not count the texts in it, so its own 1 MB can be thirty chunks
+ * The amount that a stream prepares ahead: one chunk. DuckDB does not count the texts in it, so its own 1 MB can be thirty chunks
  * of any size. A larger buffer is no faster.
  */
 const STREAM_BUFFER = '1KiB'
@@ -59,7 +59,7 @@ export type Stream = {
 /** DuckDB's names. */
 export type StatementKind = keyof typeof StatementType
 
-/** DuckDB needs more memory than it may use, or has no room to spill what it holds. */
+/** Returns whether DuckDB needs more memory than it may use, or has no room to spill what it holds. */
 export function isMemoryError(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('Out of Memory Error')
 }
@@ -75,7 +75,7 @@ export class Database {
     this.#connection = connection
   }
 
-  /** @param path a file, or `:memory:`. */
+  /** Opens a database. @param path a file, or `:memory:`. */
   static async open(path: string, options: DatabaseOptions & { readOnly?: boolean } = {}): Promise<Database> {
     const instance = await DuckDBInstance.create(path, {
       access_mode: options.readOnly ? 'READ_ONLY' : 'AUTOMATIC',
@@ -202,7 +202,7 @@ export class Database {
     this.#connection.interrupt()
   }
 
-  /** Each statement of an SQL text can be run once. */
+  /** Splits an SQL text into its statements. Each can be run once. */
   async #extract(sql: string, admit: (kind: StatementKind) => void, values: Texts) {
     const statements = await this.#connection.extractStatements(sql).catch(error => {
       throw messageOf(error) === NO_STATEMENT ? new Error('it has no statement') : error
@@ -283,7 +283,7 @@ function answerOf(reader: DuckDBResultReader): Answer {
   return { columns: reader.deduplicatedColumnNames(), rows: reader.getRowObjectsJS().map(withNumbers) }
 }
 
-/** @throws Error if the library cannot read the values of a column. */
+/** Streams a result. @throws Error if the library cannot read the values of a column. */
 function streamOf(result: DuckDBResult, timeZone: string, whyFailed: () => Promise<Error>): Stream {
   const types = result.columnTypes()
   const names = result.deduplicatedColumnNames()
@@ -302,7 +302,7 @@ function streamOf(result: DuckDBResult, timeZone: string, whyFailed: () => Promi
   }
 }
 
-/** One row at a time, because the texts of a whole chunk can be large. */
+/** Yields one row at a time, because the texts of a whole chunk can be large. */
 function* rowsOf(
   chunk: DuckDBDataChunk,
   types: readonly DuckDBType[],

@@ -50,7 +50,7 @@ export async function setAsidePoison(
     await stageShortened(db, { number: segment.number, path }, attempt.temporaryDirectory)
   }
 
-  /** @returns why it could not be applied. */
+  /** Applies a batch at once. @returns why it could not be applied. */
   async function applyAtOnce(batch: Batch): Promise<unknown> {
     const work = async () => {
       await attempt.project()
@@ -114,7 +114,7 @@ export async function setAsidePoison(
   }
 }
 
-/** The same in every rebuild, whatever memory was left. */
+/** Returns a reason that is the same in every rebuild, whatever memory was left. */
 function reasonOf(error: unknown): string {
   return isMemoryError(error) ? 'it needs more memory than there is' : withoutPlace(messageOf(error))
 }

@@ -35,7 +35,7 @@ const DRIFTED = 'drifted'
 /** Documents in the lines, or those that they replace, are cut in the tables. */
 const CUT = 'cut'
 
-/** What the rows depend on besides the log, and a directory for temporary files. */
+/** The input of the rows besides the log, and a directory for temporary files. */
 export type Projection = Rules & { readonly temporaryDirectory: string }
 
 /**
@@ -57,7 +57,7 @@ export async function projectLines(
   await db.run(MONTHS_TOUCHED)
 }
 
-/** The rows for elements of the analyses in the staged lines, whose other rows are there. */
+/** Projects the rows for elements of the analyses in the staged lines, whose other rows are there. */
 export async function projectElements(db: Database, projection: Projection): Promise<void> {
   for (const sql of [
     STRAYED,

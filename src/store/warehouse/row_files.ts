@@ -30,7 +30,7 @@ const MAX_WAITING_ROWS = 150_000
 
 type Stored = { readonly files: readonly RowFile[]; readonly segment: number; readonly lost: number }
 
-/** Where a warehouse has its files of rows, and the company that is written into them. */
+/** The directory of a warehouse's files of rows, and the company that is written into them. */
 type RowPlace = { readonly directory: string; readonly company: string }
 
 /**
@@ -171,7 +171,7 @@ export class RowFiles {
     for (const file of files.keys()) this.#written.add(file)
   }
 
-  /** @throws Error unless the file holds exactly the rows that its analyses have. */
+  /** Writes a file of rows. @throws Error unless it holds exactly the rows that its analyses have. */
   async #writeFile(
     table: RowTable,
     to: { file: number; month: string },

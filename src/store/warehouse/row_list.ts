@@ -5,7 +5,7 @@ import { identifier, literal } from './quoted.ts'
 import { ROW_TABLES, type RowFile } from './row_sql.ts'
 import { names } from './sql.ts'
 
-/** Each warehouse has a directory of its own, because a rebuilt one replaces another that is complete until then. */
+/** Returns the warehouse's own directory for rows: those of one that is rebuilt must be complete until it is replaced. */
 export function rowDirectory(rows: string, warehouseId: string): string {
   return join(rows, warehouseId)
 }

@@ -6,7 +6,7 @@ import { exportColumns, names } from './sql.ts'
 /** A Parquet file with rows of one table, for the notices of one month. */
 export type RowFile = {
   readonly table_name: string
-  /** The same for the files of all tables that were written together. */
+  /** The number of the file; the files of all tables that were written together share it. */
   readonly file: number
   readonly month: string
   readonly rows: number
@@ -53,7 +53,7 @@ export function placeRows(): string {
   return `INSERT INTO row_places SELECT a.edital_id, a.month, NULL, ${counts.join(', ')} FROM lines JOIN analysed a USING (segment, seq)`
 }
 
-/** @param changed a relation with notices whose month changed, and the new one. */
+/** Returns SQL that moves rows to another month. @param changed a relation with notices whose month changed, and the new one. */
 export function moveRows(changed: string): string[] {
   return ['row_places', ...ROW_TABLES.map(waitingTable)].map(
     table => `UPDATE ${table} SET month = n.month FROM ${changed} n WHERE n.edital_id = ${table}.edital_id`,

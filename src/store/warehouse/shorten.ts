@@ -5,14 +5,12 @@ import { readLines } from '#src/store/rawlog/read.ts'
 import { BoundedFiles } from './bounded_files.ts'
 import { type Cut, carriedDocument, type DocumentKind, isShort } from './cut.ts'
 
-/**
- * Lines of the raw log whose texts the tables cannot carry, written for DuckDB.
- */
+/** Lines of the raw log whose texts the tables cannot carry, written for DuckDB. */
 
 /** The longest part of a whole document: a row of `whole_documents` is as small as other rows. */
 const PART_CHARACTERS = 8 * 1024
 
-/** As relations; null if there are none. */
+/** The lines and their long parts, as relations; null if there are none. */
 type Shortened = {
   readonly lines: string | null
   /** Parts of the documents that are cut: `seq`, `ordinal` from 1, `content`. */
@@ -80,7 +78,7 @@ function shortenedLine(text: string): ShortenedLine {
   }
 }
 
-/** Rows of `schema_drift` for texts that are cut, one for each field. */
+/** Returns the rows of `schema_drift` for texts that are cut, one for each field. */
 function driftOf(editalId: string, cuts: readonly Cut[]): object[] {
   return [...Map.groupBy(cuts, ({ path }) => path)].map(([path, some]) => {
     const longest = Math.max(...some.map(({ bytes }) => bytes))

@@ -26,7 +26,7 @@ import { DEADLINES_FUNCTION } from './reader.ts'
 /** A nested type for `read_json`: the fields of an object, or of an array's elements. */
 type Shape = Map<string, string | Shape | { readonly each: Shape }>
 
-/** `CREATE TABLE` with the stored columns. */
+/** Returns `CREATE TABLE` with the stored columns. */
 export function createTable(table: Table): string[] {
   const columns = storedColumns(table).map(({ name, type }) => `${identifier(name)} ${type}`)
   return [`CREATE TABLE ${identifier(table.name)} (${columns.join(', ')})`]
@@ -59,7 +59,7 @@ export function reportType(): string {
 }
 
 /**
- * `SELECT` of a table's stored columns that come from its documents in the staged lines.
+ * Returns `SELECT` of a table's stored columns that come from its documents in the staged lines.
  * @param lines a relation with `edital_id`, `run_id`, `at`, … and the document.
  * @param others further columns of it to select as they are.
  */
@@ -135,7 +135,7 @@ export function timeKeySql(text: string, sourceTimezone: string): string {
   return `epoch_us(${instant(text, sourceTimezone)})::VARCHAR || coalesce(' ' || ${beyondInstant(text)}, '')`
 }
 
-/** The same of a text that may be in another form, as earlier logs have it; then the text itself. */
+/** Returns `timeKeySql`, but the text itself if it has another form, as in earlier logs. */
 export function loggedTimeKey(text: string, sourceTimezone: string): string {
   return `coalesce(TRY(${timeKeySql(text, sourceTimezone)}), ${text})`
 }
@@ -146,7 +146,7 @@ function beyondInstant(text: string): string {
     THEN nullif(rtrim(regexp_extract(${text}, '\\.\\d{6}(\\d+)', 1), '0'), '') END`
 }
 
-/** The same of all times of a row, from its `times_as_sent`. */
+/** Returns what the times of a row are besides their instants, from its `times_as_sent`. */
 function beyondInstants(table: Table, timesAsSent: string): string {
   const times = table.columns.flatMap(({ type, from }) =>
     type === 'TIMESTAMPTZ' && 'field' in from
@@ -199,8 +199,9 @@ function pncpIdPart(text: string, part: 'cnpj' | 'year' | 'sequence', type: Colu
 }
 
 /**
- * Most times end with `Z` and have at most six decimals, which is checked without a regular expression. With an offset, one
- * of the first and the last year may be in a year of UTC that has no four digits.
+ * Returns the times of a row that its instants do not show in full, as sent. Most times end with `Z` and have at most six
+ * decimals, which is checked without a regular expression. With an offset, one of the first and the last year may be in a year of
+ * UTC that has no four digits.
  */
 function timesAsSent(table: Table): string {
   const members = table.columns.flatMap(({ type, from }) => {
@@ -215,7 +216,10 @@ function timesAsSent(table: Table): string {
   return `'{' || nullif(concat_ws(',', ${members.join(', ')}), '') || '}'`
 }
 
-/** DuckDB reads an object without any of the fields as a struct of NULLs, and a null or missing one as NULL. */
+/**
+ * Lists the parts that the document had as empty objects. DuckDB reads an object without any of the fields as a struct of NULLs,
+ * and a null or missing one as NULL.
+ */
 function emptyOf(table: Table, parts: readonly string[]): string {
   const members = parts.map(part => {
     const fields = table.columns.flatMap(({ from }) =>
@@ -235,7 +239,10 @@ function lineExpression(property: string, type: ColumnType, sourceTimezone: stri
   return identifier(property)
 }
 
-/** @param value a JSON value. Only booleans become BOOLEAN; strings stay as they are, the rest becomes JSON text. */
+/**
+ * Returns SQL that converts a value of any type.
+ * @param value a JSON value. Only booleans become BOOLEAN; strings stay as they are, the rest becomes JSON text.
+ */
 function freeForm(value: string, type: ColumnType): string {
   if (type === 'BOOLEAN') return `CASE WHEN json_type(${value}) = 'BOOLEAN' THEN ${value}::BOOLEAN END`
   return `CASE json_type(${value}) WHEN 'NULL' THEN NULL WHEN 'VARCHAR' THEN ${value} ->> '$' ELSE ${value}::VARCHAR END`

@@ -77,7 +77,7 @@ export async function stageLines(
   await stageShortened(db, { number, path }, temporaryDirectory)
 }
 
-/** The same for lines that may be long: the program cuts them before DuckDB reads them, which takes longer. */
+/** Reads lines that may be long into the same tables: the program cuts them before DuckDB reads them, which takes longer. */
 export async function stageShortened(
   db: Database,
   { number, path }: SegmentFile,
@@ -102,7 +102,7 @@ const OF_SEGMENT = (number: number) => `*, ${number}::BIGINT AS segment`
 export const WHOLE_PARTS = `CREATE TEMP TABLE IF NOT EXISTS whole_parts
   (segment BIGINT, seq BIGINT, ordinal INTEGER, content VARCHAR)`
 
-/** DuckDB cannot read the lines of a segment as they are: too long, or too much at once. */
+/** Returns whether DuckDB cannot read the lines of a segment as they are: too long, or too much at once. */
 function isTooLarge(error: unknown): boolean {
   return isMemoryError(error) || String(error).includes('maximum_object_size')
 }
@@ -131,17 +131,19 @@ export async function stageSegments(db: Database, segments: readonly SegmentFile
 }
 
 /**
+ * Counts the staged lines of a segment.
  * @param first the number of the first line that must be staged; 1 unless a segment is applied in batches.
  * @returns how many lines are staged.
  * @throws FatalError if they do not belong at this place in this log.
- * @throws WrongLines unless they are all the lines of a segment, from the first to the last, each once, and none lacks its notice.
+ * @throws WrongLines unless they are all the lines of a segment, from the first to the last, each once, and none lacks its
+ * notice.
  */
 export async function countStagedLines(db: Database, segment: SegmentFile, first = 1): Promise<number> {
   const [count] = await countLines(db, 'lines', [segment], first)
   return count as number
 }
 
-/** The same for each of the segments in a table of lines. */
+/** Counts the staged lines of each segment in a table of lines, with the same checks as `countStagedLines`. */
 export async function countLines(
   db: Database,
   relation: 'lines' | 'staged',
@@ -184,7 +186,7 @@ const LINE_COLUMNS = `{${Object.entries(LINE)
   .map(([name, type]) => `${literal(name)}: ${literal(type)}`)
   .join(', ')}}`
 
-/** @param files SQL for a path or a list of paths, and further options. */
+/** Returns SQL that reads segments. @param files SQL for a path or a list of paths, and further options. */
 function readSegments(files: string, longestLineBytes: number): string {
   return `read_json(${files}, format = 'newline_delimited', hive_partitioning = false,
     maximum_object_size = ${Math.max(longestLineBytes, MIN_BUFFER_BYTES)}, columns = ${LINE_COLUMNS})`

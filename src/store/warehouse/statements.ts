@@ -33,10 +33,10 @@ const ANALYSIS_TABLES = TABLES.filter(table => table.document === 'analysis')
 /** The tables with one file per month. All of them change if a notice's month changes. */
 const MONTHLY_TABLES = TABLES.filter(table => table.files === 'by_month')
 
-/** What the rows depend on besides the log. */
+/** The rules that the rows depend on besides the log. */
 export type Rules = { readonly sourceTimezone: string }
 
-/** Published data changed in the newest segment of these rows. */
+/** Returns SQL that notes that published data changed in the newest segment of these rows. */
 export function newData(from: string): string {
   return `UPDATE meta SET data_version = greatest(data_version, (SELECT max(segment) ${from}))`
 }
@@ -130,18 +130,18 @@ export function analysesLoaded({ sourceTimezone }: Rules): string[] {
   ]
 }
 
-/** Only those of known notices: if a notice's own line was quarantined, the next run lists it as new. */
+/** The analysed notices that are known: if a notice's own line was quarantined, the next run lists it as new. */
 export const ANALYSED = `CREATE OR REPLACE TEMP TABLE analysed AS
   SELECT l.segment, l.seq, edital_id, ${month('e.created_at')} AS month
   FROM lines l JOIN editais e USING (edital_id) WHERE l.type = 'analysis'`
 
-/** Those that a table has already. */
+/** Returns SQL that selects the analysed notices that a table has already. */
 export function replaced(table: string): string {
   return `CREATE OR REPLACE TEMP TABLE replaced AS
     SELECT edital_id FROM analysed WHERE edital_id IN (SELECT edital_id FROM ${table})`
 }
 
-/** Without the first condition, each segment of a first load would scan the table in vain. */
+/** Returns SQL that deletes replaced rows. Without its first condition, a first load would scan the table for each segment. */
 function withoutReplaced(table: string): string {
   return `DELETE FROM ${table} WHERE (SELECT count(*) > 0 FROM replaced)
     AND edital_id IN (SELECT edital_id FROM replaced)`
@@ -229,7 +229,8 @@ export function drift(): string[] {
 export const IN_LINES = 'e.edital_id IN (SELECT edital_id FROM lines)'
 
 /**
- * Invariant I3: an analysis is current only if it was fetched for the stored `updated_at` after that was listed.
+ * Returns SQL that updates the states of analyses (invariant I3): one is current only if it was fetched for the stored
+ * `updated_at` after that was listed.
  * @param which the notices whose state may be another one, as a condition on `editais e`.
  */
 export function analysisStates(which: string): string[] {
@@ -265,7 +266,7 @@ export function runFinished(): string[] {
   ]
 }
 
-/** `--full` makes analyses due again. It is done once an unfiltered run has attempted everything due. */
+/** Returns SQL that makes analyses due again for `--full`, which ends once an unfiltered run has attempted everything due. */
 export function refetch(): string[] {
   return [
     `UPDATE meta SET refetch_segment = l.segment
@@ -279,7 +280,10 @@ export function refetch(): string[] {
   ]
 }
 
-/** @param lines those with the table's documents; for a child table, with the `month` of the notice. */
+/**
+ * Returns SQL that inserts the rows of a table.
+ * @param lines those with the table's documents; for a child table, with the `month` of the notice.
+ */
 function insert(table: Table, lines: string, sourceTimezone: string): string {
   const others = table.each ? ['month'] : []
   return `INSERT INTO ${arrivalTable(table)} (${[flattenedColumns(table), ...others].join(', ')})

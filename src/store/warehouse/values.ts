@@ -72,7 +72,7 @@ export function hidesFields(type: DuckDBType): boolean {
   return names.size < type.entryCount || names.has('__proto__') || type.entryTypes.some(hidesFields)
 }
 
-/** Like the library's converter to JSON, except for the types below. */
+/** Creates a converter to JSON, like the library's except for the types below. */
 function converterIn(timeZone: string): Convert {
   const own: Partial<Record<DuckDBTypeId, Convert>> = { ...OWN }
   const offsetSeconds = offsetsOf(timeZone)
@@ -111,7 +111,7 @@ const OWN: Partial<Record<DuckDBTypeId, Convert>> = {
   },
 }
 
-/** `\xAAb`: all bytes but printable ASCII in hexadecimal, and so the backslash, which the library leaves as it is. */
+/** Writes bytes as text (`\xAAb`): all but printable ASCII in hexadecimal, and the backslash, which the library leaves. */
 function blobText(bytes: Uint8Array): string {
   const texts = Array.from(bytes, byte => {
     const character = String.fromCharCode(byte)
@@ -120,7 +120,7 @@ function blobText(bytes: Uint8Array): string {
   return texts.join('')
 }
 
-/** `{"k":1}`; keys that are not text as their text. */
+/** Converts a map to an object (`{"k":1}`); keys that are not text as their text. */
 function mapObject(
   { entries }: DuckDBMapValue,
   { keyType, valueType }: DuckDBMapType,
@@ -147,7 +147,7 @@ function exactNumber(text: string): Json {
   return String(number) === text ? number : JSON.rawJSON(text)
 }
 
-/** `1.0`, `0.1`, `1e+20`, `1.5e-07`; a string for `nan` and `inf`. */
+/** Writes a floating-point number: `1.0`, `0.1`, `1e+20`, `1.5e-07`; a string for `nan` and `inf`. */
 function floatingNumber(number: number): Json {
   if (Number.isNaN(number)) return 'nan'
   if (!Number.isFinite(number)) return number > 0 ? 'inf' : '-inf'
@@ -205,7 +205,7 @@ function offsetsOf(timeZone: string): OffsetSeconds {
   }
 }
 
-/** `2026-12-10 09:00:00-03`: local time and offset. */
+/** Writes local time and offset: `2026-12-10 09:00:00-03`. */
 function zonedText(value: DuckDBTimestampTZValue, offsetSeconds: OffsetSeconds): string {
   if (!value.isFinite) return finiteText(value, value.micros)
   const seconds = offsetSeconds(value.micros)
@@ -217,7 +217,10 @@ function zonedText(value: DuckDBTimestampTZValue, offsetSeconds: OffsetSeconds):
   return `${finiteText(local, local.micros)}${offset}`
 }
 
-/** JSON text as a value with all digits of its numbers; a string if it is only JSON to DuckDB, such as `NaN` or `[1,]`. */
+/**
+ * Parses JSON text into a value with all digits of its numbers; returns a string if it is only JSON to DuckDB, such as `NaN` or
+ * `[1,]`.
+ */
 function parsed(text: string): Json {
   try {
     return JSON.parse(text, (_name, value, { source }) =>

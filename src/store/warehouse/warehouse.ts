@@ -28,13 +28,13 @@ const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
  */
 const FEW_NOTICES = 2000
 
-/** Of segments that are applied at once, decompressed. A run of an hour may seal three of a few kilobytes. */
+/** Maximum size of segments that are applied at once, decompressed. A run of an hour may seal three of a few kilobytes. */
 const MAX_BYTES_TOGETHER = 64 * 1024 * 1024
 
 export type WarehouseOptions = {
   readonly paths: CompanyPaths
   readonly sourceTimezone: string
-  /** A unique name for this warehouse; one rebuilt from the same log gets another name. */
+  /** Returns a unique name for this warehouse; one rebuilt from the same log gets another name. */
   readonly newId: () => string
   /** Called while segments are applied, before anything else can happen. */
   readonly onApply?: (progress: { reason: 'rebuild' | 'catch_up'; done: number; total: number }) => void
@@ -154,7 +154,7 @@ export async function hasCurrentSchema(db: Database, sourceTimezone: string): Pr
   return (await storedHash(db)) === schemaHash(sourceTimezone)
 }
 
-/** @throws FatalError (newer_schema) if a newer version of the program made the warehouse. */
+/** Throws FatalError (newer_schema) if a newer version of the program made the warehouse. */
 export async function refuseNewer(db: Database, { company, warehouse }: CompanyPaths): Promise<void> {
   const made = await storedVersion(db)
   if (made <= SCHEMA_VERSION) return
@@ -239,8 +239,8 @@ async function openRows(db: Database, { rows, company }: CompanyPaths): Promise<
 }
 
 /**
- * @throws FatalError (usage) if the directory of the rows is not a part of the company's: another one may hold files
- * that are not ours, and a rebuilt warehouse could not move its rows to another disk.
+ * Throws FatalError (usage) if the directory of the rows is not a part of the company's: another one may hold files that are not
+ * ours, and a rebuilt warehouse could not move its rows to another disk.
  */
 function refuseOtherPlace({ root, rows }: CompanyPaths): void {
   const about = lstatSync(rows, { throwIfNoEntry: false })
@@ -290,7 +290,7 @@ async function storedHash(db: Database): Promise<string | null> {
   return await storedMeta<string>(db, 'schema_hash')
 }
 
-/** 0 for a version that did not store one. */
+/** Reads the version of the tables; 0 for a version of the program that did not store one. */
 async function storedVersion(db: Database): Promise<number> {
   return (await storedMeta<number>(db, 'schema_version')) ?? 0
 }

@@ -12,7 +12,7 @@ import { MAX_SQL_LENGTH } from './limits.ts'
  */
 
 const RELATIONS = new Set(CATALOG.map(({ name }) => name))
-/** What a query is made of. Everything else, such as statements that write, is refused. */
+/** The parts of a query. Everything else, such as statements that write, is refused. */
 const NODES = ['SELECT_NODE', 'SET_OPERATION_NODE', 'RECURSIVE_CTE_NODE', 'CTE_NODE']
 const TABLE_REFS = [
   'BASE_TABLE',
@@ -25,7 +25,7 @@ const TABLE_REFS = [
   'SHOW_REF',
 ]
 const SCHEMAS = ['', 'main']
-/** Of queries in WITH clauses: where such a name is not known, FROM would take others for a file. */
+/** Names of queries in WITH clauses: outside of their scope, FROM would take others for a file. */
 const PLAIN_NAME = /^[\p{L}\p{N}_ -]+$/u
 
 type Node = Readonly<Record<string, unknown>>
@@ -64,7 +64,7 @@ function parsed(tree: string): Tree {
   }
 }
 
-/** Each object in the tree. Not recursive: the client decides how deep the tree is. */
+/** Yields each object in the tree. Not recursive: the client decides how deep the tree is. */
 function* nodesOf(root: object): Generator<Node> {
   const waiting: object[] = [root]
   for (let one = waiting.pop(); one; one = waiting.pop()) {
@@ -74,7 +74,7 @@ function* nodesOf(root: object): Generator<Node> {
   }
 }
 
-/** In lower case: the names that WITH clauses give to queries. */
+/** Returns the names that WITH clauses give to queries, in lower case. */
 function namesOfQueries(root: object): Set<string> {
   const names = new Set<string>()
   for (const node of nodesOf(root)) {
@@ -84,7 +84,10 @@ function namesOfQueries(root: object): Set<string> {
   return names
 }
 
-/** Otherwise a name that a WITH clause gives in one place would open the view of that name in another. */
+/**
+ * Returns the names of DuckDB's own views. Otherwise a name that a WITH clause gives in one place would open the view of that
+ * name in another.
+ */
 async function internalViews(db: Database): Promise<Set<string>> {
   const views = await db.rows<{ name: string }>(
     'SELECT lower(view_name) AS name FROM duckdb_views() WHERE internal',
@@ -92,7 +95,7 @@ async function internalViews(db: Database): Promise<Set<string>> {
   return new Set(views.map(({ name }) => name))
 }
 
-/** @throws FatalError if this part of a query is not allowed. */
+/** Throws FatalError if this part of a query is not allowed. */
 function check(node: Node, named: ReadonlySet<string>): void {
   const { type } = node
   if (typeof type !== 'string') return

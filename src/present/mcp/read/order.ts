@@ -1,4 +1,4 @@
-/** What a reader process is asked, and what it answers. */
+/** The orders to a reader process, and its answers. */
 
 export type Statement = {
   readonly sql: string
@@ -9,12 +9,12 @@ export type Statement = {
 }
 
 export type ReadOrder = {
-  /** Where the company's snapshots are. */
+  /** The directory of the company's snapshots. */
   readonly lake: string
   readonly statements: readonly Statement[]
   /** Whether the SQL is a client's. */
   readonly isForeign: boolean
-  /** Of the answer to all statements together, as JSON. */
+  /** Maximum size of the answer to all statements together, as JSON. */
   readonly maxBytes: number
   /** Longer texts are cut. */
   readonly maxText: number
@@ -42,7 +42,7 @@ export type Rows = {
   readonly isCut: boolean
 }
 
-/** What the rows were read from. */
+/** The source of the rows. */
 export type ReadSource = {
   readonly company: string
   /** The name of the snapshot. */
@@ -53,7 +53,7 @@ export type ReadSource = {
 
 export type ReadAnswer = ReadSource & { readonly results: readonly Rows[] }
 
-/** What a reader process sends: first `opened`, then one of the others. */
+/** The messages of a reader process: first `opened`, then one of the others. */
 export type ReadMessage =
   | { readonly kind: 'opened' }
   | { readonly kind: 'answer'; readonly answer: ReadAnswer }

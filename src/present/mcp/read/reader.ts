@@ -18,13 +18,13 @@ import {
 } from './order.ts'
 import { cut, parseValue, visible, visibleValue } from './visible.ts'
 
-/** What the rest of DuckDB's work may spill. */
+/** Maximum that the rest of DuckDB's work may spill. */
 const MAX_SPILLED = '256MB'
 const THREADS = 2
 /** DuckDB does not count all that a query uses, such as one long text. */
 const MAX_RSS_BYTES = 700 * 1024 * 1024
 const LOOK_EVERY_MS = 20
-/** What this process asks of Linux, where there is one. */
+/** The limits that this process asks of Linux, if it runs there. */
 const ASKED_OF_LINUX = [
   // To be the first to end if memory runs out, not the server.
   { path: '/proc/self/oom_score_adj', value: '1000' },
@@ -32,7 +32,7 @@ const ASKED_OF_LINUX = [
   { path: '/proc/self/coredump_filter', value: '0' },
 ] as const
 
-/** Of a message, in characters: DuckDB's can repeat a value that the query made. */
+/** Maximum length of a message, in characters: DuckDB's can repeat a value that the query made. */
 const MAX_MESSAGE = 1000
 
 /** Waits for this process's order. It is its only one: nothing is left for the next, and it can be killed at any time. */
@@ -43,7 +43,7 @@ export function answerOrder(): void {
   if (!process.connected) leaveNothing()
 }
 
-/** The server is gone, and cannot remove what this process spilled. */
+/** Removes what this process spilled, and ends it: the server is gone, and cannot do so. */
 function leaveNothing(): void {
   const own = process.cwd()
   try {
@@ -64,7 +64,7 @@ async function carryOut(order: PlacedOrder): Promise<void> {
   finish('why' in message ? { ...message, why: visible(cut(message.why, MAX_MESSAGE)) } : message)
 }
 
-/** The query may still run, so the process ends as soon as the message is sent. */
+/** Sends a message and ends the process at once, because the query may still run. */
 function finish(message: ReadMessage): void {
   process.send?.(message, () => process.kill(process.pid, 'SIGKILL'))
 }
@@ -107,7 +107,7 @@ function keptFor(
   return Math.floor((later * maxBytes) / statements.length / 2)
 }
 
-/** @throws Error for the log: its message can contain paths. */
+/** Opens the lake behind the fence. @throws Error for the log: its message can contain paths. */
 async function open(lake: string, temporary: string) {
   try {
     const { db, sources } = await openWithOurMarts(lake, temporary)

@@ -29,7 +29,7 @@ const MAX_PENDING = 8
 /** To start the process and open the snapshot, on a busy machine. */
 const OPEN_WITHIN_MS = 15_000
 
-/** Whose orders these are. */
+/** The key that sends the orders. */
 type Key = { readonly prefix: string; readonly isStillValid: () => boolean }
 
 /**
@@ -47,8 +47,9 @@ export class Readers {
   }
 
   /**
-   * @throws FatalError with a sentence for the client, also if the key has too many calls under way, or is no longer valid
-   *   when it is their turn, or when they are answered.
+   * Answers a query of the key's client.
+   * @throws FatalError with a sentence for the client, also if the key has too many calls under way, or is no longer valid when
+   * it is their turn, or when they are answered.
    */
   async read({ prefix, isStillValid }: Key, order: ReadOrder, signal: AbortSignal): Promise<ReadAnswer> {
     const pending = this.#pending.get(prefix) ?? 0
@@ -153,7 +154,7 @@ function yieldToOthers({ pid }: ChildProcess): void {
   }
 }
 
-/** What calls spilled whose server was killed together with them. */
+/** Removes what calls spilled if their server was killed together with them. */
 function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     const [, pid, started] = OF_SERVER.exec(name) ?? []

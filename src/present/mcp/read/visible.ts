@@ -17,7 +17,7 @@ export function visible(text: string): string {
   })
 }
 
-/** The same for every text and name in a value; longer texts are cut, and state how much is missing. */
+/** Makes every text and name in a value visible; cuts longer texts, and states how much is missing. */
 export function visibleValue(value: string, maxText: number): string
 export function visibleValue(value: unknown, maxText: number): VisibleValue
 export function visibleValue(value: unknown, maxText: number): VisibleValue {
@@ -29,7 +29,7 @@ export function visibleValue(value: unknown, maxText: number): VisibleValue {
   )
 }
 
-/** At most so many characters, and how many are missing. */
+/** Cuts a text after so many characters, and states how many are missing. */
 export function cut(text: string, maxText: number): string {
   if (text.length <= maxText) return text
   // Not between the halves of a character.

@@ -69,7 +69,7 @@ function listed(): ToolResult {
   return { answer: null, data: { marts }, leftOut: [] }
 }
 
-/** Column names are ours, after they were found in the mart; values are parameters. */
+/** Makes the condition for filters. Column names are ours, after they were found in the mart; values are parameters. */
 function condition(mart: Mart, filters: NonNullable<Filters>) {
   const pairs = Object.entries(filters)
   if (pairs.length > MAX_FILTERS) throw new FatalError(`At most ${MAX_FILTERS} filters are allowed.`)
@@ -89,7 +89,8 @@ function condition(mart: Mart, filters: NonNullable<Filters>) {
 }
 
 /**
- * Texts are equal if they have the same key, identifiers to the letter; those of the portal and CNPJs in any spelling.
+ * Returns SQL that compares a value. Texts are equal if they have the same key, identifiers to the letter; those of the portal
+ * and CNPJs in any spelling.
  * @param name of the parameter.
  */
 function equal({ name: column, type }: MartColumn, value: string, name: string): SqlCondition {

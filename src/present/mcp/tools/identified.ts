@@ -4,7 +4,8 @@ import { readPncpId } from '#schema/pncp_id.ts'
 export type SqlCondition = { readonly sql: string; readonly values: Readonly<Record<string, string>> }
 
 /**
- * Returns whether a notice has an identifier of the portal, or its buyer a CNPJ, however either is written. Null for a text without a CNPJ.
+ * Returns whether a notice has an identifier of the portal, or its buyer a CNPJ, however either is written. Null for a text
+ * without a CNPJ.
  * @param name what the names of the parameters begin with.
  */
 export function identified(text: string, name: string): SqlCondition | null {

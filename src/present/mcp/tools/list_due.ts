@@ -11,7 +11,7 @@ const INPUT = z.strictObject({
 
 const ABOUT = 'edital_id, numero, orgao, uf, objeto, fase, participation_confirmed, recomendacao'
 
-/** What is due, each from the mart that knows it. `$days` is the last day. */
+/** Lists of what is due, each from the mart that knows it. `$days` is the last day. */
 const LISTS = {
   sessions: `SELECT ${ABOUT}, data_sessao_local, dias_ate_sessao, valor_estimado_informado, requisitos_vermelhos,
       alertas_criticos

@@ -7,12 +7,12 @@ export type Read = (order: Omit<ReadOrder, 'lake'>) => Promise<ReadAnswer>
 
 type Fields = { readonly [name: string]: VisibleValue }
 
-/** What a tool found. */
+/** The result of a tool. */
 export type ToolResult = {
   /** Null if it did not read the snapshot. */
   readonly answer: ReadAnswer | null
   readonly data: { readonly [name: string]: unknown }
-  /** What was left out, in sentences. */
+  /** The omissions, in sentences. */
   readonly leftOut: readonly string[]
 }
 
@@ -36,10 +36,10 @@ export function tool<I extends z.ZodObject>(one: Tool<I>): Tool {
   return one as unknown as Tool
 }
 
-/** What a model can still read with ease. */
+/** A size that a model can still read with ease. */
 export const MAX_BYTES = 100_000
 
-/** Rows as objects, without what is NULL. */
+/** Returns rows as objects, without what is NULL. */
 export function records({ columns, rows }: Rows): Fields[] {
   return rows.map(row => {
     const pairs = columns.map((name, index) => [name, row[index] ?? null] as const)

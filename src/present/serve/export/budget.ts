@@ -1,4 +1,4 @@
-/** Memory that several share, for work ahead of time: who finds too little left goes on without. */
+/** Memory that downloads share for work ahead of time. One that finds too little left works without it. */
 export class Budget {
   #left: number
 
@@ -7,7 +7,7 @@ export class Budget {
     this.#left = most
   }
 
-  /** @returns a function that returns the bytes; null if there are not enough. */
+  /** Takes bytes from the budget. @returns a function that gives them back; null if there are not enough. */
   tryTake(bytes: number): (() => void) | null {
     if (bytes > this.#left) return null
     this.#left -= bytes

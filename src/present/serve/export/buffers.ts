@@ -13,7 +13,7 @@ export function takeBuffer(bytes: number): SharedArrayBuffer | null {
   return bytes > BUFFER_BYTES ? null : (idle.pop() ?? new SharedArrayBuffer(BUFFER_BYTES))
 }
 
-/** Only when nobody reads it any more. One that is not returned is freed. */
+/** Returns a buffer for reuse. Call it only when no code reads the buffer any more. One that is not returned is freed. */
 export function returnBuffer(buffer: SharedArrayBuffer): void {
   if (idle.length < MAX_IDLE) idle.push(buffer)
 }

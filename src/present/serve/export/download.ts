@@ -6,7 +6,7 @@ import { largeLine } from './large_line.ts'
 import { type LineSpan, PIECE_BYTES, spansFrom, type What } from './lines.ts'
 import { UNPACKERS, unpackInThread } from './unpackers.ts'
 
-/** What is unpacked ahead of what is being sent, of all downloads. */
+/** The memory for unpacking ahead of what is being sent, for all downloads together. */
 const ahead = new Budget(64 * 1024 * 1024)
 /** Spans of one download: the threads work on them while others are being sent. The first needs no budget. */
 const SPANS_AHEAD = UNPACKERS + 1
@@ -120,7 +120,7 @@ function* cutPieces(bytes: Uint8Array, buffer: SharedArrayBuffer | null): Genera
 function begin(span: LineSpan, order: Download): Pick<Begun, 'span' | 'lines'> {
   if (span.isLarge) return { span, lines: null }
   const lines = order.what === 'notices' ? Promise.resolve(noticeLines(span)) : analysisLines(span, order)
-  // It may fail while nobody waits for it yet.
+  // It may fail before any code waits for it.
   lines.catch(() => {})
   return { span, lines }
 }

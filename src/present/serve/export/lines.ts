@@ -5,7 +5,7 @@ export const WHAT = ['notices', 'analyses', 'both'] as const
 /** `notices` and `analyses` have one document a line; `both` has one notice a line, with its analysis or null. */
 export type What = (typeof WHAT)[number]
 
-/** What surrounds the documents of a line of both. */
+/** The text around the documents of a line of both. */
 export const BOTH = { before: '{"edital":', between: ',"analysis":', none: 'null', after: '}' } as const
 const BOTH_BYTES = BOTH.before.length + BOTH.between.length + BOTH.after.length
 const NEWLINE_BYTES = 1
@@ -67,7 +67,7 @@ export function exportTag(months: readonly PreparedMonth[], what: What): string 
   return tagOf(JSON.stringify([what, tags]))
 }
 
-/** Everything from this byte on, month by month, newest notice first. */
+/** Yields everything from this byte on, month by month, newest notice first. */
 export function* spansFrom(
   months: readonly PreparedMonth[],
   what: What,

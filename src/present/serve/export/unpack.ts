@@ -14,7 +14,7 @@ export type UnpackOrder = {
   readonly notices: { readonly bytes: Uint8Array; readonly sizes: Float64Array } | null
   /** Bytes of all lines. */
   readonly size: number
-  /** Where they go; null for memory of their own. */
+  /** The buffer for the lines; null for memory of their own. */
   readonly into: SharedArrayBuffer | null
 }
 
@@ -29,7 +29,7 @@ const [BEFORE, BETWEEN, WITHOUT, AFTER] = [BOTH.before, BOTH.between, BOTH.none,
   Buffer.from(text),
 ) as [Buffer, Buffer, Buffer, Buffer]
 
-// A thread: unpacking takes most of the time of an export, and the server goes on answering meanwhile.
+// A thread: unpacking takes most of the time of an export, and the server keeps answering.
 parentPort?.on('message', (order: UnpackOrder) => {
   try {
     const lines = order.into ? null : new Uint8Array(order.size)
@@ -40,7 +40,7 @@ parentPort?.on('message', (order: UnpackOrder) => {
   }
 })
 
-/** @throws Error if the file is damaged. */
+/** Unpacks the lines of a file. @throws Error if the file is damaged. */
 function unpack({ file, frames, notices, size }: UnpackOrder, lines: Uint8Array): void {
   let [end, notice] = [0, 0]
   const add = (bytes: Uint8Array) => {

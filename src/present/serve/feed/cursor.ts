@@ -1,5 +1,5 @@
 /**
- * Where a client is in the raw log of a company: after the `n`th event of line `seq` of `segment`. Segment 0 is the
+ * The position of a client in the raw log of a company: after the `n`th event of line `seq` of `segment`. Segment 0 is the
  * beginning of any log.
  */
 export type Position = { readonly segment: number; readonly seq: number; readonly n: number }
@@ -30,7 +30,7 @@ const CHAIN_BYTES = 7
 const TIME_BYTES = 6
 const BYTES = 1 + 4 + 4 + 1 + 4 + TIME_BYTES + LOG_BYTES + CHAIN_BYTES
 const TEXT = /^[\w-]{44}$/
-/** Of version 1, which had no time. */
+/** A cursor of version 1, which had no time. */
 const EARLIER = /^AQ[\w-]{34}$/
 
 /** Returns a text without meaning for clients: 44 characters that need no escape in a URL. */

@@ -3,7 +3,7 @@ import { isSameTime } from '#schema/times.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import { type ServedFields, servedAnalysis, servedNotice } from './served_fields.ts'
 
-/** What happened to a notice, as far as the mirror serves it. */
+/** The kinds of events of a notice, as far as the mirror serves it. */
 export const KINDS = {
   notice_arrived: 'A notice that was not there before.',
   notice_changed: 'Fields of a notice have other values: `fields`.',
@@ -34,10 +34,10 @@ export type FeedEvent = {
   readonly to?: string | null
 }
 
-/** What must be known of a notice to say what its next line changes. */
+/** The state of a notice that decides what its next line changes. */
 export type NoticeState = {
   readonly notice: ServedFields
-  /** As the API wrote it. */
+  /** The time as the API wrote it. */
   readonly updatedAt: string
   /** The segment that brought it. */
   readonly segment: number
@@ -49,7 +49,7 @@ type Content = { readonly fields: ServedFields; readonly recommendation: string 
 
 type AnalysisState = {
   readonly content: Content
-  /** What the mirror served last, if that is not `content`; null if it has never served one. */
+  /** The content that the mirror served last, if that is not `content`; null if it has never served one. */
   readonly served: Content | 'content' | null
   readonly updatedAt: string
   readonly segment: number
@@ -135,7 +135,7 @@ function readSame(
   return withAnalysis(before, { state, events: [] }, timeZone)
 }
 
-/** Adds what becomes of the analysis: it is compared with the one that was last served. */
+/** Adds the events of the analysis, compared with the one that was last served. */
 function withAnalysis(
   before: NoticeState,
   { state, events }: { state: NoticeState; events: readonly FeedEvent[] },
@@ -160,7 +160,10 @@ function servedContent({ served, content }: AnalysisState): Content | null {
   return served === 'content' ? content : served
 }
 
-/** Invariant I3: the mirror serves an analysis of a live notice that was read for its `updated_at`, and not before it. */
+/**
+ * Returns whether the mirror serves the analysis (invariant I3): the notice is live, and the analysis was read for its
+ * `updated_at`, and not before it.
+ */
 function isServed({ isDeleted, analysis, updatedAt, segment }: NoticeState, timeZone: string): boolean {
   if (isDeleted || analysis === null || analysis.segment < segment) return false
   return isSameTime(analysis.updatedAt, updatedAt, timeZone)

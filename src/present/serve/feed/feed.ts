@@ -24,18 +24,18 @@ const RETRY_AFTER_SECONDS = 2
 const AGAIN_AFTER_MS = 5000
 const FAILED_RETRY_SECONDS = 30
 
-/** What the feed needs of the snapshot that is served: nothing after it is shown. */
+/** The properties of the served snapshot that the feed needs: nothing after it is shown. */
 export type FeedSnapshot = {
   readonly name: string
   /** When it was made, in ms since 1970. */
   readonly madeMs: number
   readonly appliedSegment: number
   readonly versions: VersionFiles
-  /** Of times without an offset, and of those that people read: the company's SOURCE_TIMEZONE. */
+  /** Zone of times without an offset, and of those that people read: the company's SOURCE_TIMEZONE. */
   readonly timeZone: string
 }
 
-/** The log that a cursor belongs to is gone: it was salvaged, begun anew, or is another company's. */
+/** The log that a cursor belongs to is gone: it was salvaged, begun again, or is another company's. */
 export class CursorGone extends Error {
   override readonly name = 'CursorGone'
 }
@@ -49,7 +49,7 @@ type Options = {
 
 /**
  * The changes of one company, in the order of its raw log, up to the snapshot that is served. The index is brought up to
- * date on request, so a feed that nobody follows costs nothing.
+ * date on request, so a feed without readers costs nothing.
  */
 export class Feed {
   readonly #options: Options
@@ -94,7 +94,7 @@ export class Feed {
   }
 
   /**
-   * Returns where a client goes on, from the cursor that it has; `latest` for what was published last, and null for the
+   * Returns where a client continues, from the cursor that it has; `latest` for what was published last, and null for the
    * beginning of the log.
    * @throws Refusal (400) for text that is no cursor, and (503) for one that this server has not reached.
    * @throws CursorGone if the log is another one.
@@ -115,7 +115,7 @@ export class Feed {
     return cursor
   }
 
-  /** The events after a position that `positionOf` gave, up to a snapshot for which `ready` resolved. */
+  /** Returns the events after a position that `positionOf` gave, up to a snapshot for which `ready` resolved. */
   page(
     after: Position | Cursor,
     { appliedSegment, madeMs }: FeedSnapshot,
@@ -140,7 +140,7 @@ export class Feed {
     this.#readyFor = null
   }
 
-  /** Never throws: `#failed` has the reason. */
+  /** Brings the index up to the snapshot. Never throws: `#failed` has the reason. */
   async #bringUp({ name, appliedSegment, versions, timeZone }: FeedSnapshot): Promise<void> {
     const { root, shared, bringUp, log } = this.#options
     try {
@@ -175,7 +175,7 @@ export class Feed {
     )
   }
 
-  /** @throws Refusal (503) if the index was made anew, or removed, since it was ready: the next request finds out. */
+  /** Reads from the index. @throws Refusal (503) if it was rebuilt or removed meanwhile: the next request prepares it. */
   #read<T>(read: (reader: FeedReader) => T): T {
     const reader = this.#reader
     const result = reader?.read(() => ({ value: read(reader) }))
@@ -189,7 +189,7 @@ function preparing(): Refusal {
   return new Refusal(503, 'The changes of this company are being prepared. Try again.', RETRY_AFTER_SECONDS)
 }
 
-/** @param madeMs when the snapshot was made that this server has. */
+/** Throws Refusal unless the cursor can be continued in this log. @param madeMs when this server's snapshot was made. */
 function checkCursor(reader: FeedReader, cursor: Cursor, madeMs: number): void {
   const own = reader.hashesOf(cursor.upTo)
   if (own && beginsWith(own.chain, cursor.chain) && isOfLog(reader, cursor)) return

@@ -48,7 +48,7 @@ export class FeedFollower {
   /** Waits for the next snapshot, for as long as its key is valid. */
   async sleep(ms: number): Promise<Woken> {
     const { source, gone } = this.#options
-    // Published since: nobody would be woken for it again.
+    // Published since: no client would be woken for it again.
     if (!gone.aborted && this.#read !== null && source.snapshot().name !== this.#read) return 'published'
     const endMs = performance.now() + ms
     for (;;) {

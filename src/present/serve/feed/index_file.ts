@@ -5,7 +5,7 @@ import { claimFile } from '#src/platform/access.ts'
 import { type Cursor, type LogUpTo, type Position, writeFeedCursor } from './cursor.ts'
 import type { FeedEvent, NoticeState } from './events.ts'
 
-/** Increment this when events or states are made or stored differently: older files are then made anew. */
+/** Increment this when events or states are made or stored differently: older files are then rebuilt. */
 const FORMAT = 3
 /** Suffixes of the files that SQLite creates beside it. */
 const COMPANIONS = ['-wal', '-shm', '-journal']
@@ -55,7 +55,7 @@ export class FeedIndex {
     this.#setState = db.prepare('INSERT OR REPLACE INTO notices VALUES (?, ?)')
   }
 
-  /** Opens the file; one that is damaged, or of another version, is made anew. */
+  /** Opens the file; one that is damaged, or of another version, is rebuilt. */
   static open(path: string): FeedIndex {
     try {
       return FeedIndex.#open(path)
@@ -152,7 +152,7 @@ function generationOf(db: DatabaseSync): string {
 /** Events as JSON texts, each with its cursor. */
 export type FeedPage = {
   readonly events: readonly { readonly cursor: string; readonly kind: string; readonly json: string }[]
-  /** Where to go on. */
+  /** The cursor to continue from. */
   readonly next: string
   readonly hasMore: boolean
 }
@@ -171,7 +171,7 @@ export type PageRequest = {
 type Row = Position & { readonly event: string; readonly changes: string | null }
 type Hashes = Pick<IndexedSegment, 'sha256' | 'chain'>
 
-/** The same file, for a server. Every method is one lookup that takes milliseconds. */
+/** Reads the file for a server. Every method is one lookup that takes milliseconds. */
 export class FeedReader {
   readonly #db: DatabaseSync
   readonly #generation: string
@@ -204,7 +204,7 @@ export class FeedReader {
     return this.#generation === generation && this.#file === inodeOf(path)
   }
 
-  /** Runs `read` on one state of the file; null if that is of another log by now. */
+  /** Runs `read` on one state of the file; returns null if the index was rebuilt for another log. */
   read<T>(read: () => T): T | null {
     this.#db.exec('BEGIN')
     try {
@@ -280,7 +280,7 @@ function inodeOf(path: string): string {
   return about ? `${about.dev} ${about.ino}` : 'missing'
 }
 
-/** @param changes as JSON; null if they are not known or not wanted. */
+/** Adds the changes to an event. @param changes as JSON; null if they are not known or not wanted. */
 function withChanges(event: string, changes: string | null): string {
   return changes === null ? event : `${event.slice(0, -1)},"changes":${changes}}`
 }

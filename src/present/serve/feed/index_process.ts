@@ -4,7 +4,7 @@ import { type Indexed, type IndexOrder, updateIndex } from './indexer.ts'
 
 export type IndexAnswer = { readonly error: string | null; readonly indexed: Indexed | null }
 
-// Runs in a separate process: the first index of a large company takes seconds, while the server goes on answering.
+// Runs in a separate process: the first index of a large company takes seconds, while the server keeps answering.
 process.on('message', async (order: IndexOrder) => {
   const answer = await updateIndex(order).then(
     indexed => ({ error: null, indexed }),

@@ -11,27 +11,27 @@ import { FeedIndex, type IndexedSegment } from './index_file.ts'
 import { lineKey, loadedLines, type VersionFiles } from './loaded_lines.ts'
 import { openSegments, type Segments, type SharedSegments } from './segments.ts'
 
-/** What the index of a company must contain. */
+/** The required content of a company's index. */
 export type IndexOrder = {
   /** The directory of the raw log. */
   readonly raw: string
-  /** Where its first segments are, if the disk was restored from a checkpoint; null without LOG_URL. */
+  /** The store of its first segments, if the disk was restored from a checkpoint; null without LOG_URL. */
   readonly shared: SharedSegments | null
   /** The file of the index; its directory must exist. */
   readonly path: string
   /** The last segment of the snapshot that is served. */
   readonly upTo: number
-  /** Of that snapshot. */
+  /** The versions of that snapshot. */
   readonly versions: VersionFiles
   readonly timeZone: string
 }
 
 export type Indexed = {
-  /** Identifies the log that the index is of, as long as the index is not made anew. */
+  /** Identifies the log that the index is of, as long as the index is not rebuilt. */
   readonly generation: string
 }
 
-/** Where the indexer is: for whoever wants to stop it there. */
+/** The step that the indexer has reached, for tests that stop it there. */
 export type IndexStep = 'opened' | 'read' | 'adding' | 'written' | 'committed'
 
 /** Segments that are read in one transaction: until one of these bounds is exceeded. */
@@ -66,7 +66,7 @@ export async function updateIndex(
   }
 }
 
-/** DuckDB is not loaded if there is nothing to ask it. */
+/** Opens the database on first use, so that DuckDB is not loaded if there is nothing to ask it. */
 function openWhenNeeded(path: string): { open: () => Promise<Database>; close: () => Promise<void> } {
   let opened: Promise<Database> | null = null
   return {
@@ -78,10 +78,10 @@ function openWhenNeeded(path: string): { open: () => Promise<Database>; close: (
   }
 }
 
-/** Clears the index if a segment that it has is no longer in the log: it was salvaged or begun anew. */
+/** Clears the index if a segment that it has is no longer in the log: it was salvaged or begun again. */
 async function forgetOtherLog(index: FeedIndex, segments: Segments): Promise<void> {
   const indexed = index.segments
-  // The store may be another one by now: one segment shows it, because none there is ever replaced.
+  // The store may have been replaced by another one: one segment shows it, because none there is ever replaced.
   const witness = indexed.findLast(({ number }) => segments.isInStore(number))
   for (const segment of indexed) {
     const file = await segments.whereIs(segment.number)

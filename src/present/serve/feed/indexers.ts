@@ -7,7 +7,7 @@ import type { Indexed, IndexOrder } from './indexer.ts'
 
 const INDEX = join(import.meta.dirname, 'index_process.ts')
 
-/** What the object store's client reads from the environment: a role's credentials, and certificates. */
+/** Variables of the environment that the object store's client reads: a role's credentials, and certificates. */
 const FOR_STORES = /^(AWS_.+|SSL_CERT_.+|NODE_EXTRA_CA_CERTS)$/
 /** Beside builders: they take a core while they work. */
 const AT_ONCE = 2

@@ -17,7 +17,7 @@ export function lineKey(kind: string, id: string, atMs: number): string {
 
 /**
  * Returns which documents of this time the warehouse loaded, by `lineKey`. It sets aside what it cannot load, and analyses of
- * notices that it does not have: to whoever reads the mirror, those lines never happened.
+ * notices that it does not have: readers of the mirror never see those lines.
  */
 export async function loadedLines(
   db: Database,

@@ -10,17 +10,14 @@ import { hashOfSegment, readStored, type StoredLog } from '#src/store/shared_log
 /** The raw log that hosts share (LOG_URL), of one company. */
 export type SharedSegments = { readonly settings: S3Settings; readonly company: string }
 
-/**
- * The segments of a raw log, for whoever only reads them: on the disk, or, if it was restored from a checkpoint, the first ones
- * in the store.
- */
+/** The segments of a raw log, for reading only: on the disk, or, after a restore from a checkpoint, the first in the store. */
 export type Segments = {
   isInStore(number: number): boolean
   /** Changes if the segment is written again; null if it is missing. */
   whereIs(number: number): Promise<string | null>
-  /** SHA-256, as hex; null if it is missing. */
+  /** Returns the SHA-256 of a segment, as hex; null if it is missing. */
   hashOf(number: number): Promise<string | null>
-  /** The bytes of one that is not missing. */
+  /** Returns the bytes of a segment that is not missing. */
   read(number: number): Promise<Buffer>
   close(): void
 }
@@ -30,7 +27,7 @@ const IN_STORE = 'in the store'
 /** Segments that are requested from the store at once: one takes some 20 ms, and a year's log has 26,000. */
 const AHEAD = 8
 
-/** @throws FatalError if segments are in a store that is not named. */
+/** Opens the segments of a log. @throws FatalError if segments are in a store that is not named. */
 export async function openSegments(raw: string, shared: SharedSegments | null): Promise<Segments> {
   const { segments: base } = await readBase(raw)
   if (base > 0 && shared === null)
@@ -58,7 +55,7 @@ export async function openSegments(raw: string, shared: SharedSegments | null): 
   }
 }
 
-/** @param last the last segment that may be read from it. */
+/** Opens the segments in the object store. @param last the last segment that may be read from it. */
 async function openStored({ settings, company }: SharedSegments, last: number) {
   const store = await openS3(settings)
   const place = { store, paths: { company } }

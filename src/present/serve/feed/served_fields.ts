@@ -15,7 +15,7 @@ const INSTANT = /:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)$/
 const FIRST_OR_LAST_YEAR = /^(?:0001|9999).*:\d\d$/
 
 const NOTICE_FIELDS = without(NOTICE, ['id'])
-/** Those that repeat the notice's are served from the notice. */
+/** Fields of the analysis. Those that repeat the notice's are served from the notice. */
 const ANALYSIS_FIELDS = without(ANALYSIS, REPEATED_FIELDS)
 
 /** Returns the fields of a notice, except its id. */

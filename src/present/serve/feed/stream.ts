@@ -11,7 +11,7 @@ const HEARTBEAT = ':\n\n'
 const PIECE_BYTES = 256 * 1024
 
 /**
- * Server-sent events (WHATWG HTML, 9.2): the id of each is its cursor, so a client that reconnects goes on by itself.
+ * Yields server-sent events (WHATWG HTML, 9.2): the id of each is its cursor, so a client that reconnects continues without help.
  * Ends when the server stops, the key is no longer valid, or the log is another one: the next request says why.
  * @param first the first page, read before the answer began.
  */

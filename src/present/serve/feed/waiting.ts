@@ -52,7 +52,7 @@ export class Waiting {
     })
   }
 
-  /** A snapshot of this company was published. */
+  /** Wakes the requests that wait for a company: it published a snapshot. */
   wake(company: string): void {
     for (const sleeper of [...this.#sleepers]) if (sleeper.company === company) sleeper.wake('published')
   }

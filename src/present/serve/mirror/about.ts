@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mirrorRoute } from './route.ts'
 
-/** What the key is for, and how current the data is: the first request of somebody who has a key. */
+/** The route that shows what a key is for, and how current the data is: the first request of someone who has a key. */
 export const ABOUT_ROUTE = mirrorRoute({
   method: 'GET',
   path: '',

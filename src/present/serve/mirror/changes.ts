@@ -29,7 +29,7 @@ const KIND_LIST = Object.entries(KINDS)
   .map(([kind, what]) => `- \`${kind}\`: ${what}`)
   .join('\n')
 
-/** What changed, in the order of the raw log. */
+/** The route of changes, in the order of the raw log. */
 export const CHANGES_ROUTE = mirrorRoute({
   method: 'GET',
   path: PATH,
@@ -51,7 +51,7 @@ as \`since\`.`,
       .max(100, 'is not a cursor of this API')
       .optional()
       .describe(
-        'Where to go on: the `next` of an answer, or `latest`. Without it, from the beginning of the log.',
+        'Where to continue: the `next` of an answer, or `latest`. Without it, from the beginning of the log.',
       ),
     limit: wholeParameter({ min: 1, max: MAX_LIMIT, usual: 200 }).describe(
       'The most events of an answer; 200 by default.',

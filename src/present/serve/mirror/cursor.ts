@@ -3,7 +3,7 @@ import { KEPT_MINUTES } from '../kept_snapshots.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
 import type { MirrorSource } from './route.ts'
 
-/** Where a page ended: in which snapshot, of which search, and with which notice. */
+/** The end of a page: in which snapshot, of which search, and with which notice. */
 type Cursor = { readonly snapshot: string; readonly search: string; readonly last: number }
 
 export function writeSearchCursor({ snapshot, search, last }: Cursor): string {

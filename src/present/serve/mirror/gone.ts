@@ -2,8 +2,8 @@ import type { Context } from 'hono'
 import type { HttpBindings } from '#src/platform/http/outgoing.ts'
 
 /**
- * Aborted when the answer is over, sent or not. The signal of a `Request` is no substitute: a clone of a request holds
- * its own only weakly, so after garbage collection nobody learns that the client is gone.
+ * Returns a signal that is aborted when the answer is over, sent or not. The signal of a `Request` is no substitute: a clone of a
+ * request holds its own only weakly, so after garbage collection no code learns that the client is gone.
  */
 export function goneWith(context: Context): AbortSignal {
   const gone = new AbortController()

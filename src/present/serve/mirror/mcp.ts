@@ -18,12 +18,12 @@ const refusal = (description: string) => ({
 })
 
 export type McpOptions = {
-  /** Where a company's snapshots are. */
+  /** Returns the directory of a company's snapshots. */
   readonly lakeOf: (company: string) => string
   readonly log: Logger
 }
 
-/** MCP's streamable HTTP, without sessions: each request is answered by itself. */
+/** Creates the route of MCP's streamable HTTP, without sessions: each request is answered by itself. */
 export function mcpRoute({ lakeOf, log }: McpOptions) {
   let endpoint: Promise<(request: Request, client: McpClient) => Promise<Response>> | null = null
   return mirrorRoute({

@@ -39,7 +39,7 @@ latest published snapshot, and of the key's company alone. Parameters that a rou
 
 A key has scopes (\`npm run keys -- create --scopes read,feed\`). If it has a quota, answers have \`RateLimit-Policy\` and \`RateLimit\`.`
 
-/** OpenAPI 3.1 of the mirror's own API. */
+/** Describes the mirror's own API in OpenAPI 3.1. */
 export function describeMirror(routes: readonly MirrorRoute[]): Node {
   const paths: Record<string, Record<string, Node>> = {}
   for (const route of routes) {

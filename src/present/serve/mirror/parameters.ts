@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A query parameter that is a whole number. */
+/** Creates a query parameter that is a whole number. */
 export function wholeParameter({ min, max, usual }: { min: number; max: number; usual: number }) {
   const message = `must be a whole number from ${min} to ${max}`
   return z

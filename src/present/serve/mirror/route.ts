@@ -9,22 +9,19 @@ import type { ServedSnapshot } from '../snapshot.ts'
 /** All paths of the mirror's own API begin with it; those of the contract never do. */
 export const MIRROR_PATH = '/api/v1/mirror'
 
-/** What the key stands for. Everything below is limited to its company. */
+/** The source that a key stands for. Everything below is limited to its company. */
 export type MirrorSource = KeyHolder & {
-  /**
-   * The company's current snapshot; sets `X-Data-As-Of` of the answer.
-   * @throws Refusal (503) if there is none yet.
-   */
+  /** Returns the company's current snapshot; sets `X-Data-As-Of` of the answer. @throws Refusal (503) if there is none yet. */
   snapshot(): ServedSnapshot
-  /** The company's changes. */
+  /** Returns the company's changes. */
   feed(): Feed
   /** Requests that wait for changes. */
   readonly waiting: Waiting
   /** Whether the key still has its rights: for answers that last longer than a moment. */
   isStillValid(): boolean
   /**
-   * The first snapshot that is as wanted, of the current one and of replaced ones that can still be read, or null.
-   * Sets `X-Data-As-Of`, too.
+   * Finds the first snapshot that is as wanted, among the current one and replaced ones that can still be read; or null. Sets
+   * `X-Data-As-Of`, too.
    */
   findSnapshot(isWanted: (snapshot: ServedSnapshot) => boolean): ServedSnapshot | null
 }

@@ -76,7 +76,7 @@ export function noteRoutes<E extends { Bindings: Partial<HttpBindings> }>(
     })
 }
 
-/** The headers of draft-ietf-httpapi-ratelimit-headers, for whatever answer is sent. */
+/** Sets the headers of draft-ietf-httpapi-ratelimit-headers, for whatever answer is sent. */
 export function announce(headers: Record<string, string>, { limit, remaining, resetSeconds }: Quota): void {
   headers['ratelimit-policy'] = `"key";q=${limit};w=1`
   headers.ratelimit = `"key";r=${remaining};t=${resetSeconds}`
@@ -91,7 +91,7 @@ function requireScope({ prefix, scopes }: MirrorSource, { scope }: MirrorRoute):
   )
 }
 
-/** @throws Refusal (400) that names every wrong parameter. */
+/** Reads the query of a request. @throws Refusal (400) that names every wrong parameter. */
 function queryOf(context: Context, { query, name }: MirrorRoute): Record<string, unknown> {
   const given = Object.entries(context.req.queries())
   const repeated = given.find(([, values]) => values.length > 1)

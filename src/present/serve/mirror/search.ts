@@ -47,7 +47,7 @@ export const SEARCH_ROUTE = mirrorRoute({
 type SearchPage = {
   /** Each in parts, as JSON. */
   readonly documents: readonly (readonly Buffer[])[]
-  /** Of all pages. */
+  /** Number of notices on all pages. */
   readonly total: number
   /** The cursor of the next page; null on the last one. */
   readonly next: string | null
@@ -55,7 +55,10 @@ type SearchPage = {
   readonly snapshot: string
 }
 
-/** @throws Refusal (400) for parameters that contradict each other, or a cursor of another search, (410) and (503). */
+/**
+ * Searches notices and returns a page of them.
+ * @throws Refusal (400) for parameters that contradict each other, or a cursor of another search, (410) and (503).
+ */
 export async function searchPage(
   source: Pick<MirrorSource, 'snapshot' | 'findSnapshot'>,
   parameters: SearchParameters,
@@ -99,7 +102,7 @@ function termsOf(
   throw wrong(`q: ${parsed.problem}.`)
 }
 
-/** @throws Refusal (400) for parameters that contradict each other. */
+/** Makes the query for the parameters. @throws Refusal (400) if they contradict each other. */
 function queryOf(
   parameters: SearchParameters,
   terms: readonly Term[],
@@ -122,7 +125,7 @@ function queryOf(
   }
 }
 
-/** Of days, from the beginning of the first to the end of the last one, in microseconds. */
+/** Returns the bounds of the session in microseconds: of days, from the beginning of the first to the end of the last one. */
 function sessionsBetween(
   from: string | undefined,
   to: string | undefined,

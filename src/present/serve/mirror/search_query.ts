@@ -6,7 +6,7 @@ import { isDateTime } from '#schema/times.ts'
 import { SORTS } from '../search/sorts.ts'
 import { wholeParameter } from './parameters.ts'
 
-/** What people type; a longer text is a mistake. */
+/** Maximum length of what people type; a longer text is a mistake. */
 const MAX_TEXT = 500
 const MAX_CURSOR = 400
 
@@ -15,7 +15,7 @@ const FIELDS: readonly string[] = [...Object.keys(NOTICE), 'verdict']
 
 const ORDERS = SORTS.flatMap(key => (key === 'relevance' ? [key] : [key, `-${key}`]))
 
-/** One or several of these, with commas between them. */
+/** Creates a parameter of one or several of these values, with commas between them. */
 function someOf(values: readonly string[]) {
   const one = `(${values.join('|')})`
   return z

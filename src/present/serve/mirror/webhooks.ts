@@ -13,14 +13,14 @@ const WAIT_MS = 50
 const MAX_DEAD_LETTERS = 100
 
 export type WebhookOptions = {
-  /** Where the subscriptions are. */
+  /** The directory of the subscriptions. */
   readonly dataDir: string
   readonly log: Logger
 }
 
 /**
- * Returns what integrators without access to the worker need of their webhooks. Whom the worker posts to is decided where it runs:
- * a key alone must not make it send requests to new addresses.
+ * Returns what integrators without access to the worker need of their webhooks. Whom the worker posts to is decided where it
+ * runs: a key alone must not make it send requests to new addresses.
  */
 export function webhookRoutes(options: WebhookOptions): readonly MirrorRoute[] {
   return [listRoute(options), replayRoute(options)]

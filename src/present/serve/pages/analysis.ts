@@ -28,7 +28,7 @@ import {
 /** A part of the page, and where its links lead. */
 export type Section = { readonly id: string; readonly title: string; readonly body: Html }
 
-/** Everything of an analysis that its notice does not have; parts that are not there yet are left out. */
+/** Lists everything of an analysis that its notice does not have; parts that are not there yet are left out. */
 export function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section[] {
   const part = (name: 'overview' | 'pricing' | 'operational' | 'orgao_report'): Section | null => {
     const known = listFacts(partOf(analysis[name]), fieldsOf(name), timeZone).filter(

@@ -73,7 +73,7 @@ function wrong(context: Context, page: Page, problem: string): Response | Promis
   return context.html(listPage({ ...page, problem, notices: [], total: 0, next: null }), 400)
 }
 
-/** Each field is right by itself. */
+/** Explains how the fields contradict each other, although each is valid by itself. */
 function contradictionIn({ de, ate, minimo, maximo }: Wanted): string {
   if (de !== undefined && ate !== undefined && de > ate)
     return '“Sessão de” vem depois de “Sessão até”: troque as datas.'

@@ -21,7 +21,7 @@ export const MAX_HISTORY = 100
 /** Longer values are only named: what they are now is on the page. */
 const MAX_VALUE_CHARACTERS = 300
 
-/** @param past null while it is being prepared. */
+/** Shows the history of a notice. @param past null while it is being prepared. */
 export function history(past: readonly Past[] | null, timeZone: string): Html {
   if (!past)
     return html`<p class="muted">O histórico está sendo preparado. Recarregue a página em instantes.</p>`

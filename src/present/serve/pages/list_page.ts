@@ -29,7 +29,7 @@ type ListPage = {
 
 const UFS = 'AC AL AM AP BA CE DF ES GO MA MG MS MT PA PB PE PI PR RJ RN RO RR RS SC SE SP TO'.split(' ')
 
-/** Of the API's orders, those that help a reader. */
+/** The orders of the API that help a reader. */
 const ORDERS: Labels = new Map([
   ['-created', 'Mais recentes'],
   ['-updated', 'Última atualização'],
@@ -109,7 +109,7 @@ ${choice('ordem', ['Ordem', 'Automática'], wanted.ordem, ORDERS)}
 </form>`
 }
 
-/** @param names of the field, and of its empty choice. */
+/** Shows a list to choose from. @param names of the field, and of its empty choice. */
 function choice(
   name: string,
   [label, none]: readonly [string, string],

@@ -4,11 +4,11 @@ import { document } from './layout.ts'
 type Message = {
   readonly title: string
   readonly sentence: string
-  /** Where to go on, below our own pages. */
+  /** The address of the link to continue, below our own pages. */
   readonly back?: string
 }
 
-/** One sentence, and where to go on. */
+/** Makes a page with one sentence, and a link to continue. */
 export function messagePage(company: string | null, { title, sentence, back = '/editais' }: Message): string {
   return document({
     title: company === null ? title : `${title} · ${company}`,

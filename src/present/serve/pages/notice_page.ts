@@ -74,7 +74,7 @@ function facts({ notice, analysis, timeZone }: NoticePage): Html {
   ])
 }
 
-/** Shows where a link leads before somebody follows it: the address comes from a stranger. */
+/** Shows where a link leads before the reader follows it: the address comes from a stranger. */
 function origin(notice: ListedNotice): Html | string | null {
   const address = typeof notice.pncp_url === 'string' ? notice.pncp_url : null
   const link = usableLink(address)

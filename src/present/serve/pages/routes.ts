@@ -24,10 +24,10 @@ export const PAGES_PATH = '/editais'
 const COOKIE = 'editais_chave'
 /** Addresses are taken apart as if we were there. */
 const HERE = 'http://here.invalid'
-/** Of the form with the key. */
+/** Maximum size of the form with the key. */
 const MAX_FORM_BYTES = 4096
 const MAX_KEY_CHARACTERS = 200
-/** Of the page that a form leads to. */
+/** Maximum length of the address of the page that a form leads to. */
 const MAX_ADDRESS_CHARACTERS = 2000
 /** Without it, the page says that the history is being prepared. */
 const HISTORY_WITHIN_MS = 1500
@@ -40,7 +40,7 @@ type PageContext = Context<Env>
 export type PagesOptions = {
   readonly served: ServedCompanies
   readonly entrance: Entrance
-  /** Where operators find the report, if this server has it. */
+  /** The path of the report for operators, if this server has it. */
   readonly reportPath?: string
   readonly now?: () => Date
 }
@@ -66,7 +66,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
     context.header('Cache-Control', 'no-store')
     context.header('Content-Security-Policy', PAGE_POLICY)
     context.header('Vary', 'Cookie')
-    // Without it, browsers send `Origin: null` with our own forms, and we could not tell them from those of others.
+    // Without it, browsers send `Origin: null` with our own forms, and we could not distinguish them from those of others.
     context.header('Referrer-Policy', 'same-origin')
   })
   const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
@@ -120,10 +120,10 @@ const FROM_ELSEWHERE = 'O pedido veio de outra página e foi recusado.'
 const WRONG_KEY =
   'Esta chave não é válida: confira se foi copiada inteira, se não expirou e se não foi revogada.'
 
-/** Who checks keys, and the form that asks for one. */
+/** The check of keys, and the form that asks for one. */
 type Door = {
   readonly entrance: Entrance
-  /** @param wanted the page that was asked for, if it is not the first one. */
+  /** Renders the form that asks for a key. @param wanted the page that was asked for, if it is not the first one. */
   readonly signInPage: (problem: string | null, wanted?: string | null) => string
 }
 
@@ -177,7 +177,7 @@ async function signedIn(context: PageContext, { entrance, signInPage }: Door): P
   return null
 }
 
-/** @throws Refusal (429) if the key sent too many requests. */
+/** Admits the holder of a key. @throws Refusal (429) if the key sent too many requests. */
 function admit(context: PageContext, entrance: Entrance, holder: KeyHolder): void {
   context.set('holder', holder)
   const { notes } = context.env.outgoing?.exchange ?? {}

@@ -18,7 +18,7 @@ export function showText(document: ShownDocument, name: string, maxCharacters: n
 /** More would take seconds in an analysis that consists of line breaks. */
 const MAX_LINES = 200
 
-/** The same with its line breaks. */
+/** Returns a text of the document with its line breaks; null if it has no such text. */
 export function paragraphs(document: ShownDocument, name: string, maxCharacters: number): string | null {
   const value = document[name]
   if (typeof value !== 'string') return null
@@ -49,7 +49,7 @@ const UNIT_PRICE = new Intl.NumberFormat('pt-BR', {
   maximumFractionDigits: 6,
 })
 
-/** With all its decimals: unit prices often have four. */
+/** Formats a unit price with all its decimals: it often has four. */
 export function unitPrice(value: unknown): string {
   return typeof value === 'number' && Number.isFinite(value) ? UNIT_PRICE.format(value) : NONE
 }

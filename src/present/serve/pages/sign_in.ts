@@ -4,7 +4,7 @@ import { document } from './layout.ts'
 type SignIn = {
   /** Why an earlier key was refused. */
   readonly problem: string | null
-  /** Of the report for operators, who have a token instead of a key. */
+  /** Path of the report for operators, who have a token instead of a key. */
   readonly reportPath: string | null
   /** The page that was asked for; absent if it is the first one. */
   readonly wanted?: string | null

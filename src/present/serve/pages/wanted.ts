@@ -15,7 +15,7 @@ export const FIELDS = [
   'ordem',
 ] as const
 
-/** What was searched for, as in the form; absent fields were left empty. */
+/** The values of the search form; absent fields were left empty. */
 export type Wanted = Readonly<Partial<Record<(typeof FIELDS)[number], string>>>
 
 /** Returns what the form, or an address made from it, asks for. */

@@ -20,13 +20,13 @@ const PAUSE_AFTER_WORDS = 200_000
 
 type Phrase = Extract<Term, { kind: 'phrase' }>
 
-/** What is done with each notice that has a term, how often it has it, and how much each time counts. */
+/** Notes a notice that has a term, how often it has it, and how much each time counts. */
 type Note = (place: number, times: number, closeness: number) => void
 
 /**
  * Returns how much each term counts in a score: rare ones more, by the number of notices of all months that have it (BM25).
  * @param months the texts of all months, because a word must count the same in each.
- * @param pause lets other work go on; called after a few milliseconds at most.
+ * @param pause lets other work run; called after a few milliseconds at most.
  */
 export async function weightsOf(
   terms: readonly Term[],
@@ -55,7 +55,7 @@ function noticesHaving(text: MonthText, term: Term): number {
 /**
  * Returns null if no notice of the month has all terms.
  * @param weights of the terms; null if no scores are needed.
- * @param pause lets other work go on; called after a few milliseconds at most.
+ * @param pause lets other work run; called after a few milliseconds at most.
  */
 export async function matchText(
   text: MonthText,
@@ -90,7 +90,7 @@ export async function matchText(
   return { found, scores }
 }
 
-/** For each word of a phrase, or for the only one, the numbers of the words that are accepted. */
+/** Finds, for each word of a phrase, or for the only one, the numbers of the words that are accepted. */
 function partsOf(text: MonthText, term: Term): readonly Uint32Array[] {
   if (term.kind === 'prefix') return [wordsFrom(text, term.prefix)]
   const stems = term.kind === 'word' ? [term.stem] : term.stems

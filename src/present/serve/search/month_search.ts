@@ -13,14 +13,14 @@ type Choices = {
 
 export const CHOICES = ['uf', 'modalidade', 'status', 'verdict'] as const
 
-/** Of a longer modality, the beginning counts. */
+/** Only the beginning of a longer modality counts. */
 const MAX_MODALITY = 1000
 
 const byItself = (text: string) => [[text]]
 
 /**
- * Returns the spellings of a text, each in parts. A value is accepted if it has all parts of one spelling of a wanted text. Modalities are free
- * text, so a few of their words are enough: as they are written, or as they are usually called.
+ * Returns the spellings of a text, each in parts. A value is accepted if it has all parts of one spelling of a wanted text.
+ * Modalities are free text, so a few of their words are enough: as they are written, or as they are usually called.
  */
 export const CHOSEN_BY: Readonly<Record<(typeof CHOICES)[number], (text: string) => string[][]>> = {
   uf: text => [[textKey(text)]],
@@ -34,7 +34,7 @@ export const CHOSEN_BY: Readonly<Record<(typeof CHOICES)[number], (text: string)
 
 const NUMBERS = ['session', 'value', 'updated'] as const
 
-/** What a month's notices are searched by, newest notice first. */
+/** The index that a month's notices are searched by, newest notice first. */
 export type MonthSearch = {
   readonly choices: Readonly<Record<(typeof CHOICES)[number], Choices>>
   /** `session` and `updated` in microseconds since 1970, `value` in BRL; NaN for none. */
@@ -42,7 +42,7 @@ export type MonthSearch = {
   readonly text: MonthText
 }
 
-/** What a notice is searched by. */
+/** The texts that a notice is searched by. */
 export type SearchRow = Readonly<Record<(typeof CHOICES)[number] | 'objeto' | 'orgao', string | null>> &
   Readonly<Record<(typeof NUMBERS)[number], number | null>>
 

@@ -5,7 +5,7 @@ const MAX_WORDS = 20_000
 /** Between two texts of a notice, so that no phrase spans both. */
 const GAP = 1
 
-/** Where the words of a month's notices are. A place is a notice's number in the month. */
+/** The places of the words of a month's notices. A place is a notice's number in the month. */
 export type MonthText = {
   /** Folded and sorted. */
   readonly words: readonly string[]
@@ -27,10 +27,10 @@ export type MonthText = {
   readonly lengths: Uint16Array
 }
 
-/** Of a word: place and position in turn. */
+/** Occurrences of a word: place and position in turn. */
 type Occurrences = number[]
 
-/** @param notices the texts of each notice. */
+/** Builds the index of a month's texts. @param notices the texts of each notice. */
 export function indexTexts(notices: readonly (readonly string[])[]): MonthText {
   const words = new Map<string, Occurrences>()
   const lengths = new Uint16Array(notices.length)

@@ -1,3 +1,3 @@
-/** What a search can be sorted by. */
+/** The orders of a search. */
 export const SORTS = ['session', 'value', 'created', 'updated', 'relevance'] as const
 export type SortKey = (typeof SORTS)[number]

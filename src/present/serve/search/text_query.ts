@@ -1,7 +1,7 @@
 import { cleanText } from '#schema/text_key.ts'
 import { isStopWord, stemOf, withoutNumber, wordsOf } from './words.ts'
 
-/** Each adds a pass over its occurrences; nobody types more. */
+/** Each adds a pass over its occurrences; people type fewer. */
 const MAX_TERMS = 32
 /** A shorter prefix finds nearly everything. */
 const MIN_PREFIX = 2

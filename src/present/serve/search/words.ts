@@ -7,9 +7,9 @@ const WORD = /[\p{L}\p{N}]+/gu
 const MAX_LETTERS = 40
 
 /**
- * Regular plurals, because the stemmer leaves many apart from their singular: it makes `aquisiçõ` of "aquisições", but
- * `aquisiçã` of "aquisição", and neither `obra` of "obras" nor `kit` of "kits". The first that fits counts. Other words that end like
- * a plural lose nothing: they have no form without its end.
+ * Regular plurals, because the stemmer leaves many apart from their singular: it makes `aquisiçõ` of "aquisições", but `aquisiçã`
+ * of "aquisição", and neither `obra` of "obras" nor `kit` of "kits". The first that fits counts. Other words that end like a
+ * plural lose nothing: they have no form without its end.
  */
 const SINGULAR: readonly (readonly [plural: RegExp, singular: string])[] = [
   [/(?:oes|aes|aos)$/, 'ao'],
@@ -27,9 +27,9 @@ const SINGULAR: readonly (readonly [plural: RegExp, singular: string])[] = [
   [/(?<=..[^is])s$/, ''],
 ]
 
-/** What is left of other plurals: "bisturis". */
+/** The ending of other plurals: "bisturis". */
 const REGULAR_PLURAL = /(?<=...)is$/
-/** "escolares", "luzes", "meses"; no rule tells them from "base". */
+/** "escolares", "luzes", "meses"; no rule distinguishes them from "base". */
 const LINKING_E = /(?<=..[rzs])e$/
 
 /** Endings that the stemmer knows only with their accent, which people leave out when they search. */
@@ -54,7 +54,8 @@ export function stemOf(word: string): string {
 }
 
 /**
- * Returns the singular of a word, or what it has in common with its plural: `escolar` for "escolares", `bas` for "base" and "bases".
+ * Returns the singular of a word, or what it has in common with its plural: `escolar` for "escolares", `bas` for "base" and
+ * "bases".
  * @param word folded.
  */
 export function withoutNumber(word: string): string {

@@ -8,7 +8,7 @@ import { CursorGone, Feed, type FeedSnapshot } from '../feed/feed.ts'
 import { type BringUp, createIndexers } from '../feed/indexers.ts'
 import { latestForFeed } from '../feed/published.ts'
 
-/** What a subscription can choose from. */
+/** The kinds of events that a subscription can choose from. */
 export const EVENT_KINDS = Object.keys(KINDS)
 
 /** One event, as the change feed shows it. */
@@ -24,31 +24,31 @@ type Part = { readonly events: readonly ShownEvent[]; readonly next: string }
 
 /** The change feeds of all companies, as webhooks need them. */
 export type Feeds = {
-  /** The place after the newest event; null if there is no snapshot yet, or it is being prepared. */
+  /** Returns the place after the newest event; null if there is no snapshot yet, or it is being prepared. */
   latest(company: string): Promise<string | null>
   /**
-   * Up to `limit` events after a place, and the place after them; null if they cannot be read now, and `gone` if the
-   * log behind the place is another one.
+   * Returns up to `limit` events after a place, and the place after them; null if they cannot be read now, and `gone` if the log
+   * behind the place is another one.
    * @param since null for the beginning of the log.
    */
   read(company: string, since: string | null, limit: number): Promise<Part | 'gone' | null>
 }
 
-/** Of a part of the feed. */
+/** Maximum size of a part of the feed. */
 const MAX_BYTES = 4 * 1024 * 1024
 
 type FeedsOptions = Sources & {
   readonly log: Logger
   /**
-   * The snapshot that is served, up to which events may be read: a receiver that then asks for the document must get it. By
-   * default, what is published. Throws Refusal (503) if there is none yet.
+   * Returns the snapshot that is served, up to which events may be read: a receiver that then asks for the document must get it.
+   * By default, what is published. Throws Refusal (503) if there is none yet.
    */
   readonly servedOf?: (company: string) => FeedSnapshot
   /** By default, in processes of their own. */
   readonly bringUp?: BringUp
 }
 
-/** The feeds of companies whose lakes are here; they are opened when they are first read. */
+/** Opens the feeds of companies whose lakes are here, each when it is first read. */
 export function openFeeds({
   lakeOf,
   logOf,

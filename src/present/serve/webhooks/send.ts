@@ -11,7 +11,7 @@ type Message = {
   readonly body: string
 }
 
-/** What became of a message. `clause` completes "the receiver …", and has no part of its address or answer. */
+/** The outcome of a message. `clause` completes "the receiver …", and has no part of its address or answer. */
 export type Sent = {
   readonly outcome: 'received' | 'failed' | 'unwanted'
   readonly clause: string
@@ -86,7 +86,7 @@ function judge(status: number): Sent {
   return { outcome: 'failed', clause: `refused it (${status}${hint})` }
 }
 
-/** @throws InterruptedError, and any error that is not of the network. */
+/** Explains why the receiver gave no answer. @throws InterruptedError, and any error that is not of the network. */
 function explainSilence(error: unknown): Sent {
   if (!(error instanceof NetworkError)) throw error
   if (error.code === 'EPRIVATE') return PRIVATE

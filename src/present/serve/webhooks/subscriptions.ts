@@ -19,7 +19,7 @@ export type Subscription = {
   readonly createdAt: string
   /** Why nothing more is sent; null if it is. */
   readonly stoppedBecause: string | null
-  /** Where it is in the company's feed: what follows was not queued yet. Null if nothing was. */
+  /** The cursor in the company's feed: what follows was not queued yet. Null if nothing was. */
   readonly cursor: string | null
 }
 
@@ -27,14 +27,14 @@ export type Subscription = {
 export type Delivery = {
   readonly id: string
   readonly subscription: string
-  /** As it is sent: JSON. */
+  /** The body as it is sent: JSON. */
   readonly body: string
 }
 
 /** A message that was given up. */
 type DeadLetter = { readonly id: string; readonly at: string; readonly because: string }
 
-/** What has not reached a receiver. */
+/** The messages that have not reached a receiver. */
 export type Backlog = {
   readonly id: string
   readonly company: string
@@ -110,7 +110,7 @@ export class Subscriptions {
     }
   }
 
-  /** The same, or null if there is no file, because nobody subscribed. */
+  /** Opens the file; returns null if there is none, because no client subscribed. */
   static openIfThere(dataDir: string, waitMs: number): Subscriptions | null {
     return statSync(subscriptionsPath(dataDir), { throwIfNoEntry: false })
       ? Subscriptions.open(dataDir, waitMs)
@@ -118,6 +118,7 @@ export class Subscriptions {
   }
 
   /**
+   * Adds a subscription.
    * @param cursor the place in the feed after which its events begin; null for the beginning of the log.
    * @returns the subscription, and the secret of its signatures, which cannot be shown again.
    */
@@ -144,7 +145,7 @@ export class Subscriptions {
     return { subscription: this.find(id) as Subscription, secret }
   }
 
-  /** Oldest first. */
+  /** Lists the subscriptions, oldest first. */
   list(): Subscription[] {
     const rows = this.#db
       .prepare('SELECT * FROM subscriptions ORDER BY created_at, id')
@@ -163,7 +164,7 @@ export class Subscriptions {
     return row ? String(row.secret) : null
   }
 
-  /** With its messages. */
+  /** Removes a subscription with its messages. */
   remove(id: string): void {
     this.#write(() => {
       this.#db.prepare('DELETE FROM deliveries WHERE subscription = ?').run(id)
@@ -171,10 +172,7 @@ export class Subscriptions {
     })
   }
 
-  /**
-   * Nothing more is sent, for this reason.
-   * @returns false if it was stopped already.
-   */
+  /** Stops sending, for this reason. @returns false if it was stopped already. */
   stop(id: string, because: string): boolean {
     const { changes } = this.#db
       .prepare('UPDATE subscriptions SET stopped_because = ? WHERE id = ? AND stopped_because IS NULL')
@@ -182,7 +180,7 @@ export class Subscriptions {
     return changes > 0
   }
 
-  /** Sending goes on, with what was not sent yet. */
+  /** Resumes sending, with what was not sent yet. */
   resume(id: string): void {
     this.#db.prepare('UPDATE subscriptions SET stopped_because = NULL WHERE id = ?').run(id)
   }
@@ -210,8 +208,8 @@ export class Subscriptions {
   }
 
   /**
-   * Returns what is to be sent now or later, and since when: all messages that were tried already, which wait for their next attempt,
-   * and the oldest of the others.
+   * Returns what is to be sent now or later, and since when: all messages that were tried already, which wait for their next
+   * attempt, and the oldest of the others.
    * @param limit of the others: a receiver gets a few at a time, and each further job would only wait in Redis.
    */
   queued(subscription: string, limit: number): { readonly id: string; readonly at: number }[] {
@@ -225,7 +223,7 @@ export class Subscriptions {
     return rows as unknown as { id: string; at: number }[]
   }
 
-  /** An attempt failed; there will be another one. */
+  /** Counts a failed attempt; there will be another one. */
   noteFailed(id: string): void {
     this.#db.prepare('UPDATE deliveries SET attempts = attempts + 1 WHERE id = ?').run(id)
   }
@@ -238,7 +236,7 @@ export class Subscriptions {
     return (row as unknown as Delivery | undefined) ?? null
   }
 
-  /** Durable before the job of the message ends, so that it is never sent again. */
+  /** Marks a message as received, durably and before its job ends, so that it is never sent again. */
   noteReceived(id: string, now: Date): void {
     this.#db
       .prepare("UPDATE deliveries SET state = 'received', at = ?, body = '', because = NULL WHERE id = ?")
@@ -261,7 +259,7 @@ export class Subscriptions {
     return rows.map(({ at, ...row }) => ({ ...row, at: new Date(at).toISOString() }))
   }
 
-  /** @returns how many messages are to be sent again. */
+  /** Queues the messages that were given up. @returns how many are to be sent again. */
   replay(subscription: string, now: Date): number {
     const { changes } = this.#db
       .prepare(
@@ -271,7 +269,7 @@ export class Subscriptions {
     return Number(changes)
   }
 
-  /** @returns how many messages are forgotten that were given up. */
+  /** Deletes the messages that were given up. @returns how many. */
   discard(subscription: string): number {
     const { changes } = this.#db
       .prepare("DELETE FROM deliveries WHERE subscription = ? AND state = 'dead'")
@@ -286,7 +284,7 @@ export class Subscriptions {
     return { queued: 0, received: 0, dead: 0, ...Object.fromEntries(rows.map(({ state, n }) => [state, n])) }
   }
 
-  /** Of all subscriptions. Received messages are not counted: there may be many. */
+  /** Counts the messages that wait in all subscriptions. Received ones are not counted: there may be many. */
   backlogs(): Backlog[] {
     const count = this.#db.prepare(
       'SELECT count(*) AS n, min(at) AS oldest FROM deliveries WHERE subscription = ? AND state = ?',

@@ -20,7 +20,7 @@ type Remove = {
   readonly deletionTimestamp: number
   readonly dataChange: true
 }
-/** What identifies a commit as ours. A commit without it comes from another program. */
+/** The note that identifies a commit as ours. A commit without it comes from another program. */
 export type Note = {
   /** The lake's snapshot. */
   readonly snapshot: string
@@ -81,7 +81,10 @@ export function protocol({ columns }: RemoteTable): Action {
   }
 }
 
-/** @param location of the table, from which its id derives: two writers give a new table the same id. */
+/**
+ * Makes the action that describes a table.
+ * @param location of the table, from which its id derives: two writers give a new table the same id.
+ */
 export function metaData(table: RemoteTable, location: string, at: Date): Action {
   const fields = table.columns.map(({ name, type, comment }) => ({
     name,
@@ -162,7 +165,7 @@ function boundOf(bound: Bound, type: RemoteType, side: 'min' | 'max'): string | 
   }
 }
 
-/** From microseconds, rounded outwards: the bounds still contain every value. */
+/** Converts microseconds, rounded outwards, so that the bounds still contain every value. */
 function milliseconds(micros: bigint, side: 'min' | 'max'): string {
   const below = Number(micros / 1000n)
   const floor = micros % 1000n < 0n ? below - 1 : below

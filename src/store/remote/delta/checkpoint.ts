@@ -22,7 +22,7 @@ const COLUMNS = {
   remove: 'STRUCT(path VARCHAR, "deletionTimestamp" BIGINT, "dataChange" BOOLEAN)',
 }
 
-/** @param actions the state of the table at this version. */
+/** Writes a checkpoint of a table. @param actions the state of the table at this version. */
 export async function writeCheckpoint(
   store: ObjectStore,
   directory: string,

@@ -3,13 +3,13 @@ import { DATA_PATH } from '../format.ts'
 import { COUNT, type JsonKind, jsonIn } from '../json_object.ts'
 import type { Note } from './actions.ts'
 
-/** What this program reads of a Delta table's log, whatever else is there. */
+/** The parts of a Delta table's log that this program reads, whatever else is there. */
 
 /** A commit names all files of the table, and its texts are bounded. */
 export const MAX_LOG_BYTES = 64 * 1024 * 1024
 
 const PATH = z.string().regex(DATA_PATH)
-/** As JSON within JSON. */
+/** Statistics, which are JSON within JSON. */
 const STATS = z.string().transform((text, context) => {
   try {
     return z.object({ numRecords: COUNT }).parse(JSON.parse(text)).numRecords
@@ -47,7 +47,7 @@ const INFO: JsonKind<{
   }),
 }
 
-/** The files that a commit adds and removes. @throws ForeignObject if a line is not one of ours. */
+/** Reads which files a commit adds and removes. @throws ForeignObject if a line is not one of ours. */
 export function changesIn(bytes: Buffer, address: string) {
   return linesIn(bytes).map(line => jsonIn(line, CHANGE, address))
 }

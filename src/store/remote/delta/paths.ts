@@ -1,4 +1,4 @@
-/** Where a Delta table keeps its log. */
+/** Returns the directory of a Delta table's log. */
 
 export function logOf(directory: string): string {
   return `${directory}/_delta_log/`

@@ -8,8 +8,8 @@ import { changesIn, MAX_LOG_BYTES, noteIn } from './log_lines.ts'
 import { commitPath, hintPath, logOf, versionOf } from './paths.ts'
 
 /**
- * Delta tables: commit `N` is `_delta_log/<N>.json`, created only if it does not exist, so that only one writer can win.
- * Each of our commits lists all files of the table, so that a publish reads one object.
+ * Creates the format of Delta tables: commit `N` is `_delta_log/<N>.json`, created only if it does not exist, so that only one
+ * writer can win. Each of our commits lists all files of the table, so that a publish reads one object.
  */
 export function deltaTables(store: ObjectStore, company: string): TableFormat {
   return {
@@ -53,14 +53,14 @@ async function newestCommit(
   return newest
 }
 
-/** Needed only if no `latest.json` knows the version. */
+/** Finds the last version by listing, which is needed only if no `latest.json` knows it. */
 async function listedVersion(store: ObjectStore, directory: string): Promise<number | null> {
   let last: number | null = null
   for await (const { key } of store.list(logOf(directory))) last = Math.max(last ?? 0, versionOf(key) ?? 0)
   return last
 }
 
-/** @throws RemoteError if it is not ours. */
+/** Reads a commit; null if there is none. @throws RemoteError if it is not ours. */
 async function readCommit(store: ObjectStore, directory: string, version: number): Promise<Base | null> {
   const path = commitPath(directory, version)
   const found = await store.get(path, MAX_LOG_BYTES)
@@ -120,7 +120,7 @@ async function createCommit(store: ObjectStore, path: string, actions: readonly 
   )
 }
 
-/** From a checkpoint and the commits after it. */
+/** Reads the files of a version from a checkpoint and the commits after it. */
 async function readLog(
   store: ObjectStore,
   directory: string,
@@ -182,7 +182,7 @@ async function expire(
   }
 }
 
-/** In the order of their versions. */
+/** Reads the commits, in the order of their versions. */
 async function readAll(store: ObjectStore, directory: string, versions: readonly number[]): Promise<Base[]> {
   const found: Base[] = []
   const waiting = [...versions]

@@ -11,7 +11,7 @@ type AvroField = { readonly name: string; readonly type: AvroType }
 
 const MAGIC = Buffer.from('Obj\x01')
 const SYNC_BYTES = 16
-/** Of a number: ten groups of seven bits. */
+/** Maximum groups of a number: ten of seven bits. */
 const MAX_GROUPS = 10
 
 /**
@@ -72,7 +72,10 @@ class AvroReader {
     return this.take(this.number()).toString('utf8')
   }
 
-  /** @param readItem takes at least one byte, so that a claimed number of items ends with the file. */
+  /**
+   * Reads the items of a list.
+   * @param readItem takes at least one byte, so that a claimed number of items ends with the file.
+   */
   readItems(readItem: () => void): void {
     for (let count = this.number(); count !== 0; count = this.number()) {
       // A negative one is followed by the size of its items.

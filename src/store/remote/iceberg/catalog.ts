@@ -32,8 +32,8 @@ import {
 import { changeOf, type TableChange } from './updates.ts'
 
 /**
- * Iceberg v2 tables in a REST catalog: it writes their metadata and decides which writer wins; data files, manifests
- * and their lists are ours. Commits of all tables are collected, and sent as one.
+ * Opens Iceberg v2 tables in a REST catalog: it writes their metadata and decides which writer wins; data files, manifests and
+ * their lists are ours. Commits of all tables are collected, and sent as one.
  */
 export async function catalogTables(
   store: ObjectStore,
@@ -106,7 +106,7 @@ const EMPTY: OpenTable = {
   expire: async () => NOTHING,
 }
 
-/** @throws RemoteError if it is not the company's, or another program committed to it. */
+/** Throws RemoteError if the table is not the company's, or another program committed to it. */
 function assertOwner(name: string, metadata: TableMetadata, company: string): void {
   const owner = metadata.properties[COMPANY_PROPERTY]
   if (owner === undefined)
@@ -120,7 +120,7 @@ function assertOwner(name: string, metadata: TableMetadata, company: string): vo
   assertOurs(`the table ${name}`, metadata)
 }
 
-/** Empty: catalogs differ in what they accept within a transaction. */
+/** Creates an empty table: catalogs differ in what they accept within a transaction. */
 async function createTable({ store, catalog, company }: Opened, directory: string, table: RemoteTable) {
   const location = `${store.root}/${directory}`
   const described = withSchema(newTable('', location), table)
@@ -132,7 +132,7 @@ async function createTable({ store, catalog, company }: Opened, directory: strin
   })
 }
 
-/** @returns the id of the snapshot that has exactly the wanted files. */
+/** Collects the change of a table. @returns the id of the snapshot that has exactly the wanted files. */
 async function commit({ store, changes }: Opened, table: IcebergTable, wanted: Commit): Promise<number> {
   const next = await nextMetadata(store, table, wanted)
   const change = changeOf(wanted.table.name, table.metadata, next)
@@ -147,7 +147,7 @@ async function commitAll(catalog: RestCatalog, changes: readonly TableChange[]):
     throw new RemoteError(`${catalog.name} did not answer a commit. The next run publishes again.`)
 }
 
-/** Called after a lost answer. */
+/** Returns whether a change is in the catalog. Called after a lost answer. */
 async function isThere(catalog: RestCatalog, { table, next }: TableChange): Promise<boolean> {
   const metadata = await catalog.load(table)
   const has = (name: string) => metadata?.refs[name]?.['snapshot-id'] === next.refs[name]?.['snapshot-id']

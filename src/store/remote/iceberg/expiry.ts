@@ -20,7 +20,7 @@ function expiredOf(names: readonly string[], { keepMs, now }: Expiry): ReadonlyS
   return new Set(expired)
 }
 
-/** `20261123T070105Z-000020`. */
+/** Reads the time from a snapshot's name, such as `20261123T070105Z-000020`. */
 function timeOf(snapshot: string): number {
   const [, year, month, day, hour, minute, second] =
     /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z/.exec(snapshot) ?? []

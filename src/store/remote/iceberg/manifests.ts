@@ -113,7 +113,7 @@ const LISTED = {
   ],
 }
 
-/** @param schema the table's, as in its metadata. */
+/** Encodes a manifest. @param schema the table's, as in its metadata. */
 export async function encodeManifest(
   entries: readonly ManifestEntry[],
   schema: IcebergSchema,

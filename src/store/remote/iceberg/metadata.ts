@@ -232,7 +232,7 @@ export function withTag(metadata: TableMetadata, snapshot: string, at: Date): Ta
   return { ...metadata, 'last-updated-ms': at.getTime(), refs }
 }
 
-/** Without the tags of these snapshots of the lake, and what no other tag names. The same object if nothing changes. */
+/** Drops the tags of these snapshots of the lake, and what no other tag names. Returns the same object if nothing changes. */
 export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>, now: Date): TableMetadata {
   const gone = new Set([...expired].map(snapshotTag))
   const refs = Object.fromEntries(Object.entries(metadata.refs).filter(([name]) => !gone.has(name)))

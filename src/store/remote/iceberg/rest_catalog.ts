@@ -8,11 +8,11 @@ import type { TableChange } from './updates.ts'
 
 /** A company's namespace in an Iceberg REST catalog. */
 export type RestCatalog = {
-  /** As the subject of a sentence. */
+  /** Name as the subject of a sentence. */
   readonly name: string
-  /** A table's name, for messages. */
+  /** Returns a table's name, for messages. */
   nameOf(table: string): string
-  /** Null if there is no such table. */
+  /** Loads a table's metadata; null if there is no such table. */
   load(table: string): Promise<TableMetadata | null>
   /** Creates an empty table; one that already exists is loaded. */
   create(table: string, wanted: NewTable): Promise<TableMetadata>
@@ -35,7 +35,7 @@ type NewTable = {
 const TRANSACTION = 'POST /v1/{prefix}/transactions/commit'
 
 /**
- * @param signal aborted when the process is to end.
+ * Opens a REST catalog. @param signal aborted when the process is to end.
  * @throws RemoteError if the catalog cannot be reached, or does not know the warehouse.
  */
 export async function openRestCatalog(settings: CatalogSettings, signal?: AbortSignal): Promise<RestCatalog> {
@@ -50,7 +50,7 @@ export async function openRestCatalog(settings: CatalogSettings, signal?: AbortS
 }
 
 type Config = {
-  /** What comes before the namespace in a path: empty, or ends with a slash. */
+  /** The part of a path before the namespace: empty, or ends with a slash. */
   readonly prefix: string
   /** Separates the levels of a namespace in a path. */
   readonly separator: string
@@ -76,7 +76,7 @@ async function configOf(client: RestClient, { warehouse }: CatalogSettings): Pro
   }
 }
 
-/** Part of a path, which a catalog may have encoded or not. */
+/** Encodes a part of a path, which a catalog may have encoded or not. */
 function inPath(client: RestClient, part: unknown): string {
   try {
     return encodeURI(decodeURI(String(part)))
@@ -85,7 +85,7 @@ function inPath(client: RestClient, part: unknown): string {
   }
 }
 
-/** As it stands in a path. */
+/** Checks a separator, which must be written as it stands in a path. */
 function separatorIn(client: RestClient, text: string): string {
   if (/^(%[0-9a-f]{2}|[\w.~-])+$/i.test(text)) return text
   throw strange(client, 'its configuration')
@@ -184,7 +184,7 @@ async function commitTogether(
   throw refusedCommit(client, `${nameOf(changes[0]?.table ?? '')} and other tables`, answer)
 }
 
-/** One after another, in the same order each time: if one is refused, the next publish does the rest. */
+/** Commits one table after another, in the same order each time: if one is refused, the next publish does the rest. */
 async function commitEach(
   { client, levels, nameOf }: About,
   tables: string,

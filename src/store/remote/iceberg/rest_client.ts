@@ -27,13 +27,13 @@ const MAX_BODY_BYTES = 64 * 1024 * 1024
 const MAX_TEXT = 300
 
 export type RestClient = {
-  /** As the subject of a sentence. */
+  /** Name as the subject of a sentence. */
   readonly name: string
-  /** Retried if the answer may differ the next time. */
+  /** Sends a GET, again if the answer may differ the next time. */
   get(path: string): Promise<CatalogAnswer>
-  /** Sent once: the caller decides about an unclear answer. */
+  /** Sends a POST once: the caller decides about an unclear answer. */
   post(path: string, body: object): Promise<CatalogAnswer>
-  /** The error for an answer that the caller cannot use. */
+  /** Returns the error for an answer that the caller cannot use. */
   refusal(what: string, answer: CatalogAnswer): RemoteError
   close(): void
 }
@@ -74,7 +74,10 @@ export function openRestClient({ uri, login, retryMs }: CatalogSettings, signal?
     const masked = (text: string) => (known === null ? text : text.replaceAll(known, '***'))
     return { ...answer, text: masked(answer.text), type: masked(answer.type) }
   }
-  /** A token that was given for an hour may end during a long upload. */
+  /**
+   * Sends a request, and repeats it with a new token if the old one has ended: one that was given for an hour may end during a
+   * long upload.
+   */
   const withNewToken = async (
     method: 'GET' | 'POST',
     path: string,
@@ -106,7 +109,7 @@ function openClient(uri: string, signal: AbortSignal | undefined): HttpClient {
   })
 }
 
-/** @throws RemoteError if nothing was sent, or the catalog redirects to another server. */
+/** Sends a request to the catalog. @throws RemoteError if nothing was sent, or the catalog redirects to another server. */
 async function ask(http: HttpClient, name: string, request: HttpRequest): Promise<CatalogAnswer> {
   const reply = await http.send(request).catch(error => {
     if (!(error instanceof NetworkError)) throw error

@@ -37,7 +37,7 @@ const READS_AT_ONCE = 16
 
 /** A table as it is in the object store. */
 export type IcebergTable = {
-  /** Where our objects are; files and manifests name them by their full addresses. */
+  /** The directory of our objects; files and manifests name them by their full addresses. */
   readonly directory: string
   readonly metadata: TableMetadata
   /** The files of the current snapshot. */
@@ -52,7 +52,7 @@ export async function readTable(
   return { directory, metadata, entries: await entriesOf(store, directory, metadata) }
 }
 
-/** @throws RemoteError if another program committed to the table. */
+/** Throws RemoteError if another program committed to the table. */
 export function assertOurs(name: string, { snapshots }: TableMetadata): void {
   const foreign = snapshots.find(({ summary }) => summary[SNAPSHOT_PROPERTY] === undefined)
   if (foreign)
@@ -276,7 +276,7 @@ type AvroKind<T> = {
   readonly decode: (bytes: Buffer) => readonly T[]
 }
 
-/** @throws ForeignObject if it names anything that is not a part of this table, or a part is not what we wrote. */
+/** Reads a snapshot. @throws ForeignObject if it names what is no part of this table, or a part is not what we wrote. */
 async function readSnapshot(store: ObjectStore, directory: string, snapshot: Snapshot) {
   const read = async <T>(uri: string, { path, mostBytes, decode }: AvroKind<T>) => {
     const found = await store.get(keyBelow(store, directory, uri, path), mostBytes)
@@ -312,7 +312,7 @@ export function keyBelow(store: ObjectStore, directory: string, uri: string, pat
   throw new ForeignObject(table, `names ${printable(uri.slice(0, 300))}, which is no part of it`)
 }
 
-/** Below 2^53, so that JavaScript's JSON and Avro libraries read it. The same for the same snapshot of a table. */
+/** Derives a snapshot's id: always the same, and below 2^53, so that JavaScript's JSON and Avro libraries can read it. */
 function snapshotId(uuid: string, snapshot: string): number {
   const digest = createHash('sha256').update(`${uuid} ${snapshot}`).digest()
   return digest.readUIntBE(0, 6) * 16 + 1

@@ -16,9 +16,9 @@ import {
 } from './snapshot.ts'
 
 /**
- * Iceberg v2 tables without a catalog: `metadata/v<N>.metadata.json` is created only if it does not exist, so that only
- * one writer can win. There is no `version-hint.text`: it would cost a write for each table, and readers that follow it
- * would see tables of different snapshots. `latest.json` names the version of each.
+ * Creates the format of Iceberg v2 tables without a catalog: `metadata/v<N>.metadata.json` is created only if it does not exist,
+ * so that only one writer can win. There is no `version-hint.text`: it would cost a write for each table, and readers that follow
+ * it would see tables of different snapshots. `latest.json` names the version of each.
  */
 export function icebergTables(store: ObjectStore, company: string): TableFormat {
   return {
@@ -45,6 +45,7 @@ async function open(store: ObjectStore, directory: string, known: number | null)
 }
 
 /**
+ * Opens a table.
  * @param known the version that the last complete publish left, null if that is not known; a newer one may be there.
  * @throws RemoteError if another program committed to it, or removed parts of it.
  */
@@ -55,7 +56,7 @@ async function openTable(store: ObjectStore, directory: string, known: number | 
   return { version, ...(await readTable(store, directory, metadata)) }
 }
 
-/** @returns the number of the version that has this snapshot. */
+/** Commits a snapshot to a table. @returns the number of the version that has it. */
 async function commit(store: ObjectStore, base: FileTable, wanted: Commit): Promise<number> {
   return await commitMetadata(store, base, await nextMetadata(store, base, wanted))
 }
@@ -148,7 +149,7 @@ function withLog(next: TableMetadata, file: string, before: TableMetadata): Tabl
   return { ...next, 'metadata-log': [...before['metadata-log'], entry] }
 }
 
-/** Of a version of the metadata, below the table. */
+/** Path of a version of the metadata, below the table. */
 const METADATA_PATH = /^metadata\/v\d{1,16}\.metadata\.json$/
 
 function metadataPath(directory: string, version: number): string {
