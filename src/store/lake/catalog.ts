@@ -140,8 +140,8 @@ function publishedTable(table: Table) {
   return { ...table, columns: publishedColumns(table) }
 }
 
-/** Creates the relations that differ between snapshots. */
-async function createTableRelations(
+/** Creates the relations that differ between snapshots: where their files are. */
+export async function createTableRelations(
   db: Database,
   sources: readonly CatalogSource[],
   { tablesAs = 'VIEW', rowsOf = ({ name }) => parquetOf(name, sources) }: Shown = {},
