@@ -4,10 +4,6 @@ import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { type ServedApi, serveApi } from '#test/support/serve.ts'
 import { startCompany, startSynced } from '#test/support/synced.ts'
 
-const _TIMES = ['created_at', 'updated_at', 'data_sessao', 'committed_at'] as const
-/** fast-check names it with the case that fails. */
-const _SEED = 36
-
 test('a look takes the same times in another spelling for what the last run saw', async () => {
   const company = await startSynced(notices(1, 30))
   for (const id of company.world.ids()) {
