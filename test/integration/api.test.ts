@@ -163,10 +163,11 @@ describe('the pace', () => {
 
   it('keeps to API_MAX_RPS requests per second', async () => {
     const company = await openCompany(20, { API_MAX_RPS: '20' })
+    const startedMs = Date.now()
     expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 20, requests: 21 })
-    const times = company.sandbox.requests.recent.map(({ at }) => at.getTime())
-    // Twenty intervals of 50 ms; clocks and timers of the two processes differ by a few ms.
-    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(950)
+    const lastMs = company.sandbox.requests.recent.at(-1)?.at.getTime() ?? 0
+    // Twenty intervals of 50 ms, whose timers may fire a millisecond early. A slow machine adds to them.
+    expect(lastMs - startedMs).toBeGreaterThanOrEqual(20 * 49)
   })
 })
 
