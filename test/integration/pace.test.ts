@@ -11,7 +11,10 @@ it('requests that waited for the end of a pause are sent at the set rate, not al
   // Each timer may fire a millisecond early; a slow machine only makes them late.
   const earliestMs = sentMs.map((_, index) => 99 + index * 19)
   const sinceMs = sentMs.map(at => at - startedMs).sort((a, b) => a - b)
-  expect(sinceMs.every((ms, index) => ms >= (earliestMs[index] as number)), sinceMs.join(' ')).toBe(true)
+  expect(
+    sinceMs.every((ms, index) => ms >= (earliestMs[index] as number)),
+    sinceMs.join(' '),
+  ).toBe(true)
 })
 
 it('Retry-After is seconds or a date, and anything else is ignored', () => {

@@ -101,7 +101,9 @@ test('a change under the same updated_at is found by the age of the analysis; an
   const undated = (row: object) => ({ ...row, fetched_at: null, _segment: null, run_id: null })
   expect(after.map(undated)).toEqual(before.map(undated))
   after.forEach((row, index) => {
-    expect(row.fetched_at.getTime()).toBeGreaterThanOrEqual((before[index]?.fetched_at.getTime() ?? 0) + 60_000)
+    expect(row.fetched_at.getTime()).toBeGreaterThanOrEqual(
+      (before[index]?.fetched_at.getTime() ?? 0) + 60_000,
+    )
   })
   expect(await snapshots(company.environment)).toHaveLength(1)
   expect(months).not.toEqual(await queryWarehouse(company.environment, 'FROM month_versions ORDER BY ALL'))

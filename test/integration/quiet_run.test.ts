@@ -189,6 +189,8 @@ describe('a run by hand opens the warehouse', () => {
     expect(await syncByHand(company)).toMatchObject({ requests: 3, loaded: 1 })
     expect(company.sandbox.requests.total).toBe(3)
     // Two intervals of 250 ms, whose timers may fire a millisecond early. A slow machine adds to them.
-    expect((company.sandbox.requests.recent.at(-1)?.at.getTime() ?? 0) - startedMs).toBeGreaterThanOrEqual(498)
+    expect((company.sandbox.requests.recent.at(-1)?.at.getTime() ?? 0) - startedMs).toBeGreaterThanOrEqual(
+      498,
+    )
   })
 })
