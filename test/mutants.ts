@@ -1,3 +1,4 @@
+import { MARTS } from './mutants/marts.ts'
 import type { Mutant } from './mutants/mutant.ts'
 import { DETECT, FETCH, LOAD, MISSING } from './mutants/pipeline.ts'
 import { APPLY, APPLY_MANY, EXPORT, RETENTION, ROWS, SQL } from './mutants/store.ts'
@@ -13,4 +14,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...EXPORT,
   ...RETENTION,
   ...ROWS,
+  ...MARTS,
 ]

@@ -1,9 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import type { RouteKind } from '#src/api/server/route_of.ts'
-import { generateWorld } from '#src/sandbox/generate.ts'
-import { tick } from '#src/sandbox/live.ts'
-import { createRandom } from '#src/sandbox/random.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { type Environment, filesBelow } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -169,23 +166,6 @@ test('a plan before the first run leaves no files behind', async () => {
   expect(JSON.parse(stdout)).toMatchObject({ listed: 5, added: 5, to_fetch: 5, requests: 6, tombstoned: 0 })
   expect(company.sandbox.requests.byKind).toMatchObject({ list: 1, analysis: 0 })
   expect(await readdir(company.environment.DATA_DIR ?? '')).toEqual([])
-})
-
-test('after many random changes the warehouse matches what the company has', async () => {
-  const world = generateWorld({ seed: 'truth', company: 'acme', notices: 25, start: NOON })
-  const company = await startCompany(world)
-  const random = createRandom('changes 1')
-  await company.syncHere()
-  for (let hour = 1; hour <= 60; hour += 1) {
-    tick(world, random, new Date(NOON.getTime() + hour * 3_600_000))
-    if (hour % 20 > 0) continue
-    // Only refetching finds silent changes.
-    expect((await company.syncHere({ full: true })).loaded).toBe(world.size)
-    await expectTruth(company)
-  }
-  const [deleted] = await company.query('SELECT count(*) AS n FROM editais WHERE deleted_at IS NOT NULL')
-  expect(deleted?.n).toBe(world.removedIds().length)
-  expect(deleted?.n).toBeGreaterThan(0)
 })
 
 async function statesBelow(environment: Environment): Promise<Record<string, unknown>> {

@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest'
-import { connectToCommand } from '#test/support/mcp.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { readApiSettings } from '#config/settings.ts'
+import { createApiClient } from '#src/api/client/client.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
-import { startCompany, startSynced } from '#test/support/synced.ts'
+import { startCompany } from '#test/support/synced.ts'
 
 /** What Spring's gateway says where it has no route. */
 const SPRING =
@@ -45,27 +46,6 @@ test('two buyers with one name are two by their CNPJs with letters, in every for
   ])
 })
 
-test('agents find a notice and its buyer by their identifiers, however they are written', async () => {
-  const company = await startSynced([
-    noticeEntry(1, { pncp_id: `${ONE}-2026-15` }),
-    noticeEntry(2, { pncp_id: `${ONE.toLowerCase()}-1-000016/2026` }),
-    noticeEntry(3, { pncp_id: `${OTHER}-2026-15` }),
-  ])
-  const { call } = await connectToCommand(company.environment)
-  const found = async (filters: object) =>
-    (await call('ask_mart', { mart: 'edital_resumo', filters })).data.rows.length
-  for (const orgao_cnpj of [ONE, '12abc34501de35', ' 12.ABC.345/01DE-35'])
-    expect(await found({ orgao_cnpj }), orgao_cnpj).toBe(2)
-  expect(
-    (await call('ask_mart', { mart: 'orgaos', filters: { orgao_cnpj: '12.abc.345/01de-35' } })).data.rows,
-  ).toHaveLength(1)
-  for (const pncp_id of [`${ONE}-2026-16`, `${ONE}-1-000016/2026`, '12.ABC.345/01DE-35\u20112026\u201116'])
-    expect(await found({ pncp_id }), pncp_id).toBe(1)
-  for (const text of [`${ONE}-1-000015/2026`, 'objeto 12.ABC.345/01DE-35-2026-16', '33.000.167/0001-01'])
-    expect((await call('search_notices', { text })).data.total, text).toBe(1)
-  expect((await call('search_notices', { text: `${ONE}-2026-17` })).data.total).toBe(0)
-})
-
 test('the page of a gateway is no proof that a notice is gone, whatever is asked for', async () => {
   const company = await startCompany(
     Array.from({ length: 6 }, (_, n) => noticeEntry(n + 1)),
@@ -85,11 +65,18 @@ test('the page of a gateway is no proof that a notice is gone, whatever is asked
   const deleted = 'SELECT count(*) AS n FROM editais WHERE deleted_at IS NOT NULL'
   expect(await company.query(deleted)).toEqual([{ n: 0 }])
 
+  company.faults.plan = []
+  const api = createApiClient({
+    ...readApiSettings(company.environment),
+    signal: new AbortController().signal,
+    nowMs: Date.now,
+  })
+  onTestFinished(() => api.close())
   for (const body of ['', '{"message":"no Route matched with those values"}', SPRING, '"not found"', '[]']) {
-    company.faults.plan = []
     company.faults.respond = ({ kind }) => (kind === 'notice' ? { status: 404, body } : undefined)
-    expect(await company.syncHere(), body).toMatchObject({ status: 'partial', tombstoned: 0 })
+    await expect(api.notice(missing), body).rejects.toThrow('it proves nothing')
   }
   company.faults.respond = undefined
+  expect(await api.notice(missing)).toEqual({ kind: 'absent' })
   expect(await company.syncHere()).toMatchObject({ status: 'ok', tombstoned: 1 })
 })

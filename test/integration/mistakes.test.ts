@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { reportHere } from '#test/support/here.ts'
-import { KEY, openCompany, type PreparedCompany } from '#test/support/prepared.ts'
+import { openCompany, type PreparedCompany } from '#test/support/prepared.ts'
 import {
   companyDirectory,
   type Ended,
@@ -15,6 +15,7 @@ import {
   temporaryDirectory,
 } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
+import { KEY } from '#test/support/synced.ts'
 
 const FULL_DISK = join(import.meta.dirname, '../support/full_disk.ts')
 

@@ -1,4 +1,4 @@
-import { realpath, rename, rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
@@ -6,8 +6,9 @@ import { Database } from '#src/store/warehouse/database.ts'
 import { analysisLine, appendSegment, noticeLine } from '#test/support/append.ts'
 import { startWithHistory } from '#test/support/history.ts'
 import { idOf, notices } from '#test/support/notices.ts'
-import { companyDirectory, type Environment, runCommand } from '#test/support/project.ts'
-import { startCompany, startSynced } from '#test/support/synced.ts'
+import { companyDirectory, type Environment } from '#test/support/project.ts'
+import { runShared } from '#test/support/shared.ts'
+import { startSynced } from '#test/support/synced.ts'
 import { dataTables, type Tables, warehouseTables } from '#test/support/tables.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
@@ -29,13 +30,13 @@ test('a rebuild gives the same tables, row for row, without a request, and so do
   expect(before.schema_drift?.length).toBeGreaterThan(3)
 
   sandbox.requests.reset()
-  expect((await runCommand(['rebuild'], { ...environment, ...NOWHERE })).code).toBe(0)
+  expect((await runShared(['rebuild'], { ...environment, ...NOWHERE })).code).toBe(0)
   expect(await everything(environment)).toEqual(before)
   expect(sandbox.requests.total).toBe(0)
   expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: 21 }])
 
   await rm(join(companyDirectory(environment), 'warehouse.duckdb'))
-  expect((await runCommand(['publish'], { ...environment, ...NOWHERE })).code).toBe(0)
+  expect((await runShared(['publish'], { ...environment, ...NOWHERE })).code).toBe(0)
   expect(await everything(environment)).toEqual(before)
 
   await changeWarehouse(environment, `UPDATE meta SET schema_hash = 'of another version'`)
@@ -59,7 +60,7 @@ test('a raw log with a gap is refused, and the warehouse does not change', async
     [3, 'built from 3 segments'],
   ] as const) {
     await rename(segmentPath(raw, number), join(raw, 'away'))
-    const { code, stderr } = await runCommand(['sync'], environment)
+    const { code, stderr } = await runShared(['sync'], environment)
     expect(code).toBe(1)
     expect(stderr).toContain(expected)
     expect(stderr).toMatch(/from a backup/)
@@ -67,25 +68,6 @@ test('a raw log with a gap is refused, and the warehouse does not change', async
   }
   expect(await everything(environment)).toEqual(before)
   expect(await company.syncHere()).toMatchObject({ status: 'ok', unchanged: 6 })
-})
-
-test('a rebuild from a log that lost its end is published, and stays the latest', async () => {
-  const company = await startCompany(notices(1, 6), { SNAPSHOT_KEEP: '1ms' })
-  const { environment } = company
-  await company.syncHere()
-  const end = (await sealedSegments(join(companyDirectory(environment), 'raw'))).length
-  for (const n of [1, 2, 3]) {
-    company.world.update(idOf(n), { updatedAt: new Date(Date.UTC(2026, 10, 20, n)) })
-    await company.syncHere()
-  }
-  const raw = join(companyDirectory(environment), 'raw')
-  for (const number of (await sealedSegments(raw)).slice(end)) await rm(segmentPath(raw, number))
-  expect((await runCommand(['rebuild'], environment)).code).toBe(0)
-  expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: 6 }])
-  const rebuilt = await realpath(join(companyDirectory(environment), 'lake/latest'))
-  expect((await runCommand(['publish'], environment)).stdout).toContain(`Already published: ${rebuilt}`)
-  expect(await company.syncHere()).toMatchObject({ status: 'ok', changed: 3, loaded: 3 })
-  expect(await company.query('SELECT count(*) AS n FROM analyses')).toEqual([{ n: 6 }])
 })
 
 test('a line that cannot be loaded is quarantined, and the rest of its segment loads', async () => {
@@ -119,7 +101,7 @@ test('a line that cannot be loaded is quarantined, and the rest of its segment l
   expect(quarantine[0]?.body_excerpt).toContain('an object')
 
   const before = await everything(environment)
-  expect((await runCommand(['rebuild'], environment)).code).toBe(0)
+  expect((await runShared(['rebuild'], environment)).code).toBe(0)
   expect(await everything(environment)).toEqual(before)
   // It is requested again like any quarantined analysis, and replaced.
   expect(await company.syncHere({ ids: [poisoned] })).toMatchObject({ loaded: 1 })

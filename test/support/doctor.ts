@@ -13,6 +13,7 @@ import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.
 import { contextHere, syncHere } from './here.ts'
 import { idOf, notices } from './notices.ts'
 import { companyDirectory, type Environment, settingsFor } from './project.ts'
+import { KEY } from './synced.ts'
 
 /** A company's directory that can be damaged and restored. */
 export type Prepared = {
@@ -23,8 +24,6 @@ export type Prepared = {
   restoreLog(): Promise<void>
   remove(): Promise<void>
 }
-
-const KEY = 'edk_test_3f9c1d7a5b'
 
 /** Makes two runs over nine notices of two months, for all tests of a file; then the API is closed. */
 export async function prepareDirectory(): Promise<Prepared> {
@@ -116,7 +115,7 @@ export async function mend(environment: Environment, findings: readonly Finding[
   for (const [command, path] of commands.values()) await COMMANDS[command]?.(environment, path)
 }
 
-export async function rebuildHere(environment: Environment): Promise<void> {
+async function rebuildHere(environment: Environment): Promise<void> {
   const context = contextHere(environment)
   const warehouse = await rebuildWarehouse(openOptions(context))
   await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())

@@ -1,6 +1,5 @@
 import { type Cursor, readFeedCursor } from '#src/present/serve/feed/cursor.ts'
 import type { Kind } from '#src/present/serve/feed/events.ts'
-import { until } from './daemon.ts'
 import type { ServedApi } from './serve.ts'
 
 export const CHANGES = '/api/v1/mirror/changes'
@@ -37,13 +36,6 @@ export async function follow(
     next = page.next
     if (!page.has_more) return { events, next }
   }
-}
-
-/** Waits until the server serves what was published last. */
-export async function untilServed({ json }: Asking, snapshot: string): Promise<void> {
-  await until(async () => (await json<{ snapshot: string }>('/api/v1/mirror')).snapshot === snapshot, {
-    what: () => `snapshot ${snapshot} to be served`,
-  })
 }
 
 /** Events without their cursors, which name the snapshot, too, but with their positions. */

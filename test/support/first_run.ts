@@ -10,7 +10,7 @@ import { systemCode } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
-import { writeCatalog } from '#src/store/lake/catalog.ts'
+import { createTableRelations } from '#src/store/lake/catalog.ts'
 import { latestLink, type Manifest } from '#src/store/lake/manifest.ts'
 import type { CompanyState } from '#src/store/state.ts'
 import { reportHere } from './here.ts'
@@ -84,8 +84,8 @@ async function moveCatalog(manifest: Manifest, directory: string): Promise<strin
   const path = join(directory, 'catalog.duckdb')
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
   const moved = join(dirname(directory), `${snapshot}.catalog`)
-  const like = { path, sha256: manifest.catalog_sha256 }
-  await inWorkerDatabase(db => writeCatalog(db, moved, [source], like))
+  await writeFile(moved, await readFile(path))
+  await inWorkerDatabase(db => db.inFile(moved, () => createTableRelations(db, [source])))
   const bytes = await readFile(moved)
   await rm(moved)
   await replace(path, bytes)

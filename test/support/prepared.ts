@@ -1,21 +1,15 @@
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import type { RawAnswer } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
-import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
-import type { AnalysisDocument, Edital, World } from '#src/sandbox/world.ts'
+import type { AnalysisDocument, Edital } from '#src/sandbox/world.ts'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
-import { companyDirectory, type Environment, settingsFor, temporaryDirectory } from './project.ts'
+import { companyDirectory, type Environment } from './project.ts'
+import { type SyncedCompany, startCompany } from './synced.ts'
 
-export const KEY = 'edk_acme_5f0c2d7e91b34a68'
-
-/** A company in its own sandbox whose answers a test can prepare, and the settings to sync it. */
-export type PreparedCompany = {
-  readonly world: World
-  readonly sandbox: Sandbox
-  readonly environment: Environment
+/** A company whose answers a test can prepare. */
+export type PreparedCompany = SyncedCompany & {
   /** The ids of its notices at the start. */
   readonly ids: readonly string[]
   /** Bodies that replace the world's analyses, by notice. */
@@ -29,19 +23,14 @@ export type PreparedCompany = {
 /** Starts a company with this many notices (at most 200: one page), all with an analysis. */
 export async function openCompany(notices: number, settings: Environment = {}): Promise<PreparedCompany> {
   const world = generateWorld({ seed: 7, company: 'acme', notices, start: new Date('2026-01-01T00:00:00Z') })
-  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
-  onTestFinished(() => sandbox.close())
-  const dataDir = await temporaryDirectory()
   const company: PreparedCompany = {
-    world,
-    sandbox,
-    environment: { ...settingsFor({ url: sandbox.url, key: KEY, dataDir }), ...settings },
+    ...(await startCompany(world, settings)),
     ids: world.ids(),
     bodies: new Map(),
     listTexts: new Map(),
     pageExtras: {},
   }
-  sandbox.faults.respond = request => prepared(company, request)
+  company.faults.respond = request => prepared(company, request)
   return company
 }
 

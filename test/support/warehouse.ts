@@ -51,7 +51,7 @@ export type WarehouseCase = {
   readonly db: Database
   readonly rows: RowFiles
   readonly directory: string
-  /** Applies these lines as the next segment, the first one after the start of a run `r1`. */
+  /** Applies these lines as the next segment; the first one begins with the start of a run, by default of `r1`. */
   apply(...lines: readonly TestLine[]): Promise<{ segment: number; setAside: readonly string[] }>
   /** Stages what the list shows, as the table `listed`. */
   list(...shown: readonly (Entry | Verdict)[]): Promise<ListedFile>
@@ -72,7 +72,7 @@ async function openIn(db: Database, start: Fields): Promise<WarehouseCase> {
   const directory = await temporaryDirectory()
   await createWarehouse(db, { sourceTimezone: TIMEZONE, id: 'w1' })
   // Rows wait there until they are written to files.
-  for (const { name } of ROW_TABLES) await db.run(`CREATE TEMP VIEW ${name} AS FROM waiting_${name}`)
+  for (const { name } of ROW_TABLES) await db.run(`CREATE VIEW ${name} AS FROM waiting_${name}`)
   const rows = await RowFiles.open(db, { directory: join(directory, 'rows', 'w1'), company: 'acme' })
   const projection = { sourceTimezone: TIMEZONE, temporaryDirectory: directory }
   const begin = { type: 'run_started', mode: 'full', analysis_statuses: [], ...start }
@@ -96,7 +96,7 @@ async function openIn(db: Database, start: Fields): Promise<WarehouseCase> {
     async apply(...lines) {
       segment += 1
       const path = segmentPath(directory, segment)
-      const all = segment === 1 ? [begin, ...lines] : lines
+      const all = segment === 1 && lines[0]?.type !== 'run_started' ? [begin, ...lines] : lines
       const texts = all.map((line, index) => `${textOf(line, index + 1, segment)}\n`)
       await writeFile(path, zlib.zstdCompressSync(texts.join(''), CHECKED))
       return { segment, setAside: await applySegment(db, { number: segment, path }, projection) }

@@ -19,7 +19,8 @@ export function inWorkerDatabase<T>(work: (db: Database) => Promise<T>): Promise
 
 let scratch: Promise<Database> | null = null
 let isScratchTaken = false
-let scratches = 0
+/** The same for each test, so that views of one fit the tables of the next. */
+const SCRATCH = 'scratch'
 
 /** An empty database in memory, for a test that changes it. A worker opens one; a test's second one is its own. */
 export async function openScratch(): Promise<Database> {
@@ -31,11 +32,9 @@ export async function openScratch(): Promise<Database> {
   isScratchTaken = true
   scratch ??= Database.open(':memory:', { threads: 1 })
   const db = await scratch
-  scratches += 1
-  const name = `scratch_${scratches}`
-  await db.run(`ATTACH ':memory:' AS ${name}; USE ${name}`)
+  await db.run(`ATTACH ':memory:' AS ${SCRATCH}; USE ${SCRATCH}`)
   onTestFinished(async () => {
-    await removeScratch(db, name).catch(() => {
+    await removeScratch(db).catch(() => {
       // For example in the middle of a statement: the next test gets another one.
       scratch = null
     })
@@ -44,11 +43,11 @@ export async function openScratch(): Promise<Database> {
   return db
 }
 
-async function removeScratch(db: Database, name: string): Promise<void> {
+async function removeScratch(db: Database): Promise<void> {
   const temporary = await db.rows<{ name: string; kind: string }>(
     `SELECT table_name AS name, 'TABLE' AS kind FROM duckdb_tables() WHERE temporary
      UNION ALL SELECT view_name, 'VIEW' FROM duckdb_views() WHERE temporary AND NOT internal`,
   )
   const drops = temporary.map(each => `DROP ${each.kind} temp.main.${identifier(each.name)}`)
-  await db.run([...drops, 'USE memory', `DETACH ${name}`].join('; '))
+  await db.run([...drops, 'USE memory', `DETACH ${SCRATCH}`].join('; '))
 }

@@ -55,10 +55,7 @@ export async function writeCatalog(
   await db.inFile(path, async () => {
     if (!copied) return await createRelations(db, sources)
     await createTableRelations(db, sources)
-    await createMarts(
-      db,
-      MARTS.filter(({ isStored }) => isStored),
-    )
+    await storeMarts(db)
   })
 }
 
@@ -75,7 +72,7 @@ export async function writePortable(
   path: string,
   sources: readonly CatalogSource[],
 ): Promise<void> {
-  await db.inFile(path, () => createRelations(db, sources, 'TABLE'), PORTABLE_STORAGE)
+  await db.inFile(path, () => createRelations(db, sources, { tablesAs: 'TABLE' }), PORTABLE_STORAGE)
 }
 
 /** Writes what all catalogs of a time zone have in common: the marts, over tables without rows or files. */
@@ -100,18 +97,31 @@ async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   return true
 }
 
-/**
- * Creates the relations of a catalog and their comments in an empty database, in the caller's transaction.
- * @param tablesAs whether tables stay in their Parquet files, or their rows are copied.
- */
+/** How the tables are shown. */
+type Shown = {
+  /** Whether tables stay where they are, or their rows are copied. */
+  readonly tablesAs?: Kind
+  /** What a query selects the published columns of a table from: by default its Parquet files. */
+  readonly rowsOf?: (table: Table) => string
+}
+
+/** Creates the relations of a catalog and their comments in an empty database, in the caller's transaction. */
 export async function createRelations(
   db: Database,
   sources: readonly CatalogSource[],
-  tablesAs: Kind = 'VIEW',
+  shown: Shown = {},
 ): Promise<void> {
   await createMacros(db, sources)
-  await createTableRelations(db, sources, tablesAs)
+  await createTableRelations(db, sources, shown)
   await createMarts(db)
+}
+
+/** Computes the marts that are stored, from what the tables have now. */
+export async function storeMarts(db: Database): Promise<void> {
+  await createMarts(
+    db,
+    MARTS.filter(({ isStored }) => isStored),
+  )
 }
 
 async function createMacros(
@@ -132,21 +142,21 @@ function publishedTable(table: Table) {
   return { ...table, columns: publishedColumns(table) }
 }
 
-/** Creates the relations that differ between snapshots. */
-async function createTableRelations(
+/** Creates the relations that differ between snapshots: where their files are. */
+export async function createTableRelations(
   db: Database,
   sources: readonly CatalogSource[],
-  as: Kind = 'VIEW',
+  { tablesAs = 'VIEW', rowsOf = ({ name }) => parquetOf(name, sources) }: Shown = {},
 ): Promise<void> {
   for (const table of TABLES.map(publishedTable)) {
     const list = table.columns.map(({ name }) => identifier(name))
-    const sql = `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`
-    await create(db, as, table, sql).catch(error => {
+    const sql = `SELECT ${list.join(', ')} FROM ${rowsOf(table)}`
+    await create(db, tablesAs, table, sql).catch(error => {
       if (!messageOf(error).startsWith('Binder Error')) throw error
       throw earlierVersion(sources)
     })
   }
-  await create(db, as, snapshotInfo, snapshotRows(sources))
+  await create(db, tablesAs, snapshotInfo, snapshotRows(sources))
 }
 
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {

@@ -42,7 +42,7 @@ type Parameters = Record<string, DuckDBValue>
 /** Values by the names of their parameters; DuckDB casts them to the type that the SQL needs. */
 export type Texts = Readonly<Record<string, string>>
 export type Row = Record<string, unknown>
-type Answer = { readonly columns: string[]; readonly rows: Row[] }
+export type QueryResult = { readonly columns: string[]; readonly rows: Row[] }
 /** How values are written: as plain text with null for NULL, or as JSON. */
 export type Form = 'text' | 'json'
 export type ResultColumn = { readonly name: string; readonly isNumeric: boolean }
@@ -171,7 +171,7 @@ export class Database {
   }
 
   /** Returns all rows, and the column names in order. */
-  async table(sql: string, parameters?: Parameters): Promise<Answer> {
+  async table(sql: string, parameters?: Parameters): Promise<QueryResult> {
     return answerOf(await this.#connection.runAndReadAll(sql, parameters))
   }
 
@@ -279,7 +279,7 @@ export class Database {
   }
 }
 
-function answerOf(reader: DuckDBResultReader): Answer {
+function answerOf(reader: DuckDBResultReader): QueryResult {
   return { columns: reader.deduplicatedColumnNames(), rows: reader.getRowObjectsJS().map(withNumbers) }
 }
 

@@ -16,7 +16,7 @@ import { type StandIn, startMetabase } from './stand_in.ts'
 export const ADMIN = { adminEmail: 'dados@example.com', adminPassword: 'segredo-da-casa-1' }
 export const CARDS = DASHBOARDS.flatMap(({ filters, cards }) => cards.map(card => ({ ...card, filters })))
 
-/** A company with a snapshot that has future sessions. */
+/** A company with a snapshot. */
 export type Published = {
   readonly environment: Environment
   readonly lake: string
@@ -26,17 +26,10 @@ export type Published = {
 
 /** For all tests of a file. */
 export async function publishCompany(): Promise<Published> {
-  const world = generateWorld({ seed: 7, company: 'acme', notices: 250, start: new Date() })
+  const world = generateWorld({ seed: 7, company: 'acme', notices: 30, start: new Date() })
   const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
   const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-test-')))
   const environment = settingsFor({ url: sandbox.url, key: KEY, dataDir })
-  await syncHere(environment)
-  // A verdict that changes: a card shows only those.
-  const judged = world.ids().find(id => world.entry(id)?.analysis?.verdict)
-  world.update(judged ?? '', {
-    updatedAt: new Date(),
-    analysis: { verdict: { recommendation: 'nova' } },
-  })
   await syncHere(environment)
   await sandbox.close()
   const { lake } = companyPaths(dataDir, 'acme')

@@ -1,12 +1,10 @@
 import { expect, test, vi } from 'vitest'
 import { companyPaths } from '#src/store/company.ts'
-import { sealedSegments } from '#src/store/rawlog/files.ts'
 import { readState } from '#src/store/state.ts'
 import { DAEMON_TEST, type Daemon, killProcess, startDaemon, until } from '#test/support/daemon.ts'
 import { failedJobs, nextRun, OFTEN, runsOf, startAcme } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
-import { bareNotice, idOf, notices } from '#test/support/notices.ts'
-import { rawDirectory, readLog } from '#test/support/prepared.ts'
+import { idOf, notices } from '#test/support/notices.ts'
 import type { Environment } from '#test/support/project.ts'
 import type { SyncedCompany } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
@@ -60,33 +58,6 @@ test('if a worker is killed, its run ends by itself and another worker continues
   expect(await nextRun(idle, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 30, unchanged: 30 })
   expect(asked(company, 'analysis')).toEqual(idsBut(60, kept))
   await expectTruth(company)
-})
-
-test('if a worker is killed together with its run, another one refetches nothing that was sealed', async () => {
-  // More analyses than a segment holds, so that one is sealed during the run.
-  const total = 3200
-  const { company, environment } = await startAcme(
-    Array.from({ length: total }, (_, index) => bareNotice(index + 1)),
-  )
-  const held = holdAfter(company.sandbox, 'analysis', { passing: 3100 })
-  const { busy, idle } = await startTwoWorkers(environment)
-  await held.reached
-  const raw = rawDirectory(company.environment)
-  await until(async () => (await sealedSegments(raw)).length >= 3, { what: 'a sealed segment of analyses' })
-  const [run = 0] = busy.runs()
-  await Promise.all([busy.kill(), killProcess(run)])
-  held.release()
-  const sealed = (await readLog(company)).filter(({ type }) => type === 'analysis')
-  const sealedIds = sealed.map(({ edital_id }) => String(edital_id))
-  expect(sealedIds.length).toBeGreaterThanOrEqual(3000)
-  expect(sealedIds.length).toBeLessThan(3100)
-  expect(runsOf(busy)).toEqual([])
-  company.sandbox.requests.reset()
-
-  expect(await nextRun(idle, 'acme', 0)).toMatchObject({ status: 'ok', unchanged: sealedIds.length })
-  expect(asked(company, 'analysis')).toEqual(idsBut(total, sealedIds))
-  await expectTruth(company)
-  expect(await publishedAnalyses(company)).toHaveLength(total)
 })
 
 test("if a run's process is killed, the job fails with a clear sentence, and the next run makes up for it", async () => {

@@ -1,30 +1,25 @@
 import { expect, test } from 'vitest'
-import { syncHere } from '#test/support/here.ts'
+import { type Found, openMarts } from '#test/support/marts.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
-import { startCompany } from '#test/support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
 test('moves between phases and changes of fields are shown as observed', async () => {
-  const company = await startCompany([
-    noticeEntry(1, { status: 'screening', valor_estimado: 10 }),
-    noticeEntry(2, { status: 'ready' }),
-  ])
-  const { world, environment } = company
-  const days = (n: number) => () => new Date(Date.now() - (30 - n) * DAY_MS)
-  const change = (id: string, edital: Record<string, unknown>, day: number) =>
-    world.update(id, { edital, updatedAt: days(day)() })
-  await syncHere(environment, {}, days(0))
-  change(idOf(1), { status: 'analysis' }, 4)
-  await syncHere(environment, {}, days(4))
-  change(idOf(1), { valor_estimado: 12.5, data_sessao: '2026-12-01T09:00:00' }, 5)
-  await syncHere(environment, {}, days(5))
-  change(idOf(1), { status: 'discarded', discard_reason: 'Longe' }, 10)
-  world.remove(idOf(2))
-  await syncHere(environment, {}, days(10))
+  const day = (n: number) => new Date(Date.now() - (30 - n) * DAY_MS)
+  const ready = noticeEntry(2, { status: 'ready' })
+  const marts = await openMarts()
+  const seen: Record<string, unknown> = { status: 'screening', valor_estimado: 10 }
+  const runWith = async (n: number, change: Record<string, unknown>, others: Found = {}) => {
+    Object.assign(seen, change, { updated_at: day(n).toISOString() })
+    await marts.run(day(n), { ...others, shown: [noticeEntry(1, seen), ...(others.shown ?? [])] })
+  }
+  await runWith(0, {}, { shown: [ready] })
+  await runWith(4, { status: 'analysis' })
+  await runWith(5, { valor_estimado: 12.5, data_sessao: '2026-12-01T09:00:00' })
+  await runWith(10, { status: 'discarded', discard_reason: 'Longe' }, { gone: [ready] })
 
   expect(
-    await company.query(
+    await marts.query(
       'SELECT edital_id, de_fase, para_fase, round(dias_na_fase, 2) AS dias FROM transicoes_de_fase ORDER BY observado_em',
     ),
   ).toEqual([
@@ -32,7 +27,7 @@ test('moves between phases and changes of fields are shown as observed', async (
     { edital_id: idOf(1), de_fase: 'Análise', para_fase: 'Descartado', dias: 6 },
   ])
   expect(
-    await company.query(
+    await marts.query(
       `SELECT fase, concluidas, em_curso, concluidas_censuradas AS censuradas, round(dias_mediana, 2) AS mediana
        FROM tempo_por_fase`,
     ),
@@ -44,7 +39,7 @@ test('moves between phases and changes of fields are shown as observed', async (
     { fase: 'Pronto', concluidas: 1, em_curso: 0, censuradas: 1, mediana: null },
     { fase: 'Descartado', concluidas: 0, em_curso: 1, censuradas: 0, mediana: null },
   ])
-  expect(await company.query('SELECT campo, de, para FROM mudancas ORDER BY observado_em, campo')).toEqual([
+  expect(await marts.query('SELECT campo, de, para FROM mudancas ORDER BY observado_em, campo')).toEqual([
     { campo: 'status', de: 'screening', para: 'analysis' },
     { campo: 'data_sessao', de: null, para: '2026-12-01 09:00:00' },
     { campo: 'valor_estimado', de: '10.0', para: '12.5' },
@@ -52,7 +47,7 @@ test('moves between phases and changes of fields are shown as observed', async (
     { campo: 'status', de: 'analysis', para: 'discarded' },
   ])
   expect(
-    await company.query(
+    await marts.query(
       `SELECT campo_rotulo AS campo, de_rotulo AS de, para_rotulo AS para FROM mudancas
        WHERE campo IN ('status', 'data_sessao') ORDER BY observado_em, campo`,
     ),
@@ -61,40 +56,29 @@ test('moves between phases and changes of fields are shown as observed', async (
     { campo: 'Sessão', de: null, para: '2026-12-01 09:00:00' },
     { campo: 'Fase', de: 'Análise', para: 'Descartado' },
   ])
-  expect(await company.query('FROM frescor')).toMatchObject([
+  expect(await marts.query('FROM frescor')).toMatchObject([
     { ultima_execucao_status: 'ok', editais_ativos: 1, pendentes: 0, em_quarentena: 0, desvios: 0 },
   ])
 })
 
 test('time away is time in no phase, and a stay that was under way at the first sync is in no median', async () => {
   const at = (day: number) => new Date(Date.now() - (30 - day) * DAY_MS)
-  const company = await startCompany([
-    noticeEntry(1, { status: 'analysis', created_at: at(-150).toISOString() }),
-    noticeEntry(2, { status: 'analysis', created_at: at(-150).toISOString() }),
-  ])
-  const { world, environment } = company
-  const syncAt = async (day: number) =>
-    expect((await syncHere(environment, {}, () => at(day))).report.status).toBe('ok')
-  const move = (number: number, status: string, day: number) =>
-    world.update(idOf(number), { edital: { status }, updatedAt: at(day) })
-  await syncAt(0)
-  move(1, 'pricing', 2)
-  const gone = world.entry(idOf(2))
-  world.remove(idOf(2))
-  world.put(noticeEntry(3, { status: 'analysis', created_at: at(1).toISOString() }))
-  await syncAt(2)
+  const notice = (number: number, status: string, updated: number, created = -150) =>
+    noticeEntry(number, {
+      status,
+      created_at: at(created).toISOString(),
+      updated_at: at(updated).toISOString(),
+    })
+  const away = notice(2, 'analysis', -150)
+  const marts = await openMarts()
+  await marts.run(at(0), { shown: [notice(1, 'analysis', -150), away] })
+  await marts.run(at(2), { shown: [notice(1, 'pricing', 2), notice(3, 'analysis', 1, 1)], gone: [away] })
   // Returns unchanged.
-  if (gone) world.put(gone)
-  move(3, 'pricing', 8)
-  await syncAt(8)
-  world.remove(idOf(1))
-  await syncAt(9)
-  world.put(
-    noticeEntry(1, { status: 'ready', created_at: at(-150).toISOString(), updated_at: at(20).toISOString() }),
-  )
-  await syncAt(20)
+  await marts.run(at(8), { shown: [away, notice(3, 'pricing', 8, 1)] })
+  await marts.run(at(9), { gone: [notice(1, 'pricing', 2)] })
+  await marts.run(at(20), { shown: [notice(1, 'ready', 20)] })
   expect(
-    await company.query(
+    await marts.query(
       `SELECT edital_id, status, round(dias, 2) AS dias, em_curso, censurada FROM passagens_por_fase
        ORDER BY edital_id, entrou_em`,
     ),
@@ -108,7 +92,7 @@ test('time away is time in no phase, and a stay that was under way at the first 
     { edital_id: idOf(3), status: 'pricing', dias: 22, em_curso: true, censurada: false },
   ])
   expect(
-    await company.query(
+    await marts.query(
       `SELECT status, concluidas, concluidas_censuradas AS censuradas, round(dias_mediana, 2) AS mediana,
          em_curso_censuradas, round(em_curso_dias_mediana, 2) AS em_curso_mediana FROM tempo_por_fase`,
     ),
@@ -140,7 +124,7 @@ test('time away is time in no phase, and a stay that was under way at the first 
   ])
   // A return to the same phase is no move.
   expect(
-    await company.query(
+    await marts.query(
       'SELECT edital_id, de_status, para_status FROM transicoes_de_fase ORDER BY observado_em, 1',
     ),
   ).toEqual([

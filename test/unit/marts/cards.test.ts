@@ -1,34 +1,22 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { validate } from 'dockerfile-utils'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { DASHBOARDS } from '#config/metabase/dashboards.ts'
 import { filtersOf, readCard } from '#src/present/metabase/cards.ts'
-import { Database } from '#src/store/warehouse/database.ts'
-import { CARDS, type Published, publishCompany } from '#test/support/metabase/session.ts'
-
-let company: Published
-/** Opened as the driver connects: with its details and the report time zone. */
-let catalog: Database
-
-beforeAll(async () => {
-  company = await publishCompany()
-  catalog = await Database.open(company.catalogPath, { readOnly: true, threads: 1 })
-  await catalog.run(`SET old_implicit_casting = true; SET TimeZone = 'America/Sao_Paulo'`)
-})
-
-afterAll(async () => {
-  catalog.close()
-  await company.remove()
-})
+import { generateWorld } from '#src/sandbox/generate.ts'
+import type { Entry } from '#src/sandbox/world.ts'
+import { openMarts } from '#test/support/marts.ts'
 
 test('the image has the driver for the DuckDB version that writes the catalogs', async () => {
-  const text = await readFile(join(import.meta.dirname, '../../config/metabase/Dockerfile'), 'utf8')
+  const text = await readFile(join(import.meta.dirname, '../../../config/metabase/Dockerfile'), 'utf8')
   expect(validate(text)).toEqual([])
   const pinned = Object.fromEntries(
     [...text.matchAll(/^ARG (\w+)="?([^"\n]*)/gm)].map(([, name, value]) => [name, value]),
   )
-  const { dependencies } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'))
+  const { dependencies } = JSON.parse(
+    await readFile(join(import.meta.dirname, '../../../package.json'), 'utf8'),
+  )
   expect(dependencies['@duckdb/node-api']).toMatch(new RegExp(`^${pinned.DUCKDB_VERSION}-r`))
   expect(pinned.DRIVER_VERSION).toMatch(new RegExp(`^${pinned.DUCKDB_VERSION}\\.`))
   expect(pinned.METABASE_IMAGE).toMatch(/:v0\.63\./)
@@ -44,22 +32,39 @@ test('no card overlaps another, and each has its file', async () => {
     expect(new Set(cells).size).toBe(cells.length)
     expect(cards.every(({ at }) => at.col + at.width <= 24)).toBe(true)
   }
-  const files = await readdir(join(import.meta.dirname, '../../config/metabase/cards'))
-  expect(files.sort()).toEqual(CARDS.map(({ key }) => `${key}.sql`).sort())
+  const files = await readdir(join(import.meta.dirname, '../../../config/metabase/cards'))
+  expect(files.sort()).toEqual(DASHBOARDS.flatMap(({ cards }) => cards.map(({ key }) => `${key}.sql`)).sort())
 })
 
-test.each(CARDS)('the card $key returns rows on a real snapshot, with the columns it shows', async card => {
-  const { sql } = await readCard(card.key)
-  const { columns, rows } = await catalog.table(withoutValue(sql))
-  expect(rows.length).toBeGreaterThan(0)
-  expect(namedIn(card.settings).filter(name => !columns.includes(name))).toEqual([])
-  // A dashboard's filter applies to all of its cards.
-  expect(filtersOf(sql, card.filters)).toEqual(card.filters)
-  for (const { key } of card.filters) {
-    const { rows: some } = await catalog.table(withValue(sql, key), { [key]: 'SP' })
-    expect(some.length).toBeLessThanOrEqual(rows.length)
-  }
-})
+test.each(DASHBOARDS)(
+  'each card of $name returns rows, with the columns it shows',
+  async ({ cards, filters }) => {
+    const world = generateWorld({ seed: 7, company: 'acme', notices: 120, start: new Date() })
+    const marts = await openMarts(world.ids().map(id => world.entry(id) as Entry))
+    // A verdict that changes: a card shows only those.
+    const judged = world.ids().find(id => world.entry(id)?.analysis?.verdict) ?? ''
+    world.update(judged, { updatedAt: new Date(), analysis: { verdict: { recommendation: 'nova' } } })
+    await marts.run(new Date(), { shown: [world.entry(judged) as Entry] })
+    // As the driver connects: with its details and the report time zone.
+    await marts.db.run(`SET old_implicit_casting = true; SET TimeZone = 'America/Sao_Paulo'`)
+    onTestFinished(() => marts.db.run(`RESET old_implicit_casting; SET TimeZone = 'UTC'`))
+    for (const { key, settings } of cards) {
+      const { sql } = await readCard(key)
+      const { columns, rows } = await marts.table(withoutValue(sql))
+      expect(rows.length, key).toBeGreaterThan(0)
+      expect(
+        namedIn(settings).filter(name => !columns.includes(name)),
+        key,
+      ).toEqual([])
+      // A dashboard's filter applies to all of its cards.
+      expect(filtersOf(sql, filters), key).toEqual(filters)
+      for (const { key: filter } of filters) {
+        const { rows: some } = await marts.table(withValue(sql, filter), { [filter]: 'SP' })
+        expect(some.length, `${key} with ${filter}`).toBeLessThanOrEqual(rows.length)
+      }
+    }
+  },
+)
 
 /** The query as Metabase runs it with an empty filter. */
 function withoutValue(sql: string): string {

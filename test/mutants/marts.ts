@@ -1,0 +1,42 @@
+import { inFile } from './mutant.ts'
+
+export const MARTS = [
+  ...inFile('schema/marts/passagens_por_fase.sql', [
+    {
+      name: 'away-is-in-the-phase',
+      reason: 'days without the notice count as days in its phase',
+      from: 'lead(coalesce(gone_since, observed_at))',
+      to: 'lead(observed_at)',
+    },
+    {
+      name: 'entry-was-seen',
+      reason: 'a stay that was under way at the first run counts from that run',
+      from: 'status_anterior IS NULL AND coalesce(',
+      to: 'false AND coalesce(',
+    },
+  ]),
+  ...inFile('schema/marts/valor_por_uf.sql', [
+    {
+      name: 'discarded-at-stake',
+      reason: 'what was discarded counts as at stake',
+      from: '::DECIMAL(20, 4)) FILTER (em_andamento), 0)',
+      to: '::DECIMAL(20, 4)), 0)',
+    },
+  ]),
+  ...inFile('schema/marts/funil.sql', [
+    {
+      name: 'phases-with-notices-alone',
+      reason: 'the funnel has gaps',
+      from: 'SELECT company, status FROM snapshot_info CROSS JOIN fases',
+      to: 'SELECT company, status FROM por_fase',
+    },
+  ]),
+  ...inFile('schema/marts/prazos_calculados.sql', [
+    {
+      name: 'a-weekend-is-open',
+      reason: 'days on which offices are closed count as business days',
+      from: 'isodow(dia) < 6 AND feriado IS NULL AS certo',
+      to: 'feriado IS NULL AS certo',
+    },
+  ]),
+]

@@ -1,0 +1,250 @@
+import { expect, test } from 'vitest'
+import { VIEWS } from '#schema/marts/marts.ts'
+import { readCard } from '#src/present/metabase/cards.ts'
+import type { Entry } from '#src/sandbox/world.ts'
+import { type ContractField, fieldsBelow, isMoment } from '#test/support/contract_tables.ts'
+import { healthyNotice } from '#test/support/healthy.ts'
+import { dayIn } from '#test/support/local_day.ts'
+import { openMarts } from '#test/support/marts.ts'
+import { idOf, noticeEntry } from '#test/support/notices.ts'
+
+/** Noon in São Paulo, this many local days from now. */
+function noonIn(days: number): string {
+  return `${dayIn(days)}T12:00:00-03:00`
+}
+
+test('each mart has its documented columns and types, and can be computed without notices', async () => {
+  const marts = await openMarts()
+  const columnsOf = await marts.query<{ view: string; columns: string[] }>(
+    `SELECT table_name AS view, list(column_name || ' ' || data_type ORDER BY column_index) AS columns
+     FROM duckdb_columns() WHERE database_name = current_database() GROUP BY ALL`,
+  )
+  for (const { name, columns } of VIEWS) {
+    expect(columnsOf.find(({ view }) => view === name)?.columns, name).toEqual(
+      columns.map(
+        column => `${column.name} ${column.type.replace('TIMESTAMPTZ', 'TIMESTAMP WITH TIME ZONE')}`,
+      ),
+    )
+  }
+  for (const { name } of VIEWS) await marts.query(`SELECT max(hash(m)) FROM "${name}" m`)
+})
+
+test('a value of 0 means unknown, and implausible values are suspect', async () => {
+  const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 999999.99, null]
+  const marts = await openMarts(
+    values.map((valor_estimado, index) =>
+      noticeEntry(index + 1, { valor_estimado: valor_estimado ?? undefined }),
+    ),
+  )
+  expect(
+    await marts.query(
+      `SELECT valor_estimado, valor_estimado_informado AS informado, valor_suspeito AS suspeito
+       FROM editais_ativos ORDER BY edital_id`,
+    ),
+  ).toEqual([
+    { valor_estimado: 0, informado: null, suspeito: false },
+    { valor_estimado: 0.01, informado: null, suspeito: true },
+    { valor_estimado: 99999999.99, informado: null, suspeito: true },
+    { valor_estimado: 9999999999999.99, informado: null, suspeito: true },
+    { valor_estimado: 2e11, informado: null, suspeito: true },
+    { valor_estimado: -5, informado: null, suspeito: true },
+    { valor_estimado: 1250.5, informado: 1250.5, suspeito: false },
+    { valor_estimado: 999999.99, informado: 999999.99, suspeito: false },
+    { valor_estimado: null, informado: null, suspeito: false },
+  ])
+})
+
+test('values of items are judged like those of notices, and a state is one state however it is written', async () => {
+  const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 0.99, null, 100]
+  const items = values.map((valor_total, index) => ({
+    numero_item: index + 1,
+    descricao: 'Item',
+    valor_total,
+    ai_selected: valor_total !== 100,
+  }))
+  const marts = await openMarts([
+    noticeEntry(1, { uf: ' RJ ' }, { items }),
+    noticeEntry(2, { uf: '\u00a0rj\t' }),
+    noticeEntry(3, { uf: 'RJ' }),
+    noticeEntry(4, { uf: '  ' }),
+  ])
+  expect(
+    await marts.query(
+      `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados, itens_sem_valor AS sem_valor
+       FROM edital_resumo WHERE edital_id = '${idOf(1)}'`,
+    ),
+  ).toEqual([{ itens: 1350.5, selecionados: 1250.5, sem_valor: 8 }])
+  expect(
+    await marts.query(
+      'SELECT valor_total AS total, valor_total_informado AS informado, valor_total_suspeito AS suspeito FROM itens_selecionados ORDER BY ordinal',
+    ),
+  ).toEqual(
+    values
+      .filter(total => total !== 100)
+      .map(total => ({
+        total,
+        informado: total === 1250.5 ? total : null,
+        suspeito: total !== 1250.5 && total !== 0 && total !== null,
+      })),
+  )
+  expect(await marts.query('SELECT uf, editais FROM valor_por_uf ORDER BY editais DESC')).toEqual([
+    { uf: 'RJ', editais: 3 },
+    { uf: 'não informada', editais: 1 },
+  ])
+  expect(await marts.query(`SELECT count(*) AS n FROM alertas_juridicos WHERE uf = 'RJ'`)).toEqual([{ n: 3 }])
+})
+
+test('a session late in the evening is on its local day, not on its day in UTC', async () => {
+  const marts = await openMarts([noticeEntry(1, { data_sessao: '2026-12-02T01:30:00Z' })])
+  expect(
+    await marts.query(
+      'SELECT data_sessao_local::VARCHAR AS local, data_sessao_dia::VARCHAR AS dia FROM editais_ativos',
+    ),
+  ).toEqual([{ local: '2026-12-01 22:30:00', dia: '2026-12-01' }])
+})
+
+/** A notice with 2 red and 2 green requirements among 6, 5 items of which 2 are selected, and 3 alerts. */
+function rich(number: number, fields: Record<string, unknown> = {}): Entry {
+  const item = (n: number) => ({
+    numero_item: n,
+    descricao: `Item ${n}`,
+    valor_total: 100 * n,
+    ai_selected: n <= 2,
+  })
+  const alert = (severity: string, action_type: string) => ({
+    type: 'risk',
+    severity,
+    title: 'Prazo',
+    action_type,
+  })
+  return noticeEntry(number, fields, {
+    requirements: ['red', 'red', 'yellow', 'green', 'green', undefined].map((status, n) => ({
+      category: 'outros',
+      title: `Requisito ${n}`,
+      status,
+    })),
+    items: [1, 2, 3, 4, 5].map(item),
+    alerts: [alert('critical', 'impugnacao'), alert('high', 'recurso'), alert('low', 'none')],
+    verdict: { recommendation: 'cautela' },
+    pricing: { margem_min: 0.1, margem_max: 0.2, risco_pagamento: '' },
+    orgao_report: { payment_risk: 'alto' },
+  })
+}
+
+test('a summary counts each child once, and funnel, states and buyers add up to it', async () => {
+  const marts = await openMarts([
+    rich(1, { data_sessao: noonIn(10), uf: 'RJ', valor_estimado: 1000, status: 'pricing' }),
+    rich(2, { data_sessao: noonIn(-10), uf: ' ', valor_estimado: 500, status: 'expired' }),
+    rich(3, { data_sessao: noonIn(40), uf: 'RJ', valor_estimado: 0, status: 'novo_status' }),
+    rich(4, { status: 'discarded', discard_reason: 'Longe', valor_estimado: 70, uf: 'SP' }),
+  ])
+  const [resumo] = await marts.query(`FROM edital_resumo WHERE edital_id = '${idOf(1)}'`)
+  expect(resumo).toMatchObject({
+    itens: 5,
+    itens_valor_total: 1500,
+    itens_selecionados: 2,
+    itens_selecionados_valor: 300,
+    requisitos: 6,
+    requisitos_vermelhos: 2,
+    requisitos_amarelos: 1,
+    requisitos_verdes: 2,
+    requisitos_sem_avaliacao: 1,
+    alertas: 3,
+    alertas_criticos: 1,
+    alertas_altos: 1,
+    alertas_baixos: 1,
+    verdict_recommendation: 'cautela',
+    margem_min: 0.1,
+    risco_pagamento: 'alto',
+    dias_ate_sessao: 10,
+  })
+  expect(await marts.query('SELECT fase, editais, sem_valor, valor_total FROM funil')).toEqual([
+    { fase: 'Triagem', editais: 0, sem_valor: 0, valor_total: 0 },
+    { fase: 'Análise', editais: 0, sem_valor: 0, valor_total: 0 },
+    { fase: 'Precificação', editais: 1, sem_valor: 0, valor_total: 1000 },
+    { fase: 'Pronto', editais: 0, sem_valor: 0, valor_total: 0 },
+    { fase: 'Descartado', editais: 1, sem_valor: 0, valor_total: 70 },
+    { fase: 'Vencido', editais: 1, sem_valor: 0, valor_total: 500 },
+    { fase: 'novo_status', editais: 1, sem_valor: 1, valor_total: 0 },
+  ])
+  expect(
+    await marts.query(
+      'SELECT uf, editais, editais_em_andamento, valor_total, valor_em_andamento FROM valor_por_uf',
+    ),
+  ).toEqual([
+    { uf: 'RJ', editais: 2, editais_em_andamento: 2, valor_total: 1000, valor_em_andamento: 1000 },
+    { uf: 'não informada', editais: 1, editais_em_andamento: 0, valor_total: 500, valor_em_andamento: 0 },
+    { uf: 'SP', editais: 1, editais_em_andamento: 0, valor_total: 70, valor_em_andamento: 0 },
+  ])
+  expect(await marts.query('SELECT * EXCLUDE (company, uf, orgao_cnpj) FROM orgaos')).toMatchObject([
+    { editais: 4, descartados: 1, parcela_descartada: 0.25, valor_total: 1570, risco_pagamento: 'alto' },
+  ])
+  expect(await marts.query('SELECT motivo, editais, valor_total FROM motivos_descarte')).toEqual([
+    { motivo: 'Longe', editais: 1, valor_total: 70 },
+  ])
+  expect(await marts.query('SELECT edital_id, dias_ate_sessao FROM agenda_sessoes')).toEqual([
+    { edital_id: idOf(1), dias_ate_sessao: 10 },
+    { edital_id: idOf(3), dias_ate_sessao: 40 },
+  ])
+  const children = await marts.query<{ name: string; n: number }>(
+    `SELECT 'pendencias' AS name, count(*) AS n FROM pendencias_habilitacao WHERE em_andamento
+     UNION ALL SELECT 'itens', count(*) FROM itens_selecionados
+     UNION ALL SELECT 'prazos', count(*) FROM alertas_juridicos WHERE prazo IS NOT NULL AND dias_ate_prazo >= 0`,
+  )
+  expect(Object.fromEntries(children.map(({ name, n }) => [name, n]))).toEqual({
+    pendencias: 6,
+    itens: 8,
+    prazos: 2,
+  })
+})
+
+test('a buyer has the name of its latest notice on every card, and white space makes no separate reason', async () => {
+  const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'none' }]
+  const named = (number: number, orgao: string, updated_at: string) =>
+    noticeEntry(number, { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at }, { alerts })
+  const marts = await openMarts([
+    named(1, 'Zeladoria Antiga', '2026-10-01T00:00:00Z'),
+    named(2, 'Agência Nova', '2026-10-02T00:00:00Z'),
+    noticeEntry(3, { status: 'discarded', discard_reason: 'Longe\n' }),
+    noticeEntry(4, { status: 'discarded', discard_reason: ' Longe' }),
+    noticeEntry(5, { status: 'discarded', discard_reason: '\t' }),
+  ])
+  const { sql } = await readCard('orgaos_com_alertas')
+  expect(await marts.query(sql.replaceAll(/\[\[.*?\]\]/gs, ''))).toEqual([
+    { Órgão: 'Agência Nova', Alertas: 2 },
+  ])
+  expect(await marts.query('SELECT motivo, editais FROM motivos_descarte')).toEqual([
+    { motivo: 'Longe', editais: 2 },
+    { motivo: 'não informado', editais: 1 },
+  ])
+})
+
+test('a change of any field of the list is shown', async () => {
+  const edital = { ...healthyNotice(idOf(1)) }
+  const marts = await openMarts([noticeEntry(1, edital)])
+  const fields = fieldsBelow('Notice').filter(({ name }) => !['id', 'updated_at'].includes(name))
+  const optional = fields.filter(({ presence }) => presence !== 'always')
+  const changes = [
+    { of: fields, to: otherValue },
+    { of: optional, to: () => undefined },
+    { of: optional, to: otherValue },
+  ]
+  const shown: string[] = []
+  for (const { of, to } of changes) {
+    for (const field of of) edital[field.name] = to(field)
+    await marts.run(new Date(), {
+      shown: [noticeEntry(1, { ...edital, updated_at: new Date().toISOString() })],
+    })
+    shown.push(...of.map(({ name }) => name))
+    const found = await marts.query<{ campo: string }>('SELECT campo FROM mudancas')
+    expect(found.map(({ campo }) => campo).sort()).toEqual(shown.toSorted())
+  }
+})
+
+/** Not the value of a healthy notice. */
+function otherValue({ type, values }: ContractField): unknown {
+  if (values.length > 0) return values[0]
+  if (type === 'boolean') return true
+  if (type === 'number (double)') return 4321.5
+  return isMoment(type) ? '2027-01-01T12:00:00Z' : 'Outro'
+}
