@@ -304,7 +304,7 @@ async function inspectDisk(directory: string, { alerts, readSpace = statfs }: In
   } else if (share < LOW_SHARE) {
     await alerts.raise({
       ...about,
-      message: `The disk of ${directory} has only ${percent} free. Free some space or add some; a shorter SNAPSHOT_KEEP removes old snapshots.`,
+      message: `The disk of ${directory} has only ${percent} free. Free some space or add some; a shorter SNAPSHOT_KEEP and \`npm run publish\` remove old snapshots.`,
       details: { directory, free_share: share },
     })
   }

@@ -84,7 +84,7 @@ function codeOf(error: unknown): number | null {
 function lockFailed(path: string, error: unknown): FatalError {
   if (codeOf(error) === SQLITE_FULL) {
     return new FatalError(
-      `The lock ${path} cannot be taken: the disk is full. Free some space (a shorter SNAPSHOT_KEEP removes old snapshots), then run again.`,
+      `The lock ${path} cannot be taken: the disk is full. Free some space (the folder mirror/ beside it is made again by itself), then run again.`,
     )
   }
   return new FatalError(

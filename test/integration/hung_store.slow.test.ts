@@ -9,18 +9,27 @@ import { openS3 } from '#src/store/remote/s3.ts'
 import { anotherHost, LOG, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
 import { type Environment, startCommand, temporaryDirectory } from '#test/support/project.ts'
-import { LAKE, startRemote } from '#test/support/remote_lake.ts'
+import {
+  LAKE,
+  latestLocal,
+  latestOf,
+  startRemote,
+  startRemoteWithCatalog,
+} from '#test/support/remote_lake.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startCompany } from '#test/support/synced.ts'
-import type { S3Request, S3Server } from '#tools/s3_server.ts'
+import type { CatalogRequest } from '#tools/iceberg_catalog.ts'
+import type { S3Request } from '#tools/s3_server.ts'
 
 const ENDS_WITHIN_MS = 5000
 
+type Gated<R> = { gate: (request: R) => Promise<void> }
+
 /** From now on, the first of these requests and all later ones get no answer. @returns when it came. */
-function hang(s3: S3Server, isMeant: (request: S3Request) => boolean): Promise<void> {
+function hang<R>(server: Gated<R>, isMeant: (request: R) => boolean): Promise<void> {
   const reached = Promise.withResolvers<void>()
   let hangs = false
-  s3.gate = async request => {
+  server.gate = async request => {
     hangs ||= isMeant(request)
     if (!hangs) return
     reached.resolve()
@@ -127,27 +136,70 @@ test.each<
     first.world.update(first.world.ids()[0] as string, { edital: { objeto: 'Outro' } })
     const hung = hang(s3, isMeant())
     const environment = { ...first.environment, ...lake }
-    const { child, ended } = startCommand(args, environment, environment.DATA_DIR ?? '')
-    let [lastMs, hungMs] = [0, 0]
-    void hung.then(() => {
-      hungMs = performance.now()
-    })
-    for (const stream of [child.stdout, child.stderr])
-      stream?.on('data', () => {
-        lastMs = performance.now()
-      })
-    const { code, stdout, stderr } = await ended
-    const endMs = performance.now()
-    expect([code, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining(ends)])
-    expect(endMs - lastMs).toBeLessThan(LAST_LINE_MS)
-    // The report comes at most five seconds after the store began to hang.
-    expect(endMs - hungMs).toBeLessThan(2 * LAST_LINE_MS)
+    await expectEndAfterReport(args, environment, hung, ends)
     s3.gate = async () => {}
     s3.now = () => new Date(Date.now() + 3_600_000)
     expect(await first.sync(['--wait', '90'])).toMatchObject({ status: 'ok' })
     if (lake.LAKE_URL) expect((await runShared(['lake', 'publish'], environment)).code).toBe(0)
   },
 )
+
+/** @param ends what the command reports. */
+async function expectEndAfterReport(
+  args: readonly string[],
+  environment: Environment,
+  hung: Promise<void>,
+  ends: string,
+): Promise<void> {
+  const { child, ended } = startCommand(args, environment, environment.DATA_DIR ?? '')
+  let [lastMs, hungMs] = [0, 0]
+  void hung.then(() => {
+    hungMs = performance.now()
+  })
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', () => {
+      lastMs = performance.now()
+    })
+  const { code, stdout, stderr } = await ended
+  const endMs = performance.now()
+  expect([code, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining(ends)])
+  expect(endMs - lastMs).toBeLessThan(LAST_LINE_MS)
+  // The report comes at most five seconds after the store began to hang.
+  expect(endMs - hungMs).toBeLessThan(2 * LAST_LINE_MS)
+}
+
+type CatalogHangs = (request: CatalogRequest) => boolean
+const HANGING: [what: string, isMeant: CatalogHangs][] = [
+  ['asked for its configuration', ({ path }) => path === 'config'],
+  ['asked for a table', ({ path }) => path.includes('/tables/')],
+  ['sent a commit', ({ path }) => path.endsWith('/commit')],
+]
+
+test.each(HANGING)(
+  'a sync ends within seconds of its last line if the catalog hangs when it is %s',
+  async (_, isMeant) => {
+    const { s3, environment, catalog, world, syncHere, lake } = await startRemoteWithCatalog()
+    await syncHere()
+    world.update(world.ids()[0] as string, { edital: { objeto: 'Outro' } })
+    const why = `The catalog at ${catalog.uri} did not answer for 4 s`
+    await expectEndAfterReport(['sync'], environment, hang(catalog, isMeant), why)
+    const snapshot = await latestLocal(environment)
+    expect(latestOf(s3).snapshot).not.toBe(snapshot)
+    catalog.gate = async () => {}
+    await syncHere()
+    expect(latestOf(s3)).toMatchObject({ snapshot: await latestLocal(environment), pending: null })
+    expect(await lake('verify')).toMatchObject({ code: 0 })
+  },
+)
+
+test.each(HANGING)('Ctrl-C ends a publish if the catalog hangs when it is %s', async (_, isMeant) => {
+  const { environment, catalog, lake } = await startRemoteWithCatalog()
+  await runShared(['sync'], { ...environment, LAKE_URL: '' })
+  await expectEnd(await interrupted(['lake', 'publish'], environment, hang(catalog, isMeant)))
+  catalog.gate = async () => {}
+  expect((await lake('publish')).code).toBe(0)
+  expect(await lake('verify')).toMatchObject({ code: 0 })
+})
 
 test.each<[args: readonly string[], isMeant: (request: S3Request) => boolean]>([
   [['lake', 'publish'], ({ method, key }) => method === 'PUT' && key.startsWith(LAKE)],

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Environment, temporaryDirectory } from '#test/support/project.ts'
 import {
   expectSameFiles,
@@ -11,32 +11,22 @@ import {
   PUBLISHED,
   ROOT,
   rememberMarts,
-  startRemote,
+  startRemoteWithCatalog,
 } from '#test/support/remote_lake.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startCompany } from '#test/support/synced.ts'
-import { type CatalogServer, CLIENT, startCatalog, type Table } from '#tools/iceberg_catalog.ts'
-import { BUCKET, type S3Server } from '#tools/s3_server.ts'
+import { type CatalogServer, CLIENT, type Table } from '#tools/iceberg_catalog.ts'
+import type { S3Server } from '#tools/s3_server.ts'
 
 const NAMESPACE = 'editais_acme'
 const TOKEN = 'token-of-the-test'
 
 async function startWithCatalog(settings: Environment = {}) {
-  let s3: S3Server | null = null
-  const catalog = await startCatalog(address => {
-    return s3?.objects.has(address.slice(`s3://${BUCKET}/`.length)) === true
-  })
-  onTestFinished(() => catalog.close())
-  const company = await startRemote({
-    ICEBERG_CATALOG_URI: catalog.uri,
-    ICEBERG_WAREHOUSE: 'bi',
-    ...settings,
-  })
-  s3 = company.s3
+  const company = await startRemoteWithCatalog(settings)
   const status = async () => (await runShared(['status'], company.environment)).stdout
   const rename = (objeto: string, index = 0) =>
     company.world.update(company.world.ids()[index] as string, { edital: { objeto } })
-  return { ...company, catalog, status, rename }
+  return { ...company, status, rename }
 }
 
 function tableOf({ tables }: CatalogServer, name: string): Table {

@@ -8,6 +8,7 @@ import { hashOf } from '#src/platform/hash.ts'
 import { decodeManifest, decodeManifestList, STATUS } from '#src/store/remote/iceberg/manifests.ts'
 import type { Latest } from '#src/store/remote/latest.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
+import { startCatalog } from '#tools/iceberg_catalog.ts'
 import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
 import { notices } from './notices.ts'
 import { companyDirectory, type Environment, temporaryDirectory } from './project.ts'
@@ -42,6 +43,22 @@ export async function startRemote(settings: Environment = {}) {
   })
   const lake = (...args: string[]) => runShared(['lake', ...args], company.environment)
   return { ...company, s3, lake }
+}
+
+/** … whose tables a catalog keeps. */
+export async function startRemoteWithCatalog(settings: Environment = {}) {
+  let s3: S3Server | null = null
+  const catalog = await startCatalog(address => {
+    return s3?.objects.has(address.slice(`s3://${BUCKET}/`.length)) === true
+  })
+  onTestFinished(() => catalog.close())
+  const company = await startRemote({
+    ICEBERG_CATALOG_URI: catalog.uri,
+    ICEBERG_WAREHOUSE: 'bi',
+    ...settings,
+  })
+  s3 = company.s3
+  return { ...company, catalog }
 }
 
 /** @param key below the company's tables. */

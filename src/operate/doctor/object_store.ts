@@ -33,7 +33,7 @@ export async function checkObjectStore({
   const { withS3 } = await import('#src/store/remote/follow.ts')
   return await withS3(remoteLake, signal, async store => [
     await checkLatest(store, paths),
-    ...(remoteLake.catalog ? [await checkCatalog(remoteLake.catalog, signal)] : []),
+    ...(remoteLake.catalog ? [await checkCatalog(remoteLake.catalog, store)] : []),
     ...(quick ? [] : [await checkRace(store, paths.company)]),
   ]).catch(error => {
     if (!(error instanceof RemoteError)) throw error
@@ -65,9 +65,9 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
 }
 
 /** Returns whether the catalog answers, lets us in, and has the company's tables. */
-async function checkCatalog(settings: CatalogSettings, signal: AbortSignal): Promise<Finding> {
+async function checkCatalog(settings: CatalogSettings, { patience }: ObjectStore): Promise<Finding> {
   const { openRestCatalog } = await import('#src/store/remote/iceberg/rest_catalog.ts')
-  const catalog = await openRestCatalog(settings, signal)
+  const catalog = await openRestCatalog(settings, patience)
   try {
     const has = (await catalog.load('editais')) !== null
     const what = `has the tables of ${settings.namespace.join('.')}`

@@ -135,6 +135,6 @@ export async function withTables<T>(
   use: (opened: { readonly store: ObjectStore; readonly formats: Formats }) => Promise<T>,
 ): Promise<T> {
   const work = (store: ObjectStore) =>
-    withFormats(store, settings, company, formats => use({ store, formats }), signal)
+    withFormats(store, settings, company, formats => use({ store, formats }))
   return await withS3(settings, signal, work, patience)
 }

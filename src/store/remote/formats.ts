@@ -11,13 +11,12 @@ export async function withFormats<T>(
   { formats, catalog }: Pick<RemoteLakeSettings, 'formats' | 'catalog'>,
   company: string,
   use: (opened: Formats) => Promise<T>,
-  signal?: AbortSignal,
 ): Promise<T> {
   const opened = new Map<TableKeeper, TableFormat>()
   try {
     for (const format of formats) {
       if (format === 'delta') opened.set('delta', deltaTables(store, company))
-      else if (catalog) opened.set('catalog', await catalogTables(store, catalog, company, signal))
+      else if (catalog) opened.set('catalog', await catalogTables(store, catalog, company))
       else opened.set('iceberg', icebergTables(store, company))
     }
     return await use(opened)

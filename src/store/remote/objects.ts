@@ -1,6 +1,7 @@
 import { formatCount } from '#src/platform/count.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import type { FileDigest } from '#src/platform/hash.ts'
+import type { Patience } from './patience.ts'
 
 /** An object store, as a remote lake needs it: strongly consistent, with conditional writes. */
 
@@ -24,6 +25,8 @@ export type LocalFile = { readonly path: string; readonly bytes: number; readonl
 export type ObjectStore = {
   /** `s3://bucket/prefix`, without a slash at the end: what table formats write before a key. */
   readonly root: string
+  /** Of its requests, and of those to a catalog that belong to the same work. */
+  readonly patience: Patience
   /**
    * Reads an object; null if there is none.
    * @param mostBytes that an object of its kind can have.

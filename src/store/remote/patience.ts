@@ -27,8 +27,8 @@ export type Attempt = {
 }
 
 /**
- * How long a store may keep this process waiting. A request ends if it transfers too slowly, whatever the store sends in
- * between; and soon after the process was asked to end.
+ * How long an object store, and the catalog of its tables, may keep this process waiting. A request ends if it transfers
+ * too slowly, whatever the server sends in between; and soon after the process was asked to end.
  */
 export class Patience {
   readonly #signal: AbortSignal | null
@@ -58,9 +58,14 @@ export class Patience {
   /**
    * Carries out one request.
    * @param writes bytes that it sends; null if it only reads.
+   * @param server as the subject of a sentence.
    * @throws InterruptedError if the process is to end. @throws Error named TimeoutError if it takes too long.
    */
-  async attempt<T>(writes: number | null, work: (attempt: Attempt) => Promise<T>): Promise<T> {
+  async attempt<T>(
+    writes: number | null,
+    work: (attempt: Attempt) => Promise<T>,
+    server = 'The object store',
+  ): Promise<T> {
     this.ended.throwIfAborted()
     const controller = new AbortController()
     setMaxListeners(0, controller.signal)
@@ -77,7 +82,8 @@ export class Patience {
     let bytes = writes ?? 0
     const timer = setInterval(() => {
       if (performance.now() - startedMs > ANSWER_MS + bytes / SLOWEST_BYTES_PER_MS) giveUp(late())
-      if (performance.now() - this.#heardMs > this.#silenceMs) this.#over.abort(silent(this.#silenceMs))
+      if (performance.now() - this.#heardMs > this.#silenceMs)
+        this.#over.abort(silent(server, this.#silenceMs))
     }, CHECK_MS)
     const moved = (more: number) => {
       this.#heardMs = performance.now()
@@ -114,9 +120,9 @@ export class Patience {
   }
 }
 
-function silent(ms: number): RemoteError {
+function silent(server: string, ms: number): RemoteError {
   return new RemoteError(
-    `The object store did not answer for ${ms / 1000} s. The next run tries again, and \`npm run lake -- publish\` waits longer.`,
+    `${server} did not answer for ${ms / 1000} s. The next run tries again, and \`npm run lake -- publish\` waits longer.`,
   )
 }
 

@@ -65,7 +65,7 @@ export async function openS3(settings: S3Settings, options: S3Options = {}): Pro
       return found?.Body ? await use({ ...found, Body: found.Body as Readable, answeredAt }) : null
     })
   return {
-    root,
+    ...{ root, patience },
     get: (key, mostBytes) =>
       read(key, mostBytes, async ({ Body, LastModified: modified, ETag, Metadata, answeredAt }) => {
         const bytes = Buffer.concat(await Array.fromAsync(Body as AsyncIterable<Buffer>))

@@ -39,9 +39,8 @@ export async function catalogTables(
   store: ObjectStore,
   settings: CatalogSettings,
   company: string,
-  signal?: AbortSignal,
 ): Promise<TableFormat> {
-  const catalog = await openRestCatalog(settings, signal)
+  const catalog = await openRestCatalog(settings, store.patience)
   const changes: TableChange[] = []
   const opened = { store, catalog, company, changes, lastChange: 0 }
   return {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import { RemoteError } from '../objects.ts'
+import type { Patience } from '../patience.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
 import { MS, type SortOrder, type TableMetadata } from './metadata.ts'
 import { type CatalogAnswer, openRestClient, type RestClient } from './rest_client.ts'
@@ -35,11 +36,12 @@ type NewTable = {
 const TRANSACTION = 'POST /v1/{prefix}/transactions/commit'
 
 /**
- * Opens a REST catalog. @param signal aborted when the process is to end.
+ * Opens a REST catalog.
+ * @param patience of the object store that the tables are in.
  * @throws RemoteError if the catalog cannot be reached, or does not know the warehouse.
  */
-export async function openRestCatalog(settings: CatalogSettings, signal?: AbortSignal): Promise<RestCatalog> {
-  const client = openRestClient(settings, signal)
+export async function openRestCatalog(settings: CatalogSettings, patience: Patience): Promise<RestCatalog> {
+  const client = openRestClient(settings, patience)
   try {
     const config = await configOf(client, settings)
     return catalogOf(client, settings.namespace, config)

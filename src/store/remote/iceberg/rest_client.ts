@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import pRetry from 'p-retry'
 import type { CatalogLogin, CatalogSettings } from '#config/iceberg_catalog.ts'
-import { InterruptedError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
 import {
   describeRedirect,
   type HttpClient,
@@ -14,6 +14,7 @@ import { checkKey } from '#src/platform/http/credentials.ts'
 import { NetworkError } from '#src/platform/http/network_error.ts'
 import { decodeText } from '#src/platform/text_file.ts'
 import { RemoteError } from '../objects.ts'
+import type { Patience } from '../patience.ts'
 
 /** Requests to an Iceberg REST catalog: how they sign in, and what a refusal means. */
 
@@ -51,15 +52,15 @@ export type CatalogAnswer = {
 
 /**
  * Sends nothing yet.
- * @param signal aborted when the process is to end: then requests reject with an InterruptedError.
+ * @param patience once it has ended, requests reject with the reason.
  */
-export function openRestClient({ uri, login, retryMs }: CatalogSettings, signal?: AbortSignal): RestClient {
+export function openRestClient({ uri, login, retryMs }: CatalogSettings, patience: Patience): RestClient {
   const name = `The catalog at ${uri}`
-  const http = openClient(uri, signal)
+  const http = openClient(uri, name, patience)
   const { pathname } = new URL(uri)
   let token: Promise<string | null> | null = null
   const send = async (method: 'GET' | 'POST', path: string, body?: object): Promise<CatalogAnswer> => {
-    token ??= tokenOf(login, signal)
+    token ??= tokenOf(login, patience)
     const known = await token
     const answer = await ask(http, name, {
       method,
@@ -90,16 +91,17 @@ export function openRestClient({ uri, login, retryMs }: CatalogSettings, signal?
   }
   return {
     name,
-    get: path => repeatedly(() => withNewToken('GET', path), retryMs, signal),
+    get: path => repeatedly(() => withNewToken('GET', path), retryMs, patience.ended),
     post: (path, body) => withNewToken('POST', path, body),
     refusal: (what, answer) => refusal(name, what, answer, login),
     close: () => void http.close(),
   }
 }
 
-function openClient(uri: string, signal: AbortSignal | undefined): HttpClient {
-  return openHttpClient({
-    ...(signal ? { signal } : {}),
+/** @param name as the subject of a sentence. */
+function openClient(uri: string, name: string, patience: Patience): HttpClient {
+  const client = openHttpClient({
+    signal: patience.ended,
     url: uri,
     connections: CONNECTIONS,
     silenceMs: TIMEOUT_MS,
@@ -107,6 +109,10 @@ function openClient(uri: string, signal: AbortSignal | undefined): HttpClient {
     limit: `${TIMEOUT_MS / 1000} s`,
     maxBodyBytes: MAX_BODY_BYTES,
   })
+  return {
+    send: request => patience.attempt(null, () => client.send(request), name),
+    close: () => client.close(),
+  }
 }
 
 /** Sends a request to the catalog. @throws RemoteError if nothing was sent, or the catalog redirects to another server. */
@@ -164,7 +170,7 @@ class Again extends Error {
 async function repeatedly(
   get: () => Promise<CatalogAnswer>,
   retryMs: number,
-  signal: AbortSignal | undefined,
+  ended: AbortSignal,
 ): Promise<CatalogAnswer> {
   const startedMs = performance.now()
   const attempt = async () => {
@@ -178,9 +184,9 @@ async function repeatedly(
     minTimeout: retryMs,
     randomize: true,
     shouldRetry: ({ error }) => error instanceof Again && performance.now() - startedMs < RETRY_WITHIN_MS,
-    ...(signal ? { signal } : {}),
+    signal: ended,
   }).catch(error => {
-    if (signal?.aborted) throw new InterruptedError()
+    ended.throwIfAborted()
     if (error instanceof Again) return error.answer
     throw error
   })
@@ -207,14 +213,14 @@ function loginAdvice(login: CatalogLogin | null): string {
     : 'Check the rights of ICEBERG_OAUTH_CLIENT_ID, and ICEBERG_OAUTH_SCOPE.'
 }
 
-async function tokenOf(login: CatalogLogin | null, signal: AbortSignal | undefined): Promise<string | null> {
+async function tokenOf(login: CatalogLogin | null, patience: Patience): Promise<string | null> {
   if (login === null) return null
   if ('tokenFile' in login) return await secretIn('ICEBERG_TOKEN_FILE', login.tokenFile)
   const { oauthUri, clientId, secretFile, scope } = login
   const secret = await secretIn('ICEBERG_OAUTH_CLIENT_SECRET_FILE', secretFile)
   const name = `The authorization server at ${oauthUri}`
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret }
-  const http = openClient(oauthUri, signal)
+  const http = openClient(oauthUri, name, patience)
   try {
     const answer = await ask(http, name, {
       method: 'POST',
