@@ -136,7 +136,9 @@ async function disturb(play: Play): Promise<void> {
 
 /** Without faults, everybody ends in step; and every event since it began came once, in order. */
 async function quietEnd(play: Play): Promise<void> {
-  const { history, server, consumer, hooks } = play
+  const { history, server, consumer, hooks, mirror } = play
+  // Without a run there is nothing to follow.
+  if ((await sealedSegments(mirror.paths.raw)).length === 0) await history.run(1)
   // Whoever was ahead of a log that lost its end must notice before it has regrown.
   await settle(play)
   for (let runs = 3; runs > 0; runs -= 1) await history.run(1)

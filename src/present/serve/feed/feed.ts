@@ -79,6 +79,13 @@ export class Feed {
       for (;;) {
         const snapshot = current()
         if (this.#readyFor === snapshot.name) return snapshot
+        // A lake can be published before anything was received; then no log is there that a cursor could name.
+        if (snapshot.appliedSegment === 0)
+          throw new Refusal(
+            503,
+            'There are no changes of this company yet. Try again after its first run.',
+            FAILED_RETRY_SECONDS,
+          )
         this.#refuseFailed()
         this.#underWay ??= this.#bringUp(snapshot)
         if ((await Promise.race([this.#underWay, deadline])) === 'late')
