@@ -9,10 +9,11 @@ import { idle } from './situations/idle.ts'
 import { lake } from './situations/lake.ts'
 import { month } from './situations/month.ts'
 import { serve } from './situations/serve.ts'
+import { steady } from './situations/steady.ts'
 import { sync } from './situations/sync.ts'
 
 /** The first one is the default. */
-const SITUATIONS = [sync, daemon, idle, bi, lake, hosts, month, serve, attack]
+const SITUATIONS = [sync, daemon, steady, idle, bi, lake, hosts, month, serve, attack]
 
 process.exitCode = await runBench(SITUATIONS, process.argv.slice(2), {
   print: text => void process.stdout.write(text),

@@ -22,7 +22,6 @@ import { createHeartbeat } from './alerts/heartbeat.ts'
 import { inspect } from './alerts/inspect.ts'
 import { type CatchUp, startCatchUp } from './catch_up.ts'
 import { type CompanyRegistry, openCompanyRegistry } from './company_registry.ts'
-import { followFile } from './follow_file.ts'
 import { type AdminTokens, openAdminTokens } from './http/admin_tokens.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttp } from './http/server.ts'
@@ -34,10 +33,36 @@ import { openQueues } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 import { requestSync } from './request_sync.ts'
 import { openRequests } from './requests.ts'
-import { keepSchedules } from './scheduler.ts'
+import { keepSchedules, type Surroundings } from './scheduler.ts'
 import type { Slots } from './slots.ts'
 import { createStandby, type Standby } from './standby.ts'
 import { startWorkers, type Workers } from './workers.ts'
+
+/** Follows the companies' file, even while Redis is away, so that status, readiness and alerts match it. */
+function followFile({ registry, log }: Pick<Surroundings, 'registry' | 'log'>): () => Promise<void> {
+  const logNew = logProblems(log)
+  return async () => {
+    await registry.refresh()
+    logNew(registry)
+  }
+}
+
+/** Logs each problem of the companies' file once while it lasts. */
+function logProblems(log: Logger): (registry: Pick<CompanyRegistry, 'problem' | 'broken'>) => void {
+  let logged = new Set<string>()
+  return ({ problem, broken }) => {
+    const now = new Set<string>()
+    if (problem !== null) {
+      now.add(problem)
+      if (!logged.has(problem)) log.error(problem)
+    }
+    for (const [company, why] of broken) {
+      now.add(why)
+      if (!logged.has(why)) log.error({ company }, why)
+    }
+    logged = now
+  }
+}
 
 /** The companies' file is checked this often. */
 const REFRESH_MS = 2000

@@ -53,6 +53,15 @@ function secondsIn(ticks: readonly string[]): number {
   return ticks.reduce((sum, each) => sum + Number(each), 0) / TICKS_PER_SECOND
 }
 
+/** Returns how many descriptors a process has open; 0 if it has ended. */
+export function fileDescriptors(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length
+  } catch {
+    return 0
+  }
+}
+
 /** Processes that its main thread started, including zombies. */
 export function childrenOf(pid: number): number[] {
   const text = read(pid, `task/${pid}/children`) ?? ''

@@ -1,15 +1,60 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { type Environment, readSettings } from '#config/settings.ts'
+import { z } from 'zod'
+import { durationSetting, type Environment, readSettings } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { type KeyEntry, stateOf } from '#src/present/serve/key_entry.ts'
 import { KeyStore, noValidKey } from '#src/present/serve/keys.ts'
 import { revokeKey } from '#src/present/serve/revoke.ts'
 import { DEFAULT_SCOPES, SCOPES, type Scope } from '#src/present/serve/scopes.ts'
 import { makeDataDirectory } from '#src/store/company.ts'
-import { parseExpiry, parseOverlap } from './expiry.ts'
 import { knownCompany } from './known_company.ts'
 import { wholeNumber } from './options.ts'
 import { renderTable } from './table.ts'
+
+/** Maximum lifetime of a key: a longer one should have no expiry at all. */
+const MAX_MS = 100 * 366 * 86_400_000
+
+const day = z.iso.date()
+const instant = z.iso.datetime({ offset: true })
+
+/**
+ * Returns when a key expires: after a duration such as 90d, at the end of a day in UTC, or at an instant.
+ * @throws FatalError (usage) unless it is one of these and in the future.
+ */
+function parseExpiry(text: string, now: Date): Date {
+  const expiresAt = expiryOf(text, now)
+  if (expiresAt === null)
+    throw new FatalError(
+      `--expires ${text || '""'}: must be a duration such as 90d, a day such as 2027-06-30, or an instant with its offset such as 2027-06-30T18:00:00-03:00.`,
+      EXIT.usage,
+    )
+  if (!(expiresAt.getTime() > now.getTime()))
+    throw new FatalError(
+      `--expires ${text}: must be in the future, not ${expiresAt.toISOString()}.`,
+      EXIT.usage,
+    )
+  return expiresAt
+}
+
+/**
+ * Returns how long a replaced key still works beside its successor, in milliseconds.
+ * @throws FatalError (usage) unless it is a duration.
+ */
+function parseOverlap(text: string): number {
+  const parsed = durationSetting.safeParse(text)
+  if (parsed.success && parsed.data <= MAX_MS) return parsed.data
+  throw new FatalError(
+    `--overlap ${text || '""'}: must be a duration such as 24h or 7d; 0s refuses the old key at once.`,
+    EXIT.usage,
+  )
+}
+
+function expiryOf(text: string, now: Date): Date | null {
+  const parsed = durationSetting.safeParse(text)
+  if (parsed.success) return parsed.data <= MAX_MS ? new Date(now.getTime() + parsed.data) : null
+  if (day.safeParse(text).success) return new Date(`${text}T23:59:59.999Z`)
+  return instant.safeParse(text).success ? new Date(text) : null
+}
 
 /** How long to wait for another writer. A revoked key is already refused before this wait. */
 const WAIT_MS = 2000

@@ -58,7 +58,7 @@ export type RunContext = {
 }
 
 /** The log that several hosts share, as a run needs it. */
-export type HostsLog = OuterLog & {
+type HostsLog = OuterLog & {
   /** Whether the host before this one did not end: then the first segment must be sealed soon, so that it finds out. */
   readonly isTakeover: boolean
   /** Resolves once it is sure that no other host took the log over. */

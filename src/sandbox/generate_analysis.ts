@@ -3,7 +3,7 @@ import { generateItems, segmentOf } from './generate_tender.ts'
 import { type Level, reaches } from './levels.ts'
 import { withPlainFields } from './plain_fields.ts'
 import { createRandom, type Random } from './random.ts'
-import { ALERTS, BULLETS, DEMANDS, NOTES, REASONS } from './vocabulary/evaluation.ts'
+import { ALERT_TEMPLATES, BULLETS, DEMANDS, NOTES, REASONS } from './vocabulary/evaluation.ts'
 import type { MarketSegment } from './vocabulary/segments.ts'
 import type { AnalysisDocument, Edital } from './world.ts'
 
@@ -183,7 +183,7 @@ function selectItems(edital: Edital, items: readonly object[]) {
 function alertsOf(edital: Edital, recommendation: Recommendation) {
   const random = createRandom(`${edital.id} alerts`)
   const most = { participar: 3, cautela: 5, nao_recomendado: 6 }[recommendation]
-  return random.sample(ALERTS, random.int(0, most)).map(template => ({
+  return random.sample(ALERT_TEMPLATES, random.int(0, most)).map(template => ({
     type: template.type,
     severity: random.pick(template.severities),
     title: template.title,

@@ -5,7 +5,7 @@ import { brasiliaTime } from './generate_tender.ts'
 import { deeper, type Level, reaches } from './levels.ts'
 import { createRandom, type Random } from './random.ts'
 import { DISCARD_REASONS } from './vocabulary/buyers.ts'
-import { ALERTS } from './vocabulary/evaluation.ts'
+import { ALERT_TEMPLATES } from './vocabulary/evaluation.ts'
 import type { Entry, World } from './world.ts'
 
 export const CHANGES = [
@@ -146,7 +146,7 @@ function changeSilently(world: World, random: Random): Change[] {
     .find(id => reaches(levelOf(world.entry(id)), 'medium'))
   const analysis = id === undefined ? undefined : world.entry(id)?.analysis
   if (id === undefined || !analysis) return []
-  const { type, severities, title, description, action, thesis } = random.pick(ALERTS)
+  const { type, severities, title, description, action, thesis } = random.pick(ALERT_TEMPLATES)
   const alert = {
     type,
     severity: random.pick(severities),

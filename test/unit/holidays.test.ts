@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { CALENDAR_YEARS } from '#schema/marts/basics.ts'
-import { checkCalendar } from '#src/operate/doctor/calendar.ts'
+import { checkCalendar } from '#src/operate/doctor/doctor.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 
 const MARTS = join(import.meta.dirname, '../../schema/marts')

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import type { LakeSettings } from '#config/lake.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { S3Settings } from '#config/s3.ts'
+import { CALENDAR_YEARS } from '#schema/marts/basics.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
 import { throwIfInterrupted } from '#src/platform/errors.ts'
 import type { LockHolder } from '#src/platform/lock.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { WarehouseOptions } from '#src/store/warehouse/warehouse.ts'
-import { checkCalendar } from './calendar.ts'
-import { type Finding, warning } from './finding.ts'
+import { type Finding, ok, warning } from './finding.ts'
 import { checkLake } from './lake.ts'
 import { checkObjectStore } from './object_store.ts'
 import { checkPlace } from './place.ts'
@@ -18,6 +18,18 @@ import { checkPrivacy } from './privacy.ts'
 import { checkRawLog } from './raw_log.ts'
 import { checkSharedLog } from './shared_log.ts'
 import { checkWarehouse } from './warehouse.ts'
+
+/** Warns in the last year for which holidays were checked: business days of later sessions may be wrong. */
+export function checkCalendar(now: Date): Finding {
+  const { first, last } = CALENDAR_YEARS
+  const about = ['calendar', 'schema/marts/feriados.sql'] as const
+  if (now.getUTCFullYear() < last) return ok(...about, `Holidays are known from ${first} to ${last}`)
+  return warning(
+    ...about,
+    `has holidays up to ${last}, so last days to contest sessions after that year may be wrong`,
+    'Upgrade to a version with a later calendar',
+  )
+}
 
 /** The output of `doctor --json`. */
 export type Diagnosis = {

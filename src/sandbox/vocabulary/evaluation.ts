@@ -194,7 +194,7 @@ type AlertTemplate = {
   readonly thesis: string | null
 }
 
-export const ALERTS: readonly AlertTemplate[] = [
+export const ALERT_TEMPLATES: readonly AlertTemplate[] = [
   {
     type: 'risk',
     severities: ['critical', 'high'],

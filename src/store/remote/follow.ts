@@ -5,14 +5,36 @@ import type { CompanyPaths } from '#src/store/company.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { requireLatest } from '../lake/latest.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
-import type { Formats } from './format.ts'
-import { withFormats } from './formats.ts'
+import { deltaTables } from './delta/table.ts'
+import type { Formats, TableFormat, TableKeeper } from './format.ts'
+import { catalogTables } from './iceberg/catalog.ts'
+import { icebergTables } from './iceberg/table.ts'
 import { keepMarts, withMarts } from './marts.ts'
 import type { ObjectStore } from './objects.ts'
 import type { PatienceOptions } from './patience.ts'
 import { publishRemote, type RemotePublished } from './publish.ts'
 import { openS3 } from './s3.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
+
+/** Returns all formats that are published, for as long as `use` takes. */
+async function withFormats<T>(
+  store: ObjectStore,
+  { formats, catalog }: Pick<RemoteLakeSettings, 'formats' | 'catalog'>,
+  company: string,
+  use: (opened: Formats) => Promise<T>,
+): Promise<T> {
+  const opened = new Map<TableKeeper, TableFormat>()
+  try {
+    for (const format of formats) {
+      if (format === 'delta') opened.set('delta', deltaTables(store, company))
+      else if (catalog) opened.set('catalog', await catalogTables(store, catalog, company))
+      else opened.set('iceberg', icebergTables(store, company))
+    }
+    return await use(opened)
+  } finally {
+    for (const one of opened.values()) one.close()
+  }
+}
 
 /** A company's local files that a publish reads and writes. */
 type RemotePaths = Pick<CompanyPaths, 'lake' | 'remote' | 'remoteMarts'>

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CSV_TEXT_MACROS } from '#src/present/export/brazilian_csv.ts'
 import { cutText, MAX_CELL_TEXT } from '#src/present/export/cell_text.ts'
-import { CSV_TEXT_MACROS } from '#src/present/export/csv_text.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 
 let db: Database

@@ -9,7 +9,13 @@ test('a lake that was published before anything was received has no changes yet:
     log: createLogger('silent', {}),
     bringUp: () => Promise.reject(new Error('nothing is indexed')),
   })
-  const snapshot = { name: 'empty', appliedSegment: 0, versions: { notice: [], analysis: [] }, timeZone: 'UTC', madeMs: 0 }
+  const snapshot = {
+    name: 'empty',
+    appliedSegment: 0,
+    versions: { notice: [], analysis: [] },
+    timeZone: 'UTC',
+    madeMs: 0,
+  }
   await expect(feed.ready(() => snapshot)).rejects.toMatchObject({
     status: 503,
     message: 'There are no changes of this company yet. Try again after its first run.',

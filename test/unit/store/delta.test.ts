@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { RemoteColumn, RemoteType } from '#src/store/remote/columns.ts'
 import { add, hashRemoteSchema, metaData, protocol } from '#src/store/remote/delta/actions.ts'
-import { versionOf } from '#src/store/remote/delta/paths.ts'
+import { versionOf } from '#src/store/remote/delta/table.ts'
 import type { Bound } from '#src/store/remote/statistics.ts'
 
 const table = (...columns: [name: string, type: RemoteType][]) => ({

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { boundBytes } from '#src/store/remote/iceberg/bounds.ts'
 import {
   decodeManifest,
   encodeManifest,
@@ -7,6 +6,7 @@ import {
   STATUS,
 } from '#src/store/remote/iceberg/manifests.ts'
 import { currentSchema, newTable, sortOrderOf, withSchema } from '#src/store/remote/iceberg/metadata.ts'
+import { boundBytes } from '#src/store/remote/iceberg/snapshot.ts'
 
 const text = (value: string, side: 'lower' | 'upper') =>
   boundBytes(value, 'VARCHAR', side)?.toString() ?? null

@@ -1,10 +1,93 @@
+import { createReadStream } from 'node:fs'
+import { pipeline } from 'node:stream'
+import { createZstdDecompress } from 'node:zlib'
 import { whenWritten } from '#src/platform/http/outgoing.ts'
 import type { PreparedMonth } from '../prepared_month.ts'
-import { Budget } from './budget.ts'
-import { returnBuffer, takeBuffer } from './buffers.ts'
-import { largeLine } from './large_line.ts'
-import { type LineSpan, PIECE_BYTES, spansFrom, type What } from './lines.ts'
+import { BOTH, type LineSpan, PIECE_BYTES, spansFrom, type What } from './lines.ts'
 import { UNPACKERS, unpackInThread } from './unpackers.ts'
+
+/**
+ * Returns a line that is larger than a span, in pieces: it is never in memory as a whole, however slowly its client reads.
+ * @throws Error if the file is damaged.
+ */
+async function* largeLine({ month, from, skip }: LineSpan, what: What): AsyncGenerator<Uint8Array> {
+  let toSkip = skip
+  for await (const piece of partsOf(month, from, what)) {
+    const skipped = Math.min(toSkip, piece.length)
+    toSkip -= skipped
+    if (skipped < piece.length) yield piece.subarray(skipped)
+  }
+}
+
+async function* partsOf(month: LineSpan['month'], place: number, what: What): AsyncGenerator<Uint8Array> {
+  if (what === 'both') yield Buffer.from(BOTH.before)
+  if (what !== 'analyses') yield month.notices(place, place + 1)
+  if (what === 'both') yield Buffer.from(BOTH.between)
+  if (what !== 'notices') yield* analysis(month, place, what)
+  yield Buffer.from(what === 'both' ? `${BOTH.after}\n` : '\n')
+}
+
+async function* analysis(month: LineSpan['month'], place: number, what: What): AsyncGenerator<Uint8Array> {
+  const frame = month.index.analyses[place]
+  if (!frame) {
+    if (what === 'both') yield Buffer.from(BOTH.none)
+    return
+  }
+  const { at, bytes, size } = frame
+  const end = at + bytes - 1
+  const packed = createReadStream('', { fd: month.analysesFile, autoClose: false, start: at, end })
+  const unpacked = createZstdDecompress({ chunkSize: PIECE_BYTES })
+  // Whoever iterates gets its error.
+  pipeline(packed, unpacked, () => {})
+  let read = 0
+  for await (const piece of unpacked) {
+    read += piece.length
+    if (read > size) break
+    yield piece
+  }
+  if (read !== size) throw new Error(`an analysis has ${read} bytes of JSON instead of ${size}`)
+}
+
+/**
+ * Memory that threads unpack into, and that is sent from. New memory for each span costs as much as all the rest: the
+ * garbage collector runs every 64 MB.
+ */
+const BUFFER_BYTES = 1024 * 1024
+/** More are freed. */
+const MAX_IDLE = 8
+
+const idle: SharedArrayBuffer[] = []
+
+/** Returns null if one would be too small for this. */
+function takeBuffer(bytes: number): SharedArrayBuffer | null {
+  return bytes > BUFFER_BYTES ? null : (idle.pop() ?? new SharedArrayBuffer(BUFFER_BYTES))
+}
+
+/** Returns a buffer for reuse. Call it only when no code reads the buffer any more. One that is not returned is freed. */
+function returnBuffer(buffer: SharedArrayBuffer): void {
+  if (idle.length < MAX_IDLE) idle.push(buffer)
+}
+
+/** Memory that downloads share for work ahead of time. One that finds too little left works without it. */
+class Budget {
+  #left: number
+
+  /** @param most bytes. */
+  constructor(most: number) {
+    this.#left = most
+  }
+
+  /** Takes bytes from the budget. @returns a function that gives them back; null if there are not enough. */
+  tryTake(bytes: number): (() => void) | null {
+    if (bytes > this.#left) return null
+    this.#left -= bytes
+    let isTaken = true
+    return () => {
+      if (isTaken) this.#left += bytes
+      isTaken = false
+    }
+  }
+}
 
 /** The memory for unpacking ahead of what is being sent, for all downloads together. */
 const ahead = new Budget(64 * 1024 * 1024)

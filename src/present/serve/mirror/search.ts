@@ -1,15 +1,97 @@
+import { RECOMMENDATIONS } from '#schema/analysis.ts'
+import { STATUSES } from '#schema/notice.ts'
+import { documentSchemas } from '#schema/openapi.ts'
 import { readTime } from '#schema/times.ts'
 import { sendJson } from '#src/api/server/send_json.ts'
 import { Json, Refusal } from '#src/api/server/source.ts'
 import { tagOf } from '#src/api/server/tag.ts'
 import { createPause } from '#src/platform/pause.ts'
+import { KEPT_MINUTES } from '../kept_snapshots.ts'
 import type { Between, Query } from '../search/find.ts'
 import type { Term } from '../search/text_query.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
-import { readSearchCursor, writeSearchCursor } from './cursor.ts'
 import { type MirrorSource, mirrorRoute } from './route.ts'
 import { SEARCH_QUERY, type SearchParameters } from './search_query.ts'
-import { SEARCH_PAGE } from './search_schema.ts'
+
+const { properties } = documentSchemas().Edital as { properties: Readonly<Record<string, object>> }
+
+/** Times in other forms than the usual one are as they were sent, often without an offset. */
+const fields = Object.entries(properties).map(([name, property]) => [
+  name,
+  'format' in property && property.format === 'date-time' ? { ...property, format: undefined } : property,
+])
+
+/** A notice as a search answers it; with `fields`, any of these may be missing. */
+const FOUND_NOTICE = {
+  type: 'object',
+  properties: {
+    ...Object.fromEntries(fields),
+    status: { type: 'string', enum: STATUSES },
+    verdict: {
+      type: 'object',
+      required: ['recommendation'],
+      properties: { recommendation: { type: 'string', enum: RECOMMENDATIONS } },
+      description: 'Of the current analysis; absent without one.',
+    },
+  },
+}
+
+const SEARCH_PAGE = {
+  type: 'object',
+  required: ['editais', 'count', 'total', 'next', 'snapshot'],
+  properties: {
+    editais: { type: 'array', items: FOUND_NOTICE },
+    count: { type: 'integer', description: 'How many notices this page has.' },
+    total: { type: 'integer', description: 'How many notices match.' },
+    next: { type: ['string', 'null'], description: '`cursor` of the next page; null on the last one.' },
+    snapshot: { type: 'string', description: 'The snapshot that the page is of.' },
+  },
+}
+
+/** The end of a page: in which snapshot, of which search, and with which notice. */
+type Cursor = { readonly snapshot: string; readonly search: string; readonly last: number }
+
+function writeSearchCursor({ snapshot, search, last }: Cursor): string {
+  return Buffer.from(JSON.stringify([snapshot, search, last])).toString('base64url')
+}
+
+/**
+ * Returns the snapshot that a cursor continues in, and the ordinal of the last notice before.
+ * @param search identifies the search that it must come from.
+ * @throws Refusal (400) if it is not from this search, (410) if the snapshot is no longer there.
+ */
+function readSearchCursor(
+  text: string,
+  search: string,
+  source: Pick<MirrorSource, 'findSnapshot'>,
+): { snapshot: ServedSnapshot; last: number } {
+  const cursor = parse(text)
+  if (!cursor) throw refusal('cursor: not a cursor of this search. Begin again without it.')
+  const snapshot = source.findSnapshot(({ name }) => name === cursor.snapshot)
+  if (!snapshot) {
+    const message = `The snapshot of this cursor was replaced, and is no longer kept: that ends ${KEPT_MINUTES} minutes after it was read last, or earlier if many others are read. Begin again without cursor.`
+    throw new Refusal(410, message, null, 'snapshot_gone')
+  }
+  if (cursor.search !== search || cursor.last >= snapshot.size)
+    throw refusal('cursor: it belongs to another search. Send the parameters of the first page with it.')
+  return { snapshot, last: cursor.last }
+}
+
+function parse(text: string): Cursor | null {
+  try {
+    const [snapshot, search, last] = JSON.parse(Buffer.from(text, 'base64url').toString()) as unknown[]
+    if (typeof snapshot !== 'string' || typeof search !== 'string') return null
+    return Number.isSafeInteger(last) && (last as number) >= 0
+      ? { snapshot, search, last: last as number }
+      : null
+  } catch {
+    return null
+  }
+}
+
+function refusal(message: string): Refusal {
+  return new Refusal(400, message, null, 'invalid_parameter')
+}
 
 export const SEARCH_ROUTE = mirrorRoute({
   method: 'GET',

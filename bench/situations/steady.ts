@@ -1,0 +1,126 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { childrenOf, fileDescriptors, rssBytes } from '#tools/proc.ts'
+import { companiesOf, startApi } from '../company/api.ts'
+import { pathsOf, placeOfAll } from '../company/place.ts'
+import { asRow, type Figure, figure, median, megabytes, most } from '../frame/figures.ts'
+import { count, situation } from '../frame/situation.ts'
+import { startRedis } from '../processes/redis.ts'
+import { startWorker } from '../processes/worker.ts'
+
+const SAMPLE_EVERY_MS = 5000
+/** Snapshots are removed soon, so that the disk becomes steady within the time that is measured. */
+const KEEP = '1m'
+/** The beginning, in which caches fill, is not compared. */
+const PARTS = 5
+/** How much more than in its second part a worker may hold in its last one. */
+const GROWTH = 1.1
+
+type Sample = {
+  readonly rss: number
+  readonly largestRun: number
+  readonly descriptors: number
+  readonly redisBytes: number
+  readonly redisKeys: number
+  /** Without the raw log, which keeps all that was ever received. */
+  readonly diskBytes: number
+  readonly diskFiles: number
+}
+
+const NAMES: Readonly<Record<keyof Sample, readonly [label: string, unit: 'MB' | 'count']>> = {
+  rss: ['RSS of the worker, MB', 'MB'],
+  largestRun: ['RSS of its largest run, MB', 'MB'],
+  descriptors: ['descriptors of the worker', 'count'],
+  redisBytes: ['memory of Redis, MB', 'MB'],
+  redisKeys: ['keys in Redis', 'count'],
+  diskBytes: ['disk without the raw log, MB', 'MB'],
+  diskFiles: ['files without the raw log', 'count'],
+}
+
+export const steady = situation({
+  name: 'steady',
+  about:
+    'A worker whose companies change and run all the time: what it holds in memory, descriptors, Redis and on the disk must not grow. Compares the last fifth of the time with the second one.',
+  options: {
+    companies: count('number of companies', 20),
+    notices: count('size of each company', 100),
+    every: count('seconds between two runs of a company', 20),
+    seconds: count('how long it is measured', 900),
+  },
+  needsProc: true,
+  async measure(bench, { companies: number, notices, every, seconds, seed }) {
+    const redis = await startRedis(join(bench.directory, 'redis'))
+    const companies = companiesOf(number, { notices, seed })
+    const api = await startApi(companies)
+    const place = await placeOfAll(await bench.folder('companies'), companies, {
+      API_BASE_URL: api.url,
+      REDIS_URL: redis.url,
+      SYNC_CRON: `*/${every} * * * * *`,
+      SNAPSHOT_KEEP: KEEP,
+    })
+    const worker = await startWorker(place)
+    const client = new Redis(redis.url)
+    const samples: Sample[] = []
+    const rawDirectories = companies.map(({ slug }) => pathsOf(place, slug).raw)
+    for (const endMs = Date.now() + seconds * 1000; Date.now() < endMs; ) {
+      await api.change(1 / notices)
+      await sleep(SAMPLE_EVERY_MS)
+      samples.push({
+        rss: rssBytes(worker.pid),
+        largestRun: Math.max(0, ...childrenOf(worker.pid).map(rssBytes)),
+        descriptors: fileDescriptors(worker.pid),
+        redisBytes: Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]),
+        redisKeys: await client.dbsize(),
+        ...diskOf(place.env.DATA_DIR, rawDirectories),
+      })
+      bench.step(`${worker.log.runs.length} runs, ${Math.round((endMs - Date.now()) / 1000)} s left`)
+    }
+    const { runs, errors } = worker.log
+    await worker.stop()
+    await api.close()
+    client.disconnect()
+    await redis.close()
+    return [
+      figure('runs', 'runs that ended', 0, runs.length),
+      figure(
+        'bad_runs',
+        'runs that were not ok',
+        0,
+        runs.filter(({ status }) => status !== 'ok').length,
+        most(0),
+      ),
+      figure('errors', 'errors in the log', 0, errors.length, most(0)),
+      ...(Object.keys(NAMES) as (keyof Sample)[]).flatMap(name => compare(name, samples)),
+    ]
+  },
+})
+
+/** Shows a size in each part of the time, and judges how it grew from the second part to the last. */
+function compare(name: keyof Sample, samples: readonly Sample[]): Figure[] {
+  const [label, unit] = NAMES[name]
+  const parts = Array.from({ length: PARTS }, (_, part) => {
+    const at = (share: number) => Math.floor((share / PARTS) * samples.length)
+    return median(samples.slice(at(part), at(part + 1)).map(sample => sample[name]))
+  })
+  const [, second = 0] = parts
+  const last = parts.at(-1) as number
+  const shown = (value: number) => (unit === 'MB' ? megabytes(value) : value)
+  return asRow('what the worker holds', label, [
+    ...parts.map((value, part) => figure(`part_${part + 1}`, `part ${part + 1}`, 1, shown(value))),
+    figure('growth', 'last / second', 2, second === 0 ? 0 : last / second, most(GROWTH)),
+  ])
+}
+
+function diskOf(directory: string, without: readonly string[]): Pick<Sample, 'diskBytes' | 'diskFiles'> {
+  let [diskBytes, diskFiles] = [0, 0]
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || without.includes(entry.parentPath)) continue
+    // It may have been removed since.
+    const about = statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })
+    diskBytes += about ? about.size / about.nlink : 0
+    diskFiles += 1
+  }
+  return { diskBytes, diskFiles }
+}
