@@ -68,7 +68,7 @@ const BYTE_ORDER_MARK = '\uFEFF'
 
 /**
  * Writes a mart as CSV in the form that spreadsheet programs expect in Brazil: semicolons, decimal commas, days before
- * months, labels in Portuguese. Texts stay texts: see `csv_text.ts`.
+ * months, labels in Portuguese. Texts stay texts (`CSV_TEXT_MACROS`).
  */
 export async function writeBrazilianCsv(db: Database, mart: Mart, path: string): Promise<void> {
   for (const macro of CSV_TEXT_MACROS) await db.run(macro)

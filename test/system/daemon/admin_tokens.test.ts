@@ -132,7 +132,7 @@ test('a worker does not start with a file that it cannot use, and says so in one
   const { path } = await tokensFile(`ops full ${FULL}\nops read ${READ}\n`)
   const starting = startDaemon({ ...(await redisSettings()), ADMIN_TOKENS_FILE: path })
   await expect(starting).rejects.toThrow(
-    `exited with 2:\n{"msg":"ADMIN_TOKENS_FILE (${path}) cannot be used: in line 2, the name is the same as in another line."}`,
+    `exited with 2:\nADMIN_TOKENS_FILE (${path}) cannot be used: in line 2, the name is the same as in another line.`,
   )
 })
 
