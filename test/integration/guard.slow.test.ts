@@ -1,44 +1,13 @@
-import { expect, onTestFinished, test } from 'vitest'
-import { startSandbox } from '#src/sandbox/server.ts'
+import { expect, test } from 'vitest'
 import { World } from '#src/sandbox/world.ts'
 import { bareNotice, idOf, notices } from '#test/support/notices.ts'
-import { settingsFor, temporaryDirectory } from '#test/support/project.ts'
-import { companyAt, KEY, type SyncedCompany, startCompany } from '#test/support/synced.ts'
-import { dataTables, type Tables, warehouseTables } from '#test/support/tables.ts'
-
-const OTHER_KEY = 'edk_test_other_7b21'
-
-/** Two companies in one sandbox and one data directory. */
-async function startTwo(acme: World, other: World): Promise<{ acme: SyncedCompany; other: SyncedCompany }> {
-  const sandbox = await startSandbox({
-    companies: [
-      { slug: 'acme', key: KEY, world: acme },
-      { slug: 'other', key: OTHER_KEY, world: other },
-    ],
-  })
-  onTestFinished(() => sandbox.close())
-  const shared = { url: sandbox.url, dataDir: await temporaryDirectory() }
-  return {
-    acme: companyAt(sandbox, acme, settingsFor({ ...shared, key: KEY })),
-    other: companyAt(sandbox, other, settingsFor({ ...shared, key: OTHER_KEY, company: 'other' })),
-  }
-}
-
-async function tables({ environment }: SyncedCompany): Promise<Tables> {
-  return dataTables(await warehouseTables(environment))
-}
-
-async function deleted(company: SyncedCompany): Promise<unknown[]> {
-  const rows = await company.query(
-    'SELECT edital_id AS id FROM editais WHERE deleted_at IS NOT NULL ORDER BY ALL',
-  )
-  return rows.map(({ id }) => id)
-}
+import { companyAt, startCompany } from '#test/support/synced.ts'
+import { listDeleted, OTHER_KEY, readTables, startTwo } from '#test/support/two_companies.ts'
 
 test('the key of another company adds nothing with a filtered list either', async () => {
   const { acme, other } = await startTwo(new World(notices(1, 20)), new World(notices(101, 130)))
   await acme.syncHere()
-  const before = await tables(acme)
+  const before = await readTables(acme)
   const mistaken = companyAt(acme.sandbox, other.world, { ...acme.environment, API_KEY: OTHER_KEY })
   const [{ status }] = (await acme.query('SELECT status FROM editais LIMIT 1')) as [{ status: string }]
   for (const args of [
@@ -49,7 +18,7 @@ test('the key of another company adds nothing with a filtered list either', asyn
     expect(report).toMatchObject({ status: 'failed', added: 0, loaded: 0 })
     expect(report.error).toMatch(/another company/)
   }
-  expect(await tables(acme)).toEqual(before)
+  expect(await readTables(acme)).toEqual(before)
 })
 
 test('checks of missing notices stop after twenty failures in a row, and delete nothing', async () => {
@@ -64,22 +33,22 @@ test('checks of missing notices stop after twenty failures in a row, and delete 
   // Twenty, and what the other worker had under way.
   expect(company.sandbox.requests.byKind.notice).toBeGreaterThanOrEqual(20)
   expect(company.sandbox.requests.byKind.notice).toBeLessThanOrEqual(21)
-  expect(await deleted(company)).toEqual([])
+  expect(await listDeleted(company)).toEqual([])
 })
 
 test('an empty list is not believed with 20 live notices, unless it is allowed', async () => {
   const company = await startCompany(Array.from({ length: 20 }, (_, index) => bareNotice(index + 1)))
   const { world } = company
   await company.syncHere()
-  const before = await tables(company)
+  const before = await readTables(company)
   for (const id of world.ids()) world.remove(id)
   const report = await company.syncHere()
   expect(report).toMatchObject({ status: 'failed', tombstoned: 0, listed: 0, requests: 1 })
   expect(report.error).toMatch(/the list is incomplete/)
-  expect(await tables(company)).toEqual(before)
+  expect(await readTables(company)).toEqual(before)
 
   expect(await company.syncHere({ allowMassDelete: true })).toMatchObject({ status: 'ok', tombstoned: 20 })
-  expect(await deleted(company)).toEqual(world.removedIds().sort())
+  expect(await listDeleted(company)).toEqual(world.removedIds().sort())
 })
 
 test('an empty list is believed with fewer, once each notice answers 404', async () => {
@@ -91,12 +60,12 @@ test('an empty list is believed with fewer, once each notice answers 404', async
       ? { status: 200, body: JSON.stringify({ editais: [], count: 0, total: 0, limit: 200, offset: 0 }) }
       : undefined
   expect(await company.syncHere()).toMatchObject({ listed: 19, unchanged: 19, tombstoned: 0, requests: 20 })
-  expect(await deleted(company)).toEqual([])
+  expect(await listDeleted(company)).toEqual([])
 
   faults.respond = undefined
   for (const id of world.ids()) world.remove(id)
   expect(await company.syncHere()).toMatchObject({ status: 'ok', listed: 0, tombstoned: 19, requests: 20 })
-  expect(await deleted(company)).toEqual(world.removedIds().sort())
+  expect(await listDeleted(company)).toEqual(world.removedIds().sort())
 })
 
 test('of many notices 5 % may be deleted at once, and the checks stop beyond that', async () => {
@@ -113,5 +82,5 @@ test('of many notices 5 % may be deleted at once, and the checks stop beyond tha
   // 5 % of 570 and one more, plus what was under way with it.
   expect(sandbox.requests.byKind.notice).toBeGreaterThan(28)
   expect(sandbox.requests.byKind.notice).toBeLessThanOrEqual(29 + 8)
-  expect(await deleted(company)).toHaveLength(30)
+  expect(await listDeleted(company)).toHaveLength(30)
 })

@@ -1,48 +1,19 @@
-import { expect, onTestFinished, test } from 'vitest'
-import { startSandbox } from '#src/sandbox/server.ts'
+import { expect, test } from 'vitest'
 import { World } from '#src/sandbox/world.ts'
 import { startCompanies } from '#test/support/companies.ts'
 import { syncHere } from '#test/support/here.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
-import { settingsFor, temporaryDirectory } from '#test/support/project.ts'
-import { companyAt, KEY, type SyncedCompany, startCompany } from '#test/support/synced.ts'
-import { dataTables, type Tables, warehouseTables } from '#test/support/tables.ts'
+import { companyAt, startCompany } from '#test/support/synced.ts'
+import { dataTables, warehouseTables } from '#test/support/tables.ts'
 import { snapshots } from '#test/support/truth.ts'
+import { listDeleted, OTHER_KEY, readTables, startTwo } from '#test/support/two_companies.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
-const OTHER_KEY = 'edk_test_other_7b21'
-
-/** Two companies in one sandbox and one data directory. */
-async function startTwo(acme: World, other: World): Promise<{ acme: SyncedCompany; other: SyncedCompany }> {
-  const sandbox = await startSandbox({
-    companies: [
-      { slug: 'acme', key: KEY, world: acme },
-      { slug: 'other', key: OTHER_KEY, world: other },
-    ],
-  })
-  onTestFinished(() => sandbox.close())
-  const shared = { url: sandbox.url, dataDir: await temporaryDirectory() }
-  return {
-    acme: companyAt(sandbox, acme, settingsFor({ ...shared, key: KEY })),
-    other: companyAt(sandbox, other, settingsFor({ ...shared, key: OTHER_KEY, company: 'other' })),
-  }
-}
-
-async function tables({ environment }: SyncedCompany): Promise<Tables> {
-  return dataTables(await warehouseTables(environment))
-}
-
-async function deleted(company: SyncedCompany): Promise<unknown[]> {
-  const rows = await company.query(
-    'SELECT edital_id AS id FROM editais WHERE deleted_at IS NOT NULL ORDER BY ALL',
-  )
-  return rows.map(({ id }) => id)
-}
 
 test('the key of another company changes nothing', async () => {
   const { acme, other } = await startTwo(new World(notices(1, 20)), new World(notices(101, 130)))
   await acme.syncHere()
-  const before = await tables(acme)
+  const before = await readTables(acme)
   const written = await snapshots(acme.environment)
 
   const mistaken = companyAt(acme.sandbox, other.world, { ...acme.environment, API_KEY: OTHER_KEY })
@@ -51,7 +22,7 @@ test('the key of another company changes nothing', async () => {
   expect(report.error).toMatch(/another company.*API_KEY.*--allow-mass-delete/)
   // A look, and the run.
   expect(acme.sandbox.requests.byKind).toMatchObject({ list: 2, notice: 0, analysis: 0 })
-  expect(await tables(acme)).toEqual(before)
+  expect(await readTables(acme)).toEqual(before)
   expect(await snapshots(acme.environment)).toEqual(written)
   expect(await acme.syncHere()).toMatchObject({ status: 'ok', unchanged: 20 })
 })
@@ -91,7 +62,7 @@ test('too many deletions are not applied, while the rest loads', async () => {
     tombstoned: 0,
   })
   expect(report.error).toMatch(/key of this company.*--allow-mass-delete/)
-  expect(await deleted(company)).toHaveLength(20)
+  expect(await listDeleted(company)).toHaveLength(20)
   expect(
     await company.query(
       `SELECT edital_id, objeto, analysis_state FROM editais WHERE edital_id IN ('${kept}', '${idOf(46)}') ORDER BY ALL`,
@@ -102,7 +73,7 @@ test('too many deletions are not applied, while the rest loads', async () => {
   ])
 
   expect(await company.syncHere({ allowMassDelete: true })).toMatchObject({ tombstoned: 21 })
-  expect(await deleted(company)).toEqual(world.removedIds().sort())
+  expect(await listDeleted(company)).toEqual(world.removedIds().sort())
 })
 
 test.each([

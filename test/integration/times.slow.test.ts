@@ -6,7 +6,7 @@ import type { Entry } from '#src/sandbox/world.ts'
 import { CHANGES, follow } from '#test/support/feed.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
-import { type ServedApi, serveApi } from '#test/support/serve.ts'
+import { readPage, serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
 import { spelledTimes } from '#test/support/spellings.ts'
 import { startCompany } from '#test/support/synced.ts'
@@ -52,18 +52,6 @@ test(`another spelling of the same times is no change, no version, no request an
   expect(more.filter(({ kind }) => kind === 'notice_changed')).toMatchObject([{ fields: ['numero'] }])
 })
 
-/** A page for people, as the holder of the key sees it. */
-async function pageOf({ url, keys }: ServedApi, path: string): Promise<string> {
-  const signIn = await fetch(`${url}/editais/entrar`, {
-    method: 'POST',
-    redirect: 'manual',
-    body: new URLSearchParams({ chave: keys.acme as string }),
-    headers: { origin: url },
-  })
-  const cookie = signIn.headers.get('set-cookie')?.split(';')[0] as string
-  return await (await fetch(url + path, { headers: { cookie } })).text()
-}
-
 const IMPLAUSIBLE = {
   data_sessao: '0001-01-01T00:00:00Z',
   committed_at: '9999-12-31T23:59:59-03:00',
@@ -99,8 +87,8 @@ test('an implausible time is empty in marts, pages and the report, and stays in 
   const api = await serveApi(environment)
   const served = await api.json(`/api/v1/editais/${idOf(2)}`)
   expect(served).toMatchObject({ ...IMPLAUSIBLE, committed_at: '9999-12-31T23:59:59-03:00' })
-  expect(await pageOf(api, `/editais/${idOf(2)}`)).toContain('<dt>Sessão</dt><dd>–</dd>')
-  expect(await pageOf(api, `/editais/${idOf(1)}`)).not.toMatch(/\b0001|9999|0206|BC/)
+  expect(await readPage(api, `/editais/${idOf(2)}`)).toContain('<dt>Sessão</dt><dd>–</dd>')
+  expect(await readPage(api, `/editais/${idOf(1)}`)).not.toMatch(/\b0001|9999|0206|BC/)
   const until = await api.json<{ total: number }>('/api/v1/mirror/editais?session_to=2026-12-31')
   expect(until.total).toBe(1)
   const ever = await api.json<{ total: number }>('/api/v1/mirror/editais?session_to=9999-12-31')

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { lookHere } from '#test/support/look.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
-import { type ServedApi, serveApi } from '#test/support/serve.ts'
+import { readPage, serveApi } from '#test/support/serve.ts'
 import { startCompany, startSynced } from '#test/support/synced.ts'
 
 test('a look takes the same times in another spelling for what the last run saw', async () => {
@@ -32,18 +32,6 @@ test('times that lose digits are other times, and not another company’s', asyn
   expect(await company.syncHere()).toMatchObject({ status: 'ok', unchanged: 30 })
 })
 
-/** A page for people, as the holder of the key sees it. */
-async function pageOf({ url, keys }: ServedApi, path: string): Promise<string> {
-  const signIn = await fetch(`${url}/editais/entrar`, {
-    method: 'POST',
-    redirect: 'manual',
-    body: new URLSearchParams({ chave: keys.acme as string }),
-    headers: { origin: url },
-  })
-  const cookie = signIn.headers.get('set-cookie')?.split(';')[0] as string
-  return await (await fetch(url + path, { headers: { cookie } })).text()
-}
-
 test('pages and searches have local times of the company, whatever zones the process and the server have', async () => {
   const company = await startCompany(
     [
@@ -61,13 +49,13 @@ test('pages and searches have local times of the company, whatever zones the pro
   })
   expect(new Date(0).getTimezoneOffset()).toBe(-540)
   const api = await serveApi(company.environment)
-  const list = await pageOf(api, '/editais')
+  const list = await readPage(api, '/editais')
   expect(list).toContain('Sessão: 10/03/2027 às 09:00<')
   expect(list).toContain('Sessão: 09/03/2027 às 23:59<')
-  const page = await pageOf(api, `/editais/${idOf(1)}`)
+  const page = await readPage(api, `/editais/${idOf(1)}`)
   expect(page).toContain('<dt>Sessão</dt><dd>10/03/2027 às 09:00</dd>')
   expect(page).toContain('<dt>Confirmada em</dt><dd>01/03/2027</dd>')
-  expect(await pageOf(api, `/editais/${idOf(2)}`)).toContain('<dt>Confirmada em</dt><dd>–</dd>')
+  expect(await readPage(api, `/editais/${idOf(2)}`)).toContain('<dt>Confirmada em</dt><dd>–</dd>')
   const found = async (query: string) => {
     const { editais } = await api.json<{ editais: { id: string }[] }>(`/api/v1/mirror/editais?${query}`)
     return editais.map(({ id }) => id)

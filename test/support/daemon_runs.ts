@@ -174,3 +174,16 @@ export function listenTo({ child }: Started): () => string {
   })
   return () => output
 }
+
+/** Starts two workers; resolves once one of them has started the run. */
+export async function startTwoWorkers(environment: Environment): Promise<{ busy: Daemon; idle: Daemon }> {
+  const workers = await Promise.all([startDaemon(environment), startDaemon(environment)])
+  const busy = await until(
+    async () => {
+      for (const worker of workers) if (worker.runs().length > 0) return worker
+      return null
+    },
+    { what: 'a run' },
+  )
+  return { busy, idle: workers.find(worker => worker !== busy) as Daemon }
+}

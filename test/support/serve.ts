@@ -168,3 +168,15 @@ export function askAt(
     asked.end()
   })
 }
+
+/** Reads a page for people, as the holder of the key sees it. */
+export async function readPage({ url, keys }: ServedApi, path: string): Promise<string> {
+  const signIn = await fetch(`${url}/editais/entrar`, {
+    method: 'POST',
+    redirect: 'manual',
+    body: new URLSearchParams({ chave: keys.acme as string }),
+    headers: { origin: url },
+  })
+  const cookie = signIn.headers.get('set-cookie')?.split(';')[0] as string
+  return await (await fetch(url + path, { headers: { cookie } })).text()
+}

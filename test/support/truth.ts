@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { World } from '#src/sandbox/world.ts'
+import { idOf } from './notices.ts'
 import { companyDirectory, type Environment } from './project.ts'
 import type { SyncedCompany } from './synced.ts'
 
@@ -46,4 +47,18 @@ function rowOf(world: World, id: string): Record<string, unknown> {
     items: length('items'),
     alerts: length('alerts'),
   }
+}
+
+/** Lists the ids of the notices whose analysis is in the latest snapshot. */
+export async function publishedAnalyses(company: SyncedCompany): Promise<string[]> {
+  const rows = await company.query<{ edital_id: string }>(
+    `SELECT edital_id FROM editais JOIN analyses USING (edital_id) WHERE analysis_state = 'current' ORDER BY 1`,
+  )
+  return rows.map(({ edital_id }) => edital_id)
+}
+
+/** Lists the ids of so many notices, without some of them. */
+export function idsBut(total: number, some: readonly string[]): string[] {
+  const without = new Set(some)
+  return Array.from({ length: total }, (_, index) => idOf(index + 1)).filter(id => !without.has(id))
 }

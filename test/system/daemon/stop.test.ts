@@ -1,14 +1,13 @@
 import { expect, test, vi } from 'vitest'
 import { companyPaths } from '#src/store/company.ts'
 import { readState } from '#src/store/state.ts'
-import { DAEMON_TEST, type Daemon, killProcess, startDaemon, until } from '#test/support/daemon.ts'
-import { failedJobs, nextRun, OFTEN, runsOf, startAcme } from '#test/support/daemon_runs.ts'
+import { DAEMON_TEST, killProcess, startDaemon } from '#test/support/daemon.ts'
+import { failedJobs, nextRun, OFTEN, runsOf, startAcme, startTwoWorkers } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
-import { idOf, notices } from '#test/support/notices.ts'
-import type { Environment } from '#test/support/project.ts'
+import { notices } from '#test/support/notices.ts'
 import type { SyncedCompany } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
-import { asked, expectTruth } from '#test/support/truth.ts'
+import { asked, expectTruth, idsBut, publishedAnalyses } from '#test/support/truth.ts'
 
 vi.setConfig(DAEMON_TEST)
 
@@ -80,32 +79,6 @@ test("if a run's process is killed, the job fails with a clear sentence, and the
   ])
 })
 
-/** Starts two workers; resolves once one of them has started the run. */
-async function startTwoWorkers(environment: Environment): Promise<{ busy: Daemon; idle: Daemon }> {
-  const workers = await Promise.all([startDaemon(environment), startDaemon(environment)])
-  const busy = await until(
-    async () => {
-      for (const worker of workers) if (worker.runs().length > 0) return worker
-      return null
-    },
-    { what: 'a run' },
-  )
-  return { busy, idle: workers.find(worker => worker !== busy) as Daemon }
-}
-
 async function stateOf({ environment }: SyncedCompany) {
   return await readState(companyPaths(environment.DATA_DIR ?? '', 'acme'))
-}
-
-/** Ids of the notices whose analysis is in the latest snapshot. */
-async function publishedAnalyses(company: SyncedCompany): Promise<string[]> {
-  const rows = await company.query<{ edital_id: string }>(
-    `SELECT edital_id FROM editais JOIN analyses USING (edital_id) WHERE analysis_state = 'current' ORDER BY 1`,
-  )
-  return rows.map(({ edital_id }) => edital_id)
-}
-
-function idsBut(total: number, some: readonly string[]): string[] {
-  const without = new Set(some)
-  return Array.from({ length: total }, (_, index) => idOf(index + 1)).filter(id => !without.has(id))
 }
