@@ -26,7 +26,7 @@ const SEGMENTS = 15
 async function everything(db: Database): Promise<Record<string, readonly string[]>> {
   const tables = await db.rows<{ name: string }>(
     `SELECT table_name AS name FROM duckdb_tables()
-     WHERE table_name NOT IN ('touched', 'noticed', 'analysed', 'replaced', 'rejected', 'drifted', 'restated', 'strayed')`,
+     WHERE database_name IN (current_database(), 'temp') AND table_name NOT IN ('touched', 'noticed', 'analysed', 'replaced', 'rejected', 'drifted', 'restated', 'strayed')`,
   )
   const all = tables.map(async ({ name }) => {
     const rows = await db.rows<{ row: string }>(
