@@ -10,11 +10,11 @@ if (inMemory !== null) process.env.TMPDIR ??= inMemory
 // Commands get the same directory from `surroundings`.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'node-compile-cache')
 
-// Commands are started as processes of their own, and machines can be slow.
+// These only end a test that hangs: commands are started as processes of their own, and machines can be slow.
 const WITH_PROCESSES = {
   globalSetup: ['test/support/global_setup.ts'],
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
 }
 
 export default defineConfig({
@@ -27,7 +27,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     projects: [
       // Decisions and results, in this process alone: no server, no command, no Redis.
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 20_000 } },
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 60_000 } },
       // Runs, commands and servers, on real files, DuckDB, HTTP and Redis.
       { test: { name: 'integration', include: ['test/integration/**/*.test.ts'], ...WITH_PROCESSES } },
       // The daemon, crashes, the image and the bench: what takes real time.
