@@ -155,7 +155,7 @@ function companiesIn(root: unknown): CompaniesFile {
   return { defaults, companies: new Map(companies) }
 }
 
-/** Returns an error message if the settings cannot be used; an empty entry has no settings. */
+/** Returns the settings of an entry, or an error message if they cannot be used; an empty entry has none. */
 function settingsIn(own: unknown): OwnSettings | string {
   if (own === null || own === undefined) return {}
   if (!isNode(own)) return 'put its settings below it, each as `name: value` on a line of its own.'

@@ -284,7 +284,11 @@ function hasDatabase(text: string): boolean {
 const NO_CRON = 'must be a cron expression such as */5 * * * * (minute hour day month weekday)'
 const NEVER = 'never fires: there is no such date. Use a day that exists in its months'
 
-/** Accepts a cron expression of five fields, or six with seconds, or is a name such as @daily; and it must fire some day. */
+/**
+ * Returns what is wrong with a cron expression, or null: it has five fields, or six with seconds, or is a name such as
+ * @daily, and must fire some day.
+ * @daily; and it must fire some day.
+ */
 function problemOfCron(text: string): string | null {
   if (!/^@[a-z]+$/.test(text) && ![5, 6].includes(text.split(/\s+/).length)) return NO_CRON
   // `H` gives a different time at each parse.

@@ -415,7 +415,7 @@ export function readSecret(
   return { value, origin, path }
 }
 
-/** Returns a path to show: the value may be the secret itself instead of the path of its file (invariant I7). */
+/** Returns the path of a secret's file, if it is one: the value may be the secret itself (invariant I7). */
 export function shownSecretPath(path: string): string {
   const directory = dirname(path)
   // For a secret such as /3f9c= the directory is the root, which does not make it a path.

@@ -100,7 +100,7 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
   }
 }
 
-/** Keeps each company whose entry is now broken: it has its previous configuration. */
+/** Adds the previous configuration of each company whose entry is broken now. */
 function keepBroken(next: Read, before: CompanyRegistry['companies']): Read {
   const companies = new Map(next.companies)
   for (const slug of next.broken.keys()) {

@@ -252,7 +252,7 @@ function startLoops(shared: Shared, watching: Watching): void {
   void every(INSPECT_MS, () => keepWatch(shared, watching), loop)
 }
 
-/** Returns null if the API keys cannot be opened: runs may still succeed, or report the problem themselves. */
+/** Opens what this worker serves; null if the API keys cannot be opened: runs may still succeed, or report the problem. */
 function openServed(options: ServedCompaniesOptions): ServedCompanies | null {
   try {
     return new ServedCompanies(options)

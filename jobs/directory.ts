@@ -118,7 +118,7 @@ function describeWrong({ dataDir, slug, own, id, forget }: Wrong): string {
     : `${dataDir} is not the volume that the workers of this Redis use (${slug} has ${own === null ? 'no readable id' : `the id ${own}`} here, and the id ${id} there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`${forget}\` against REDIS_URL.`
 }
 
-/** Looks for a key, which may be on any node of a cluster. */
+/** Returns the start of a command for redis-cli. On a cluster, it must be led to the node that has the key. */
 function cliOf({ isCluster }: Queues['redis']): string {
   return isCluster ? 'redis-cli -c' : 'redis-cli -u "$REDIS_URL"'
 }

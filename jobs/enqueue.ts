@@ -149,8 +149,8 @@ async function follow(queues: Queues, patience: Patience, options: EnqueueOption
 }
 
 /**
- * Waits for the answer: the request is stored, so a Redis that refuses for a while only delays the answer: until then
- * there is none.
+ * Returns null instead of an answer while Redis refuses, for some time: the request is stored, so a refusal only delays
+ * it.
  */
 function despiteRefusals<T>(look: () => Promise<T>): () => Promise<T | null> {
   let sinceMs: number | null = null

@@ -135,7 +135,7 @@ export async function laterElsewhere(shared: Shared, company: Of): Promise<strin
 /**
  * Forgets what workers left of runs that a restored log does not have: later ones, and those of another log.
  * @param end how far the restored log goes; null if its name is not known.
- * @returns whether there was anything.
+ * @returns whether anything was forgotten.
  */
 export async function forgetLaterRuns(
   shared: Shared,

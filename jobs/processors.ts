@@ -200,7 +200,7 @@ async function carryOut(job: RunJob, company: Company, context: InSlot): Promise
   return await inProcess({ ...context, company, order, signal })
 }
 
-/** Tries again after each tick what failed. */
+/** Publishes the lake to the object store. If it fails, each tick tries again. */
 async function publishCompany(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
   const { alerts } = context.shared
   const signal = AbortSignal.any([context.signal, context.slot.signal])
@@ -284,7 +284,7 @@ export async function noteEnd(
   }
 }
 
-/** Describes a run that exceeded RUN_TIMEOUT and loaded nothing; a retry would load nothing either. */
+/** Returns whether a run exceeded RUN_TIMEOUT and loaded nothing; a retry would load nothing either. */
 function isHung({ cut }: Slot, ended: Ended): boolean {
   return cut === 'timeout' && isInterrupted(ended) && !(ended.kind === 'synced' && ended.report.loaded > 0)
 }
@@ -328,7 +328,7 @@ function wasStopped(ended: Ended, { signal, slot }: InSlot): boolean {
 /** A job's failure that is already in the log. */
 export class LoggedError extends FatalError {}
 
-/** Makes a job fail if its run did, so that the board shows it; everything else is a result. */
+/** Returns the result of a job. Throws if its run failed, so that the board shows the job as failed. */
 function conclude(result: JobResult): JobResult {
   if ('skipped' in result) return result
   const { ended } = result

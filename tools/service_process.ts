@@ -24,7 +24,7 @@ export type ServiceProcess = {
  * @throws Error with the end of its log if it ends instead.
  */
 export async function startServiceProcess(options: {
-  /** What an error calls it. */
+  /** Its name in errors. */
   readonly name: string
   readonly command: readonly string[]
   readonly directory: string

@@ -14,7 +14,7 @@ export type Company = {
 
 type Size = { readonly notices: number; readonly seed: string }
 
-/** The same size and seed give the same company, but with a new key. */
+/** Describes a company to generate: the same size and seed give the same notices. Its key is new each time. */
 export function companyOf({ notices, seed }: Size, slug = 'bench'): Company {
   return { slug, notices, seed, apiKey: randomBytes(16).toString('hex') }
 }

@@ -10,7 +10,7 @@ const SOURCE_TIMEZONE = 'America/Sao_Paulo'
 /** Only the first run of each company is due. */
 export const ONCE_A_YEAR = '0 0 1 1 *'
 
-/** Where commands and workers run: everything is written below this directory. */
+/** The directory and environment of commands and workers: everything is written below the directory. */
 export type Place = { readonly directory: string; readonly env: Environment & { readonly DATA_DIR: string } }
 
 export function pathsOf({ env }: Place, slug = 'bench'): CompanyPaths {

@@ -16,7 +16,7 @@ const KILL_EVERY_MS = 50
 /** An alert about the file waits until all workers can have read it; alerts are checked every half minute. */
 const NAMED_WITHIN_MS = 120_000
 
-/** What `status` says of a company with a broken entry, of one without a key, and of one whose runs are killed. */
+/** The reasons that `status` gives for a broken entry, a missing key and killed runs. */
 const REASONS = [/API_TIMEOUT_MS=soon/, /cannot be read: ENOENT/, /died \(SIGKILL\)/] as const
 
 /** Many companies in one file, three of them failing, on one worker. */
@@ -120,7 +120,7 @@ function alertsIn(metrics: string): string[] {
   )
 }
 
-/** What `status` prints. For a company without a snapshot it fails, but prints the same. */
+/** Returns the text that `status` prints, also for a company without a snapshot, for which it fails. */
 async function statusOf(place: Place, slug: string): Promise<string> {
   return await runAt(place, 'status', ['--company', slug]).then(
     ({ stdout }) => stdout,

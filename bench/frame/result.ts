@@ -2,7 +2,7 @@ import { availableParallelism, cpus, totalmem } from 'node:os'
 import { renderTable } from '#src/cli/table.ts'
 import { type Figure, median, round, type Verdict } from './figures.ts'
 
-/** What a situation found; the same shape for all of them. */
+/** The result of a situation, in one shape for all of them. */
 export type Result = {
   readonly situation: string
   readonly machine: string
@@ -35,7 +35,7 @@ export function toJson({ figures, bars, ...result }: Result): object {
   }
 }
 
-/** The same as text: the tables of the figures, then every bar, met or missed. */
+/** Returns the result as text: the tables of its figures, then every bar, met or missed. */
 export function describe({ situation, machine, options, figures, bars, notes }: Result): string {
   const rounds = Math.max(...figures.map(({ values }) => values.length))
   const given = Object.entries(options).map(([name, value]) => `${name} ${value}`)

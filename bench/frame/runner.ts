@@ -70,7 +70,7 @@ async function runSituation(situation: Situation, given: Given, { print, endAll 
   } finally {
     await endAll()
     if (given.keep) process.stderr.write(`The data is in ${directory}\n`)
-    // What was interrupted may still make files: so this waits for nothing, and the process ends right after it.
+    // Interrupted work may still create files, so this waits for nothing, and the process ends right after it.
     else rmSync(directory, { recursive: true, force: true, maxRetries: 10 })
   }
 }

@@ -6,7 +6,7 @@ import type { Figure } from './figures.ts'
 export type Option<T> = {
   readonly about: string
   readonly fallback: T
-  /** What is shown for its value; null for a flag. */
+  /** The placeholder of its value in the help; null for a flag. */
   readonly value: string | null
   readonly parse?: (text: string) => T
 }
@@ -55,7 +55,7 @@ export type Given<O extends Options> = Values<O> & Values<typeof SHARED>
 
 type Values<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never }
 
-/** What is measured: the figures, with their bars, that one command prints. */
+/** A situation to measure: one command prints its figures and their bars. */
 export type Situation<O extends Options = Options> = {
   readonly name: string
   readonly about: string
@@ -64,7 +64,7 @@ export type Situation<O extends Options = Options> = {
   readonly judgedBy?: 'worst'
   /** Whether it reads processes in `/proc`, so that it needs Linux. */
   readonly needsProc?: true
-  /** What must be done before anything else. */
+  /** Called before anything else. */
   enter?(options: Values<O>): Promise<void>
   /** @throws Error if what is measured did not do its work: then there is no figure. */
   measure(bench: Bench, options: Given<O>): Promise<Figure[]>
@@ -75,7 +75,7 @@ export function situation<O extends Options>(defined: Situation<O>): Situation<O
   return defined
 }
 
-/** Where a situation is measured. */
+/** The place in which a situation is measured, and its output. */
 export type Bench = {
   /** For everything that is written. */
   readonly directory: string

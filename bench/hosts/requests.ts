@@ -9,7 +9,7 @@ export type Asked = {
   readonly address: string
   readonly connection: number
   readonly atMs: number
-  /** What an analysis was requested for: the notice and its version. */
+  /** The notice and the version that an analysis was requested for. */
   readonly version: string
 }
 

@@ -71,7 +71,7 @@ function comparedDays({ hours }: Measured): { first: readonly Hour[] | null; las
   return { first, last: hours.slice(-DAY_HOURS) }
 }
 
-/** What a process holds between two runs: on the first day, on the last one, and the ratio. */
+/** Returns what a process holds between two runs: on the first day, on the last one, and the ratio. */
 function rssOf(measured: Measured, key: string, label: string, middle: Middle, bar: Bar | null): Figure[] {
   const of = (runs: readonly Hour[]) => middle(runs.map(({ rssBytes }) => megabytes(rssBytes)))
   const days = comparedDays(measured)

@@ -17,7 +17,7 @@ export function startWatch(): () => Spent {
   }
 }
 
-/** What `probe.mjs` writes about the process that it watches. */
+/** The file that `probe.mjs` writes about the process that it watches. */
 type Probed = {
   /** User and system time of the process itself, until its exit handlers ran. */
   readonly cpuSeconds: number

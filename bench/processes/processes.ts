@@ -40,7 +40,7 @@ export type Program = readonly string[]
 
 const root = new URL('../../', import.meta.url)
 
-/** What this npm script runs, with further arguments: what is measured is what users run, without npm itself. */
+/** Returns the command of an npm script, with further arguments: users run the same, and npm itself is not measured. */
 export async function npmScript(script: string, ...args: readonly string[]): Promise<Program> {
   const { scripts } = JSON.parse(await readFile(new URL('package.json', root), 'utf8')) as {
     scripts: Readonly<Record<string, string>>
@@ -61,7 +61,7 @@ export type Ended = {
   readonly endedMs: number
 }
 
-/** Where a program runs. */
+/** The directory and the environment of a program. */
 export type Around = {
   readonly directory: string
   /** All of its environment, except PATH: the caller's settings would change the results. */

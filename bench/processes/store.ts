@@ -13,7 +13,7 @@ export type Store = {
   readonly pid: number
   /** Names a place in it. */
   readonly url: string
-  /** What reaches it. */
+  /** The requests that reach it. */
   readonly settings: Environment
   setLatency(ms: number): Promise<void>
   counts(): Promise<StoreCounts>

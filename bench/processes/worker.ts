@@ -16,7 +16,7 @@ const TAKEN_OVER = /: another worker (took over|has sealed) /
 /** A run's report, as in its last log line. */
 export type Run = RunReport & { readonly company: string }
 
-/** What the log of a worker says, which includes those of its runs. */
+/** The log of a worker, with the lines of its runs. */
 type Log = {
   /** Runs that have ended so far. */
   readonly runs: Run[]

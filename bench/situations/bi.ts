@@ -135,7 +135,7 @@ function writtenFigures({ written, months, notices }: Measured, newest: number):
   ]
 }
 
-/** What a snapshot wrote, without the files that it shares with the previous one; sizes of whole files, in bytes. */
+/** Measures what a snapshot wrote, without the files that it shares with the previous one; whole files, in bytes. */
 type Written = {
   readonly snapshotBytes: number
   /** Of all files that the previous snapshot does not have. */

@@ -86,7 +86,7 @@ async function costOfLooks(place: Place, companies: readonly Company[], looks: n
   return costs.slice(WARM_UP)
 }
 
-/** What `jobs/looks.ts` does, without its alerts. */
+/** Looks as `jobs/looks.ts` does, without its alerts. */
 async function lookOnce(place: Place, { slug, apiKey }: Company): Promise<void> {
   const environment = { ...place.env, COMPANY: slug, API_KEY: apiKey }
   const settings = readSettings(environment)
@@ -191,7 +191,7 @@ function figuresOf(
   ]
 }
 
-/** What was measured; milliseconds of CPU. */
+/** The costs that were measured, in milliseconds of CPU. */
 type Costs = {
   /** Of each look in this process, with reading and writing its files. */
   readonly lookMs: readonly number[]

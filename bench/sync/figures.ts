@@ -15,7 +15,7 @@ export type About = {
   readonly concurrency: number
   /** If responses are late, only the share of the possible requests is judged. */
   readonly latencyMs: number
-  /** What the first company of the same bench had; null for that one. */
+  /** The value of the first company of the same bench; null for that one. */
   readonly first: { readonly notices: number; readonly rssMegabytes: number } | null
 }
 

@@ -105,7 +105,7 @@ function changed({ message, settleMs = 0 }: News, { id, now }: Moment) {
   }
 }
 
-/** Keeps a recovered alert until all receivers that knew of the problem know that it is over. */
+/** Returns the alert; null if it is over, and no receiver knows of it any more. */
 function unlessForgotten(alert: Alert): Alert | null {
   const isKnown = Object.values(alert.receipts).some(({ state }) => state !== null)
   return alert.state === 'recovered' && !isKnown ? null : alert

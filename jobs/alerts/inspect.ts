@@ -103,7 +103,7 @@ export async function inspect(inspection: Inspection): Promise<void> {
 
 const NOTHING_SEEN: Seen = { since: () => null }
 
-/** Returns null while Redis is away or refuses, so that the other checks still run. */
+/** Asks Redis; null while it is away or refuses, so that the other checks still run. */
 async function inRedis<T>({ queues }: Inspection, ask: () => Promise<T>): Promise<T | null> {
   await firstTry(queues.redis, REDIS_WITHIN_MS)
   try {
@@ -352,7 +352,10 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   })
 }
 
-/** Returns null also for a time later than now: a clock that was ahead must not keep a company from becoming stale. */
+/**
+ * Returns when the last good run ended. A time later than now counts as none: a clock that was ahead must not keep a
+ * company from becoming stale.
+ */
 function lastGoodOf(state: CompanyState | null, now: Date): Date | null {
   const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
   return lastGood && lastGood.getTime() - now.getTime() <= CLOCK_SKEW_MS ? lastGood : null

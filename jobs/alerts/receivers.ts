@@ -79,7 +79,10 @@ const SIGNS: Readonly<Record<Severity, string>> = {
   warning: ':large_yellow_circle:',
 }
 
-/** Escapes a text: a message can quote an error of the API, and without this, `<!channel>` in it would notify everyone. */
+/**
+ * Escapes the characters that Slack obeys: a message can quote an error of the API, in which `<!channel>` would notify
+ * everyone.
+ */
 function escapeForSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -12,9 +12,9 @@ type Row = {
   readonly name: string | null
   /** Critical: data are not mirrored, or may be the wrong ones, until someone acts. */
   readonly severity: Severity
-  /** What it says, in the index of the runbooks. */
+  /** Its text in the index of the runbooks. */
   readonly means: string
-  /** What it says in Prometheus. */
+  /** Its text in Prometheus. */
   readonly summary: string
   /** When it is raised; by default, while workers raise the same alert: of each company, or of all of them. */
   readonly when: { readonly expr: string; readonly for: string } | 'of each company' | 'of all'

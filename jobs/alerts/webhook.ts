@@ -99,10 +99,7 @@ function unanswered(error: unknown, limit: string): ReceiverAnswer {
   }
 }
 
-/**
- * Makes a header of a name and password in an address: the client sends nothing of it but its path, so a name and
- * password in it become a header.
- */
+/** Returns the header for the name and password in an address, of which the client sends only the path. */
 function login(url: string): Readonly<Record<string, string>> {
   const { username, password } = new URL(url)
   if (!username && !password) return {}

@@ -96,8 +96,8 @@ async function checkRedis({ redis, prefix, problem, ticks, runs }: Checked['queu
 }
 
 /**
- * Refuses only if all companies are too far behind: a worker that serves some as they should be is not taken from those;
- * the others are refused by name.
+ * Names the companies that are served too far behind. The check fails only if all are: a worker must go on serving the
+ * others.
  */
 function checkServed(served: Served | null): Check {
   const companies = served?.companies ?? []

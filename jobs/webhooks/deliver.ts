@@ -127,7 +127,7 @@ function waitFor(receiver: Receiver, { id }: Delivery, nowMs: number): number {
   return receiver.lastBackMs - nowMs
 }
 
-/** Returns how an attempt ended, through no fault of this worker. */
+/** Returns whether an error only says how an attempt ended, and is no fault of this worker. */
 function isOutcome(error: unknown): boolean {
   return [RefusedError, UnrecoverableError, DelayedError].some(kind => error instanceof kind)
 }

@@ -65,7 +65,7 @@ function define(registry: Registry) {
   }
 }
 
-/** Returns nothing if webhooks cannot be read, and the worker logs why; the other metrics must be there all the same. */
+/** Returns no metrics if the webhooks cannot be read, and logs why: the other metrics do not depend on them. */
 function readable(read: () => readonly Backlog[]): readonly Backlog[] {
   try {
     return read()

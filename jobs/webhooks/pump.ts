@@ -34,7 +34,7 @@ export function forgetOld(dataDir: string, now: Date): void {
   withStore(dataDir, store => store.forgetOld(now))
 }
 
-/** Returns null without a file of subscriptions. */
+/** Works with the file of subscriptions; null without one. */
 function withStore<T>(dataDir: string, work: (store: Subscriptions) => T): T | null {
   const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
   try {
@@ -134,7 +134,10 @@ async function takeNew(
   }
 }
 
-/** Begins anew, because the log is another one: the receiver has to read everything once, and gets what changes from now on. */
+/**
+ * Moves a subscription to the end of another log. Its receiver has to read everything once, and gets what changes from
+ * now on.
+ */
 async function beginAnew(
   store: Subscriptions,
   subscription: Subscription,

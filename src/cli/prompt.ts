@@ -209,7 +209,7 @@ function historyFile(): string {
   return join(state, 'editais-sync', 'query_history')
 }
 
-/** Returns the newest line first. */
+/** Reads the history, the newest line first. */
 async function readHistory(path: string): Promise<string[]> {
   const text = await readFile(path, 'utf8').catch(() => '')
   return text.split('\n').filter(Boolean)

@@ -144,7 +144,10 @@ function compare(options: CompareOptions): string {
     )`
 }
 
-/** Excludes nothing for an empty list: phases not yet in the contract have analyses too. */
+/**
+ * Returns SQL for whether analyses of a status are not fetched. An empty list excludes none: phases not yet in the
+ * contract have analyses, too.
+ */
 function isExcluded({ analysisStatuses }: CompareOptions, status = 'status'): string {
   if (analysisStatuses.length === 0) return 'false'
   return `NOT list_contains([${analysisStatuses.map(literal).join(', ')}], ${status})`
@@ -155,7 +158,10 @@ function isWaiting(q: string): string {
   return `(${q}.observed_at <= $now::TIMESTAMPTZ AND $now::TIMESTAMPTZ < ${q}.next_attempt_at)`
 }
 
-/** Counts a date far in the future as old, too: a clock that was ahead must not keep an analysis for a year. */
+/**
+ * Returns SQL for whether an analysis is old. A date far in the future counts as old, too: a clock that was ahead must
+ * not keep an analysis for a year.
+ */
 function isOld(options: CompareOptions): string {
   const age = maxAge(options)
   return `NOT ($now::TIMESTAMPTZ > a.fetched_at - ${age} AND $now::TIMESTAMPTZ < a.fetched_at + ${age})`

@@ -56,7 +56,7 @@ export function droppedLines(): number {
   return dropped
 }
 
-/** Writes to a file, which takes each line at once and needs no reader. */
+/** Opens stderr as a destination that is a file: it takes each line at once and needs no reader. */
 function fileStderr(): DestinationStream {
   const file = pino.destination({ fd: STDERR, sync: true })
   // If the disk is full, only log lines are lost.

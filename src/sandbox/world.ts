@@ -45,7 +45,7 @@ export class World implements NoticeSource {
     for (const entry of entries) this.#entries.set(entry.edital.id, entry)
   }
 
-  /** Returns the live notices. */
+  /** Returns how many notices are live. */
   get size(): number {
     return this.#entries.size
   }

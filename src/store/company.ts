@@ -97,7 +97,9 @@ async function makeDirectory(path: string, mode: number, isNew: boolean): Promis
     throw Object.assign(new Error(`${path} cannot be created`), { code: 'ENOENT' })
 }
 
-/** Returns false if its parent was missing; the parent may exist afterwards. */
+/**
+ * Creates a directory that may exist. Returns false if its parent is missing, which another process may be creating.
+ */
 async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<boolean> {
   try {
     await mkdir(path, mode)

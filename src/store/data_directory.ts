@@ -65,7 +65,7 @@ export function isOursAlone(dataDir: string): boolean {
   )
 }
 
-/** Returns whether there is data: an empty directory does not count, because it may be a mount point. */
+/** Returns whether a directory is that of a company. An empty one is not: it may be a mount point. */
 function isCompany(path: string): boolean {
   try {
     return readdirSync(path).some(name => OF_A_COMPANY.includes(name))

@@ -22,7 +22,7 @@ const ERRORS: Readonly<Record<number, string>> = {
 /** Maximum length of a path repeated in an answer. */
 const MAX_SHOWN_PATH = 200
 
-/** Returns the Error object (docs/contract.md#error), with a sentence for people in `detail`. */
+/** Sends the Error object (docs/contract.md#error), with a sentence for people in `detail`. */
 export function sendError(
   context: Context,
   status: ContentfulStatusCode,
@@ -48,7 +48,7 @@ export function sendWrongMethod(context: Context, methods: readonly string[]): R
   )
 }
 
-/** Returns the answer to an error by which a route refused a request; null if the route failed instead. */
+/** Sends the answer to an error by which a route refused a request; null if the route failed instead. */
 export function sendRefusal(context: Context, error: Error): Response | null {
   if (error instanceof HTTPException) return sendError(context, error.status, error.message)
   if (!(error instanceof Refusal)) return null
@@ -57,7 +57,7 @@ export function sendRefusal(context: Context, error: Error): Response | null {
   return sendError(context, error.status, error.message, error.code)
 }
 
-/** Answers after a bug; the log has the details. */
+/** Sends the answer to a request on which this program failed; the log has the details. */
 export function sendFault(context: Context): Response {
   return sendError(context, 500, 'Something went wrong. See the log.')
 }

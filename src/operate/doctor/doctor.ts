@@ -116,7 +116,7 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   return { company: paths.company, directory: paths.root, well: isWell(findings), findings }
 }
 
-/** Returns a directory that is removed afterwards: on the company's disk, or elsewhere if that is not writable. */
+/** Makes a directory for as long as `use` takes: on the company's disk, or elsewhere if that is not writable. */
 async function withScratch<T>(paths: CompanyPaths, use: (directory: string) => Promise<T>): Promise<T> {
   const made = await mkdir(paths.temporary, PRIVATE_DIRECTORY).then(
     () => true,

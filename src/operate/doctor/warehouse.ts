@@ -196,7 +196,7 @@ export function judgeRoom(
   )
 }
 
-/** Returns a problem, because a real rebuild would fail as well. */
+/** Reports a rebuild that failed: a problem, because a real one would fail as well. */
 function failedBuild(path: string, error: unknown): Finding {
   const failed = (why: string) => `was not compared with the raw log: the rebuild from it failed: ${why}`
   if (error instanceof FatalError && error.message.includes(WAYS_OUT)) {

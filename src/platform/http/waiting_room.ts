@@ -19,7 +19,7 @@ class Round<T> {
     return this.#size
   }
 
-  /** Returns the next one in turn. */
+  /** Returns the place whose turn is next. */
   get first(): Place<T> | null {
     return this.#queues.values().next().value?.firstPlace ?? null
   }

@@ -29,7 +29,7 @@ export async function resourceDetails(
   }
 }
 
-/** Divides the memory: every company's database may be in use at once. */
+/** Returns the memory for one company's database: those of all companies may be in use at once. */
 async function shareOf(memoryMb: number, client: Metabase, { id }: MetabaseDatabase): Promise<string> {
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
   const others = data.filter(other => other.id !== id && companyOfMark(other.description) !== null)

@@ -95,7 +95,7 @@ export class ServedCompany {
     )
   }
 
-  /** Says that the current snapshot is not the latest one, which cannot be prepared; null if it is. */
+  /** Returns why the current snapshot is not the latest one, which cannot be prepared; null if it is. */
   get behind(): Behind | null {
     const [since, why] = [this.#failingSince, this.#problem]
     return since === null || why === null

@@ -67,7 +67,7 @@ export function rightsOf({ scopes = null, max_rps: maxRps = null }: KeyRow): Rig
   return { scopes: scopesOf(scopes), maxRps }
 }
 
-/** Returns whether a time is over; an invalid one is. */
+/** Returns whether a key has expired; an invalid time counts as past. */
 export function isOver(expiresAt: string | null, now: Date): boolean {
   return expiresAt !== null && !(now.getTime() < Date.parse(expiresAt))
 }
@@ -76,7 +76,7 @@ export function expiryMs({ expiresAt }: KeyEntry): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
-/** Returns how long a successor is valid: that of a key of 90 days also gets 90 days. */
+/** Returns when the successor of a key expires: that of a key of 90 days gets 90 days, too. */
 export function sameLifetime(old: KeyEntry, now: Date): Date | null {
   if (old.expiresAt === null) return null
   return new Date(now.getTime() + Date.parse(old.expiresAt) - Date.parse(old.createdAt))

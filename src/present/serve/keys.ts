@@ -298,7 +298,10 @@ export function noValidKey(prefix: string): FatalError {
   )
 }
 
-/** Hashes a key once: it is as random as its hash is long, so a slow hash would not protect it better. */
+/**
+ * Returns the hash under which a key is stored: it is as random as the hash is long, so a slow one would not protect it
+ * better.
+ */
 function hashOf(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }

@@ -48,7 +48,7 @@ export class MonthStore {
     this.#directory = directory
   }
 
-  /** Returns the month, or null if it is missing or incomplete. */
+  /** Opens a month; null if it is missing or incomplete. */
   async open(key: string): Promise<PreparedMonth | null> {
     const directory = join(this.#directory, key)
     try {

@@ -67,7 +67,7 @@ export const nameRunStatus = namer(labelsOf('sync_runs.status'))
 export const nameSeverity = namer(labelsOf('alerts.severity'))
 export const nameVerdict = namer(labelsOf('analyses.verdict_recommendation'))
 
-/** Returns the function that names a code, however it is spelled: null for what is no text. */
+/** Returns a function that names a code, however it is spelled, and returns null for what is no text. */
 function namer(labels: Labels): (code: unknown) => string | null {
   return code => {
     if (typeof code !== 'string') return null

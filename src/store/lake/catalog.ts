@@ -88,7 +88,8 @@ export async function writeTemplate(db: Database, path: string, sourceTimezone: 
 }
 
 /**
- * Copies it, or returns false if the file is not what was published: otherwise changes by other users would be copied forever.
+ * Copies a catalog; false if the file is not what was published: otherwise changes by other users would be copied
+ * forever.
  */
 async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   const bytes = await readFile(from.path).catch(() => null)

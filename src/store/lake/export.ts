@@ -205,7 +205,7 @@ async function writeMonth(
 /** A file reported by `COPY`. */
 type Written = { filename: string; count: number }
 
-/** Requires that the month of a row `t` is the month of its notice `e`. */
+/** Returns SQL for the month of a row `t`: that of its notice `e`. */
 function monthOf(table: Table): string {
   return month(table.name === 'editais' ? 't.created_at' : 'e.created_at')
 }

@@ -224,7 +224,7 @@ async function martsOf(
   return marts === 'files' ? await writeMarts(db, catalog, { ...to, day }) : { day, files: [] }
 }
 
-/** Returns the files of each table in a new snapshot. */
+/** Writes the tables of a new snapshot, and returns the files of each. */
 async function writeTables(
   { db, rows, company, access }: Request & { access: LakeAccess },
   to: { directory: string; previous: Manifest | null; previousDirectory: string | null },

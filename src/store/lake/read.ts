@@ -43,7 +43,7 @@ export async function openManifest(
 }
 
 /**
- * Returns the latest snapshots of several companies as one database, without companies that have none.
+ * Opens the latest snapshots of several companies as one database, without companies that have none.
  * @throws FatalError if no company has a snapshot.
  */
 export async function openSnapshots(

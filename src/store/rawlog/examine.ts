@@ -159,7 +159,7 @@ export function foreignness(signs: {
   return null
 }
 
-/** Names a log by its first run, as in the warehouse, even if its version did not record that. */
+/** Adds the name that a log has by its first run, as in the warehouse, if its version did not record it. */
 function namingItself(first: Contents): Contents {
   const { claims, firstRun, begun } = first
   if (claims.logs.size > 0 || firstRun === null || !begun.has(firstRun)) return first

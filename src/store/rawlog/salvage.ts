@@ -113,7 +113,7 @@ async function setAside(directory: string, { number, path }: Examined): Promise<
   }
 }
 
-/** Returns false if the name is taken. */
+/** Links or copies a file; false if the name is taken. */
 async function linkedOrCopied(from: string, to: string): Promise<boolean> {
   try {
     await linkFile('damaged.link', from, to)

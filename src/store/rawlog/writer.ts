@@ -209,7 +209,7 @@ export class SegmentWriter {
   }
 }
 
-/** Returns the line in parts, without a copy of the document's bytes: it may be large. */
+/** Returns a line in pieces. The bytes of its document are not copied: they may be many. */
 function withDocument(head: string, document: LoggedDocument): Buffer[] {
   const [name, json] = Object.entries(document)[0] as [string, string | Buffer]
   const before = `${head.slice(0, -1)},"${name}":`

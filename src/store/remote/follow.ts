@@ -16,7 +16,7 @@ import { publishRemote, type RemotePublished } from './publish.ts'
 import { openS3 } from './s3.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
 
-/** Returns all formats that are published, for as long as `use` takes. */
+/** Opens all formats that are published, for as long as `use` takes. */
 async function withFormats<T>(
   store: ObjectStore,
   { formats, catalog }: Pick<RemoteLakeSettings, 'formats' | 'catalog'>,

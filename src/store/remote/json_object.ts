@@ -59,7 +59,7 @@ export function jsonIn<T>(bytes: Buffer, { name, shape, mend }: JsonKind<T>, add
   throw foreign(whyNot(parsed.error))
 }
 
-/** Throws for the first property that is wrong; its name and value may be of any length. */
+/** Names the first property that is wrong; its name and value may be of any length. */
 function whyNot({ issues: [issue] }: z.ZodError): string {
   const place = issue?.path.map(String).join('.') ?? ''
   return place === '' ? 'another shape' : `wrong: ${place.slice(0, 100).replace(/[^\w.-]/g, '?')}`

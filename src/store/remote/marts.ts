@@ -17,7 +17,7 @@ export type Local = { readonly manifest: Manifest; readonly directory: string; r
 
 type Places = { readonly lake: string; readonly martsDirectory: string }
 
-/** Returns the manifest with all marts, which are made if they are missing. */
+/** Adds the marts to a manifest, and makes those that are missing. */
 export async function withMarts(
   db: Database,
   manifest: Manifest,

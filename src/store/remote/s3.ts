@@ -224,7 +224,7 @@ function bound<C>(command: C, attempt: Attempt, mostBytes = MAX_ANSWER_BYTES, ad
   return command
 }
 
-/** Returns an answer that must be short: what a store answers, other than an object's content, is: nothing is prolonged by it. */
+/** Returns an attempt that bytes do not prolong: what a store answers, other than an object's content, is short. */
 function withoutTime({ signal }: Attempt): Attempt {
   return { signal, moved() {} }
 }

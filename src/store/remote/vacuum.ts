@@ -63,7 +63,7 @@ async function requirePublished(store: ObjectStore, company: string): Promise<Ve
   return published
 }
 
-/** Returns null if the table is not published in this format. */
+/** Expires the snapshots of a table; null if it is not published in this format. */
 async function expireTable(
   latest: Latest,
   about: { formats: Formats; format: TableKeeper; table: string; older: Expiry },

@@ -246,7 +246,7 @@ export class SharedLog implements OuterLog {
     })
   }
 
-  /** Ends the run: it cannot continue without its log, so whatever the store refuses ends it. */
+  /** Asks the store. Whatever it refuses ends the run, which cannot continue without its log. */
   async #asking<T>(ask: (place: SharedPlace) => Promise<T>): Promise<T> {
     try {
       this.#store ??= await openS3(this.#settings, { signal: this.#signal, graceMs: GRACE_MS })

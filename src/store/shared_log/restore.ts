@@ -66,7 +66,7 @@ export async function restoreCheckpoint(restoring: Restoring, sourceTimezone: st
 }
 
 /**
- * Returns false if a file is missing; then nothing of it remains.
+ * Brings a checkpoint to the disk; false if a file is missing: then nothing of it remains.
  * @param address of the checkpoint.
  * @throws ForeignObject if it is not what this program made.
  */
@@ -127,7 +127,7 @@ async function copyFiles(
   return isWhole
 }
 
-/** Returns false if it is not packed, or becomes larger than a warehouse of this size can be. */
+/** Unpacks a file; false if it is not packed, or becomes larger than a warehouse of this size can be. */
 async function unpack(packed: string, path: string, { warehouse }: Checkpoint): Promise<boolean> {
   const { bytes, unpacked_bytes } = warehouse
   const most = Math.min(unpacked_bytes, bytes * MAX_UNPACKED.times + MAX_UNPACKED.bytes)

@@ -47,7 +47,7 @@ export function arrivalTable(table: Table): string {
   return table.each ? waitingTable(table) : identifier(table.name)
 }
 
-/** Places the new rows of the analyses in the staged lines. */
+/** Returns SQL that places the new rows of the analyses in the staged lines. */
 export function placeRows(): string {
   const counts = ROW_TABLES.map(({ each }) => `coalesce(len(analysis.${each}), 0)`)
   return `INSERT INTO row_places SELECT a.edital_id, a.month, NULL, ${counts.join(', ')} FROM lines JOIN analysed a USING (segment, seq)`

@@ -185,7 +185,10 @@ export function rejected({ sourceTimezone }: Rules): string[] {
   ]
 }
 
-/** Resolves the quarantine entry of a record that is usable now, or whose notice is verified to be deleted. */
+/**
+ * Returns statements that resolve the quarantine entries of records that are usable now, or whose notice is verified to
+ * be deleted.
+ */
 export function resolved(): string[] {
   return [
     `UPDATE quarantine SET resolved_at = l."at" FROM lines l
@@ -196,7 +199,7 @@ export function resolved(): string[] {
   ]
 }
 
-/** Resolves the quarantine entry of an unchanged analysis, which is republished only then. */
+/** Returns statements that publish an unchanged analysis again if it was quarantined in between. */
 export function resolvedBySame(): string[] {
   return [
     newData(`FROM quarantine q JOIN lines l ON l.edital_id = q.edital_id AND l."at" = q.resolved_at

@@ -176,7 +176,9 @@ function timeText(value: DuckDBValue): string {
   return String(value)
 }
 
-/** Writes what the library does not know: neither all infinities nor 1 BC, which it calls the year 0. */
+/**
+ * Returns a time as text, also infinities and 1 BC: the library does not know all infinities, and calls that year 0.
+ */
 function finiteText(value: { readonly isFinite: boolean }, units: number | bigint): string {
   if (!value.isFinite) return units > 0 ? 'infinity' : '-infinity'
   return String(value).replace(/^0000(-\d\d-\d\d)/, '0001$1 (BC)')

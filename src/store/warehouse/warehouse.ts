@@ -230,7 +230,7 @@ async function* together(raw: string, numbers: readonly number[]): AsyncGenerato
   if (some.length > 0) yield some
 }
 
-/** Returns the files of the warehouse's rows. Removes those of warehouses that it replaced. */
+/** Lists the files of the warehouse's rows, and removes those of warehouses that it replaced. */
 async function openRows(db: Database, { rows, company }: CompanyPaths): Promise<RowFiles> {
   const { id } = await db.row<{ id: string }>('SELECT warehouse_id AS id FROM meta')
   const opened = await RowFiles.open(db, { directory: rowDirectory(rows, id), company })

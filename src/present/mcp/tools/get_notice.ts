@@ -98,7 +98,7 @@ function more(list: List, left: number, offset: number): string[] {
   return left > 0 ? [`${left} more ${list}: use part ${list} with offset ${offset}.`] : []
 }
 
-/** Leaves out what the notice has already. */
+/** Removes the keys of a row, which the notice has already. */
 function withoutKeys({ company, edital_id, ...rest }: { readonly [name: string]: unknown }): object {
   return rest
 }

@@ -103,7 +103,7 @@ function conditionsOf(search: Search): SqlCondition[] {
   return given.filter(one => one !== null)
 }
 
-/** Requires that every word is somewhere in the texts of a notice, or identifies it. */
+/** Returns a condition that every word of a text is somewhere in the texts of a notice, or identifies it. */
 function matching(text: string): SqlCondition {
   const words = textKey(text).split(' ').filter(Boolean)
   if (words.length > MAX_WORDS)

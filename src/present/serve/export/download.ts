@@ -58,7 +58,7 @@ const MAX_IDLE = 8
 
 const idle: SharedArrayBuffer[] = []
 
-/** Returns null if one would be too small for this. */
+/** Takes a buffer; null if one would be too small for this. */
 function takeBuffer(bytes: number): SharedArrayBuffer | null {
   return bytes > BUFFER_BYTES ? null : (idle.pop() ?? new SharedArrayBuffer(BUFFER_BYTES))
 }

@@ -38,7 +38,7 @@ type ExportOrder = {
 }
 
 /**
- * Returns the body of an answer. Its snapshot can be read to the end, even if it is replaced.
+ * Begins an export, and returns the body of its answer. Its snapshot can be read to the end, even if it is replaced.
  * @throws Refusal (429) if too many downloads are under way.
  */
 export function beginExport(order: ExportOrder): ReadableStream {

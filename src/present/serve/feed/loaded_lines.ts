@@ -10,7 +10,7 @@ type DocumentKind = 'notice' | 'analysis'
  */
 export type VersionFiles = Readonly<Record<DocumentKind, readonly string[]>>
 
-/** Returns a line by its document, in these tables and in the log: notice, and when it was written, in ms. */
+/** Returns the key of a document, in these tables and in the log: kind, notice, and when it was written, in ms. */
 export function lineKey(kind: string, id: string, atMs: number): string {
   return `${kind} ${id} ${atMs}`
 }

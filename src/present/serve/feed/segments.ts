@@ -73,7 +73,7 @@ async function openStored({ settings, company }: SharedSegments, last: number) {
   }
 }
 
-/** Keeps a rejection from ending the process: a reader may end before it awaits it. */
+/** Starts to read a segment. Its failure ends nothing by itself: a reader may end before it awaits it. */
 function begun(place: StoredLog, number: number): Promise<Buffer> {
   const content = readStored(place, number)
   content.catch(() => {})

@@ -38,7 +38,7 @@ function eventsOf({ events }: FeedPage): string {
   return events.map(({ cursor, kind, json }) => `id: ${cursor}\nevent: ${kind}\ndata: ${json}\n\n`).join('')
 }
 
-/** Waits for a client: it has as long for each as it may take to read anything. */
+/** Cuts a text into pieces: a client has as long for each as it may take to read anything. */
 function* pieces(text: string): Generator<Uint8Array> {
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES)

@@ -17,7 +17,7 @@ type MirrorEnv = {
   Variables: { source: MirrorSource }
 }
 
-/** Serves the description, which needs no key, like that of the contract's API. */
+/** Returns the route of the description, which needs no key, like that of the contract's API. */
 export function createMirrorDescription(routes: readonly MirrorRoute[]): Hono {
   const api = createRoutes()
   let description: Json | null = null

@@ -100,7 +100,7 @@ export function sectionsOf(analysis: ShownDocument, timeZone: string): readonly 
   return sections.filter(section => section !== null)
 }
 
-/** Refuses what the contract does not have: after the screening alone, nothing has been extracted yet. */
+/** Returns the text for an empty list: after the screening alone, nothing has been extracted yet. */
 function noneYet({ analysis_level }: ShownDocument): string {
   return analysis_level === 'simple' ? 'Nenhum ainda: o edital só passou pela triagem.' : 'Nenhum.'
 }

@@ -254,7 +254,7 @@ async function read(context: PageContext, { snapshot, history, asOf }: Shown): P
 const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
 const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
 
-/** Returns the newest first; null while the changes are being prepared. */
+/** Reads what happened to a notice, the newest first; null while the changes are being prepared. */
 async function historyOf(feed: Feed, snapshot: ServedSnapshot, id: string): Promise<readonly Past[] | null> {
   try {
     await feed.ready(() => snapshot, HISTORY_WITHIN_MS)

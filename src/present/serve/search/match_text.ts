@@ -44,7 +44,7 @@ export async function weightsOf(
   return weights
 }
 
-/** Returns an upper bound: counting them exactly takes as long as searching. */
+/** Returns how many notices have a term, at most: counting them exactly takes as long as searching. */
 function noticesHaving(text: MonthText, term: Term): number {
   const counts = partsOf(text, term).map(words =>
     words.reduce((sum, word) => sum + (text.noticeCounts[word] as number), 0),

@@ -107,7 +107,7 @@ async function readPart(
   return { events: events.map(({ json }) => JSON.parse(json) as ShownEvent), next }
 }
 
-/** Returns null for a feed that is not ready yet. */
+/** Reads from a feed; null if it is not ready yet. */
 async function whenReady<T>(read: () => Promise<T>): Promise<T | null> {
   try {
     return await read()

@@ -21,7 +21,7 @@ function checkpointPath(directory: string, version: number): string {
   return `${logOf(directory)}${digits(version)}.checkpoint.parquet`
 }
 
-/** Returns the object that names the newest checkpoint. */
+/** Returns the key of the object that names the newest checkpoint. */
 function hintPath(directory: string): string {
   return `${logOf(directory)}_last_checkpoint`
 }
