@@ -1,4 +1,5 @@
 import { EXIT } from '#src/platform/errors.ts'
+import { endWithReader } from '#src/platform/exit.ts'
 import { runBench } from './frame/runner.ts'
 import { killAll } from './processes/processes.ts'
 import { attack } from './situations/attack.ts'
@@ -15,6 +16,7 @@ import { sync } from './situations/sync.ts'
 /** The first one is the default. */
 const SITUATIONS = [sync, daemon, steady, idle, bi, lake, hosts, month, serve, attack]
 
+endWithReader()
 process.exitCode = await runBench(SITUATIONS, process.argv.slice(2), {
   print: text => void process.stdout.write(text),
   endAll: killAll,

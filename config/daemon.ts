@@ -285,7 +285,8 @@ const NO_CRON = 'must be a cron expression such as */5 * * * * (minute hour day 
 const NEVER = 'never fires: there is no such date. Use a day that exists in its months'
 
 /**
- * Returns what is wrong with a cron expression, or null: it has five fields, or six with seconds, or is a name such as
+ * Returns what is wrong with a cron expression, or null: it has five fields, or six with seconds, or is a name such as @daily,
+ * and must fire some day.
  * @daily, and must fire some day.
  * @daily; and it must fire some day.
  */

@@ -148,10 +148,7 @@ async function follow(queues: Queues, patience: Patience, options: EnqueueOption
   throw new InterruptedError()
 }
 
-/**
- * Returns null instead of an answer while Redis refuses, for some time: the request is stored, so a refusal only delays
- * it.
- */
+/** Returns null instead of an answer while Redis refuses, for some time: the request is stored, so a refusal only delays it. */
 function despiteRefusals<T>(look: () => Promise<T>): () => Promise<T | null> {
   let sinceMs: number | null = null
   return async () => {

@@ -41,6 +41,11 @@ export async function runBench(
     })
   }
   try {
+    // Commander would take another word for an argument of the default.
+    const [first = '-'] = args
+    const names = situations.map(({ name }) => name)
+    if (!first.startsWith('-') && ![...names, 'help'].includes(first))
+      throw new FatalError(`There is no situation ${first}. Use one of ${names.join(', ')}.`, EXIT.usage)
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { getEventListeners, setMaxListeners } from 'node:events'
-import { readdirSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { TABLES } from '#schema/tables.ts'
@@ -19,7 +18,7 @@ import { identifier } from '#src/store/warehouse/quoted.ts'
 import { rowsOf } from '#src/store/warehouse/row_list.ts'
 import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/store/warehouse/warehouse.ts'
 import { sync } from '#src/sync.ts'
-import { rssBytes } from '#tools/proc.ts'
+import { fileDescriptors, rssBytes } from '#tools/proc.ts'
 import { answerCalls } from '../processes/calls.ts'
 import { startWatch } from '../processes/costs.ts'
 
@@ -82,7 +81,7 @@ async function run({ at, full }: { readonly at: string; readonly full: boolean }
     ...spent(),
     rssBytes: rssBytes(process.pid),
     // Except the one that reads this directory.
-    files: readdirSync('/proc/self/fd').length - 1,
+    files: fileDescriptors(process.pid) - 1,
     listeners: getEventListeners(signal, 'abort').length,
   }
 }

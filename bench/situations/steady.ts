@@ -1,11 +1,13 @@
-import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import type { CompanyPaths } from '#src/store/company.ts'
 import { childrenOf, fileDescriptors, rssBytes } from '#tools/proc.ts'
 import { companiesOf, startApi } from '../company/api.ts'
+import { filesOf } from '../company/files.ts'
 import { pathsOf, placeOfAll } from '../company/place.ts'
-import { asRow, type Figure, figure, median, megabytes, most } from '../frame/figures.ts'
+import { untilRun } from '../daemon/crowd.ts'
+import { asRow, type Figure, figure, least, megabytes, most, percentile, sum } from '../frame/figures.ts'
 import { count, situation } from '../frame/situation.ts'
 import { startRedis } from '../processes/redis.ts'
 import { startWorker } from '../processes/worker.ts'
@@ -15,6 +17,8 @@ const SAMPLE_EVERY_MS = 5000
 const KEEP = '1m'
 /** The beginning, in which caches fill, is not compared. */
 const PARTS = 5
+/** The share of the samples of a part that its value is not exceeded by. */
+const BUSY = 0.9
 /** How much more than in its second part a worker may hold in its last one. */
 const GROWTH = 1.1
 
@@ -47,7 +51,7 @@ export const steady = situation({
     companies: count('number of companies', 20),
     notices: count('size of each company', 100),
     every: count('seconds between two runs of a company', 20),
-    seconds: count('how long it is measured', 900),
+    seconds: count('how long it is measured', 900, 60),
   },
   needsProc: true,
   async measure(bench, { companies: number, notices, every, seconds, seed }) {
@@ -63,7 +67,9 @@ export const steady = situation({
     const worker = await startWorker(place)
     const client = new Redis(redis.url)
     const samples: Sample[] = []
-    const rawDirectories = companies.map(({ slug }) => pathsOf(place, slug).raw)
+    const slugs = companies.map(({ slug }) => slug)
+    const places = slugs.map(slug => pathsOf(place, slug))
+    await untilRun([worker], slugs, 1)
     for (const endMs = Date.now() + seconds * 1000; Date.now() < endMs; ) {
       await api.change(1 / notices)
       await sleep(SAMPLE_EVERY_MS)
@@ -73,24 +79,19 @@ export const steady = situation({
         descriptors: fileDescriptors(worker.pid),
         redisBytes: Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]),
         redisKeys: await client.dbsize(),
-        ...diskOf(place.env.DATA_DIR, rawDirectories),
+        ...(await diskOf(places)),
       })
       bench.step(`${worker.log.runs.length} runs, ${Math.round((endMs - Date.now()) / 1000)} s left`)
     }
     const { runs, errors } = worker.log
+    const bad = runs.filter(({ status }) => status !== 'ok')
     await worker.stop()
     await api.close()
     client.disconnect()
     await redis.close()
     return [
-      figure('runs', 'runs that ended', 0, runs.length),
-      figure(
-        'bad_runs',
-        'runs that were not ok',
-        0,
-        runs.filter(({ status }) => status !== 'ok').length,
-        most(0),
-      ),
+      figure('runs', 'runs that ended', 0, runs.length, least(2 * number)),
+      figure('bad_runs', 'runs that were not ok', 0, bad.length, most(0)),
       figure('errors', 'errors in the log', 0, errors.length, most(0)),
       ...(Object.keys(NAMES) as (keyof Sample)[]).flatMap(name => compare(name, samples)),
     ]
@@ -102,25 +103,22 @@ function compare(name: keyof Sample, samples: readonly Sample[]): Figure[] {
   const [label, unit] = NAMES[name]
   const parts = Array.from({ length: PARTS }, (_, part) => {
     const at = (share: number) => Math.floor((share / PARTS) * samples.length)
-    return median(samples.slice(at(part), at(part + 1)).map(sample => sample[name]))
+    // Between two runs there is none.
+    const values = samples.slice(at(part), at(part + 1)).map(sample => sample[name])
+    return percentile(values, BUSY)
   })
   const [, second = 0] = parts
   const last = parts.at(-1) as number
   const shown = (value: number) => (unit === 'MB' ? megabytes(value) : value)
   return asRow('what the worker holds', label, [
     ...parts.map((value, part) => figure(`part_${part + 1}`, `part ${part + 1}`, 1, shown(value))),
-    figure('growth', 'last / second', 2, second === 0 ? 0 : last / second, most(GROWTH)),
+    figure('growth', 'last / second', 2, last / second, most(GROWTH)),
   ])
 }
 
-function diskOf(directory: string, without: readonly string[]): Pick<Sample, 'diskBytes' | 'diskFiles'> {
-  let [diskBytes, diskFiles] = [0, 0]
-  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || without.includes(entry.parentPath)) continue
-    // It may have been removed since.
-    const about = statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })
-    diskBytes += about ? about.size / about.nlink : 0
-    diskFiles += 1
-  }
-  return { diskBytes, diskFiles }
+/** Measures what companies take on the disk; a file with several names counts once. */
+async function diskOf(places: readonly CompanyPaths[]): Promise<Pick<Sample, 'diskBytes' | 'diskFiles'>> {
+  const files = (await Promise.all(places.map(({ root }) => filesOf(root)))).flat()
+  const others = new Map(files.filter(({ path }) => !path.startsWith('raw/')).map(file => [file.inode, file]))
+  return { diskBytes: sum([...others.values()].map(({ bytes }) => bytes)), diskFiles: others.size }
 }

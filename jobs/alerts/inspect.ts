@@ -353,8 +353,8 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
 }
 
 /**
- * Returns when the last good run ended. A time later than now counts as none: a clock that was ahead must not keep a
- * company from becoming stale.
+ * Returns when the last good run ended. A time later than now counts as none: a clock that was ahead must not keep a company
+ * from becoming stale.
  */
 function lastGoodOf(state: CompanyState | null, now: Date): Date | null {
   const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null

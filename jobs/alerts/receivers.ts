@@ -80,8 +80,7 @@ const SIGNS: Readonly<Record<Severity, string>> = {
 }
 
 /**
- * Escapes the characters that Slack obeys: a message can quote an error of the API, in which `<!channel>` would notify
- * everyone.
+ * Escapes the characters that Slack obeys: a message can quote an error of the API, in which `<!channel>` would notify everyone.
  */
 function escapeForSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

@@ -12,9 +12,9 @@ type Change = Awaited<ReturnType<Outbox['change']>>
 type Entry = { readonly key: Key; readonly alert: Alert | null }
 
 /**
- * Opens the alerts that all workers share, and without Redis those that this worker knows. It continues from the last
- * state that it saw, so known alerts are not sent again. Each worker then sends its own, as none knows those of the
- * others. Changes made meanwhile are stored when Redis is back.
+ * Opens the alerts that all workers share, and without Redis those that this worker knows. It continues from the last state that
+ * it saw, so known alerts are not sent again. Each worker then sends its own, as none knows those of the others. Changes made
+ * meanwhile are stored when Redis is back.
  */
 export function openSpareOutbox(redis: RedisClient, shared: Outbox): Outbox {
   const copy = new OutboxCopy()

@@ -96,8 +96,7 @@ async function checkRedis({ redis, prefix, problem, ticks, runs }: Checked['queu
 }
 
 /**
- * Names the companies that are served too far behind. The check fails only if all are: a worker must go on serving the
- * others.
+ * Names the companies that are served too far behind. The check fails only if all are: a worker must go on serving the others.
  */
 function checkServed(served: Served | null): Check {
   const companies = served?.companies ?? []

@@ -135,8 +135,7 @@ async function takeNew(
 }
 
 /**
- * Moves a subscription to the end of another log. Its receiver has to read everything once, and gets what changes from
- * now on.
+ * Moves a subscription to the end of another log. Its receiver has to read everything once, and gets what changes from now on.
  */
 async function beginAnew(
   store: Subscriptions,

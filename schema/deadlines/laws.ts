@@ -30,8 +30,8 @@ const NORMS: readonly (readonly [Norm, RegExp])[] = [
 ]
 
 /**
- * Returns a pattern for a law by its number, which stands behind "lei" or "decreto", or beside nothing that makes it a
- * price, a telephone or a file.
+ * Returns a pattern for a law by its number, which stands behind "lei" or "decreto", or beside nothing that makes it a price, a
+ * telephone or a file.
  * @param year its last two digits.
  */
 function lawPattern(thousands: string, units: string, year: string, names?: string): RegExp {
@@ -73,8 +73,8 @@ function normsIn(words: string): Norm[] {
 }
 
 /**
- * Leaves out laws that a more specific one replaces: a decree regulates the law of the pregão, which comes before the
- * general Lei 8.666; a company's rules follow its law.
+ * Leaves out laws that a more specific one replaces: a decree regulates the law of the pregão, which comes before the general
+ * Lei 8.666; a company's rules follow its law.
  */
 function mostSpecific(norms: readonly Norm[]): Norm[] {
   const has = (norm: Norm) => norms.includes(norm)

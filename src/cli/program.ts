@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
-import { EXIT, explain, systemCode } from '#src/platform/errors.ts'
-import { endProcess } from '#src/platform/exit.ts'
+import { EXIT, explain } from '#src/platform/errors.ts'
+import { endProcess, endWithReader } from '#src/platform/exit.ts'
 import { asTyped, IS_EDITAIS } from './own_command.ts'
 import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
@@ -73,12 +73,7 @@ function usageWithNpm(command: Command): string {
 
 /** Runs the command of this process's arguments, and sets the exit code. */
 export async function runProgram(connections: Connections): Promise<void> {
-  // A reader that closes the pipe early, such as `head`, is not an error.
-  process.stdout.on('error', error => {
-    if (systemCode(error) !== 'EPIPE') throw error
-    endProcess(EXIT.ok)
-  })
-
+  endWithReader()
   try {
     const program = await createProgram(process.argv[2], loadEnvironment(), connections)
     await program.parseAsync()

@@ -5,9 +5,7 @@ import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { forgetRemote, readRemotely } from '#src/store/remote/state.ts'
 
-/**
- * Returns the readers of a company's snapshots as one: Metabase and the object store, as far as they are configured.
- */
+/** Returns the readers of a company's snapshots as one: Metabase and the object store, as far as they are configured. */
 export function followers(
   { metabase, remoteLake }: Pick<Settings, 'metabase' | 'remoteLake'>,
   paths: CompanyPaths,

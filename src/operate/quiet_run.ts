@@ -21,8 +21,8 @@ import type { SyncContext } from '#src/sync.ts'
 type Quiet = Extract<Look, { isNew: false }>
 
 /**
- * Makes an incremental run that finds nothing new, without opening the warehouse: reads the list, and adds its start and
- * its report to the log, which the next run applies. The caller holds the company's lock.
+ * Makes an incremental run that finds nothing new, without opening the warehouse: reads the list, and adds its start and its
+ * report to the log, which the next run applies. The caller holds the company's lock.
  * @returns null if only a run can find out what is new; then nothing was changed.
  */
 export async function quietRun(context: SyncContext): Promise<RunResult | null> {

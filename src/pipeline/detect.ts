@@ -145,8 +145,8 @@ function compare(options: CompareOptions): string {
 }
 
 /**
- * Returns SQL for whether analyses of a status are not fetched. An empty list excludes none: phases not yet in the
- * contract have analyses, too.
+ * Returns SQL for whether analyses of a status are not fetched. An empty list excludes none: phases not yet in the contract have
+ * analyses, too.
  */
 function isExcluded({ analysisStatuses }: CompareOptions, status = 'status'): string {
   if (analysisStatuses.length === 0) return 'false'
@@ -159,8 +159,8 @@ function isWaiting(q: string): string {
 }
 
 /**
- * Returns SQL for whether an analysis is old. A date far in the future counts as old, too: a clock that was ahead must
- * not keep an analysis for a year.
+ * Returns SQL for whether an analysis is old. A date far in the future counts as old, too: a clock that was ahead must not keep
+ * an analysis for a year.
  */
 function isOld(options: CompareOptions): string {
   const age = maxAge(options)

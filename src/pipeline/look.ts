@@ -61,8 +61,8 @@ export async function look(context: LookContext): Promise<Look> {
 }
 
 /**
- * Returns why this look counts no more, or null: a manual run may have begun or ended while the list was read, and
- * another host may have run at any time.
+ * Returns why this look counts no more, or null: a manual run may have begun or ended while the list was read, and another host
+ * may have run at any time.
  */
 async function whyReplaced(context: LookContext, { run_id, place }: ListIndex): Promise<string | null> {
   const index = await readListIndex(context.paths)

@@ -333,10 +333,7 @@ function repair(value: unknown, schema: Schema): Repaired {
   return { drift: [...found.values()], changed: true }
 }
 
-/**
- * Returns a drift if a part of a notice's identifier cannot be read. An analysis repeats the identifier, and reports
- * nothing.
- */
+/** Returns a drift if a part of a notice's identifier cannot be read. An analysis repeats the identifier, and reports nothing. */
 function unreadParts({ pncp_id }: Readonly<Record<string, unknown>>, { root }: Schema): Drift[] {
   if (root !== NOTICE_SCHEMA.root || typeof pncp_id !== 'string') return []
   const isRead = Object.values(readPncpId(pncp_id)).every(part => part !== null)

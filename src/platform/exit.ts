@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
+import { EXIT, systemCode } from './errors.ts'
 
 const SHELL = '/bin/sh'
 
@@ -16,4 +17,12 @@ export function endProcess(code: number): never {
   if (process.platform !== 'win32' && existsSync(SHELL))
     process.execve?.(SHELL, ['sh', '-c', `exit ${code}`], {})
   process.exit(code)
+}
+
+/** Ends the process without an error once nobody reads its output: a reader such as `head` closes the pipe early. */
+export function endWithReader(): void {
+  process.stdout.on('error', error => {
+    if (systemCode(error) !== 'EPIPE') throw error
+    endProcess(EXIT.ok)
+  })
 }

@@ -97,9 +97,7 @@ async function makeDirectory(path: string, mode: number, isNew: boolean): Promis
     throw Object.assign(new Error(`${path} cannot be created`), { code: 'ENOENT' })
 }
 
-/**
- * Creates a directory that may exist. Returns false if its parent is missing, which another process may be creating.
- */
+/** Creates a directory that may exist. Returns false if its parent is missing, which another process may be creating. */
 async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<boolean> {
   try {
     await mkdir(path, mode)

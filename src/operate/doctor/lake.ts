@@ -137,8 +137,8 @@ async function refusalOf(directory: string): Promise<string | null> {
 }
 
 /**
- * Returns what to do about a file that cannot be read. One that merely belongs to another user does not need to be
- * written again.
+ * Returns what to do about a file that cannot be read. One that merely belongs to another user does not need to be written
+ * again.
  */
 function mendOf<T>(code: string | undefined, otherwise: T): T | string {
   return code === 'EACCES' || code === 'EPERM' ? OTHER_USER : otherwise

@@ -55,10 +55,7 @@ export function peerAddress({ remoteAddress = '' }: { remoteAddress?: string | u
     : remoteAddress
 }
 
-/**
- * Returns the network of an address: a client with one IPv6 address usually has 2^64 of them, so a /64 network counts as
- * one.
- */
+/** Returns the network of an address: a client with one IPv6 address usually has 2^64 of them, so a /64 network counts as one. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address
   const [head = '', tail] = address.split('%')[0]?.split('::') ?? []

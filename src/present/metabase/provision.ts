@@ -111,9 +111,7 @@ type TrinoSetUp = {
   readonly warnings: readonly string[]
 }
 
-/**
- * Connects Trino, as the last step: without it, everything else works. A Trino that Metabase cannot use is a warning.
- */
+/** Connects Trino, as the last step: without it, everything else works. A Trino that Metabase cannot use is a warning. */
 async function setUpTrino(request: ProvisionRequest): Promise<TrinoSetUp> {
   const { client, company, trino, onStep = () => {} } = request
   if (trino === null) return { databaseId: null, changes: [], warnings: [] }

@@ -87,10 +87,7 @@ export async function writeTemplate(db: Database, path: string, sourceTimezone: 
   })
 }
 
-/**
- * Copies a catalog; false if the file is not what was published: otherwise changes by other users would be copied
- * forever.
- */
+/** Copies a catalog; false if the file is not what was published: otherwise changes by other users would be copied forever. */
 async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   const bytes = await readFile(from.path).catch(() => null)
   if (bytes === null || hashOf(bytes) !== from.sha256) return false

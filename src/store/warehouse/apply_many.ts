@@ -39,9 +39,7 @@ const AS_LAST_ANALYSES = `UPDATE staged SET wave = ${LAST_ANALYSES} FROM (
     WHERE s.type = 'analysis' GROUP BY s.edital_id) n
   WHERE staged.edital_id = n.edital_id AND staged.segment = n.last.segment AND staged.seq = n.last.seq`
 
-/**
- * Returns SQL for the lines of a wave, as a view: a copy would take as long as many of the statements that read it.
- */
+/** Returns SQL for the lines of a wave, as a view: a copy would take as long as many of the statements that read it. */
 function linesOf(wave: number): string {
   return `CREATE OR REPLACE TEMP VIEW lines AS SELECT * EXCLUDE (wave) FROM staged WHERE wave = ${wave}`
 }

@@ -186,8 +186,8 @@ export function rejected({ sourceTimezone }: Rules): string[] {
 }
 
 /**
- * Returns statements that resolve the quarantine entries of records that are usable now, or whose notice is verified to
- * be deleted.
+ * Returns statements that resolve the quarantine entries of records that are usable now, or whose notice is verified to be
+ * deleted.
  */
 export function resolved(): string[] {
   return [

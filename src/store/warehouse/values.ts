@@ -176,9 +176,7 @@ function timeText(value: DuckDBValue): string {
   return String(value)
 }
 
-/**
- * Returns a time as text, also infinities and 1 BC: the library does not know all infinities, and calls that year 0.
- */
+/** Returns a time as text, also infinities and 1 BC: the library does not know all infinities, and calls that year 0. */
 function finiteText(value: { readonly isFinite: boolean }, units: number | bigint): string {
   if (!value.isFinite) return units > 0 ? 'infinity' : '-infinity'
   return String(value).replace(/^0000(-\d\d-\d\d)/, '0001$1 (BC)')

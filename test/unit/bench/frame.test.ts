@@ -190,5 +190,6 @@ describe('The runner', () => {
     expect((await runWith(found(1), '--limit', 'much')).code).toBe(2)
     expect((await runWith(found(1), '--kinds', 'three')).progress).toContain('three is not one of one,two.')
     expect((await runWith(found(1), '--unknown')).code).toBe(2)
+    expect((await runWith(found(1), 'unknown')).code).toBe(2)
   })
 })

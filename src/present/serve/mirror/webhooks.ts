@@ -19,8 +19,8 @@ export type WebhookOptions = {
 }
 
 /**
- * Returns the routes for integrators without access to the worker. Whom it posts to is decided where it runs: a key
- * alone must not make it send requests to new addresses.
+ * Returns the routes for integrators without access to the worker. Whom it posts to is decided where it runs: a key alone must
+ * not make it send requests to new addresses.
  */
 export function webhookRoutes(options: WebhookOptions): readonly MirrorRoute[] {
   return [listRoute(options), replayRoute(options)]

@@ -46,10 +46,7 @@ export function writeFreeForm(value: unknown, timeZone: string, depth = 0): stri
   return known.join(isList ? '; ' : ', ') || null
 }
 
-/**
- * Writes a text; a time as a time. One in a year that is implausible for a notice, such as that of a law, stays as it
- * is.
- */
+/** Writes a text; a time as a time. One in a year that is implausible for a notice, such as that of a law, stays as it is. */
 function textInWords(value: string, timeZone: string): string | null {
   const time = formatMoment(value, timeZone)
   return time === NONE ? line(value, MAX_TEXT) : time

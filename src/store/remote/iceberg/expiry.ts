@@ -12,8 +12,8 @@ export function expiry(
 }
 
 /**
- * Returns the snapshots that have expired. What counts is when a newer one appeared: until then readers could begin to
- * read it. Names begin with their time.
+ * Returns the snapshots that have expired. What counts is when a newer one appeared: until then readers could begin to read it.
+ * Names begin with their time.
  */
 function expiredOf(names: readonly string[], { keepMs, now }: Expiry): ReadonlySet<string> {
   const expired = names.filter((_, index) => {
