@@ -107,8 +107,7 @@ function compare(name: keyof Sample, samples: readonly Sample[]): Figure[] {
     const values = samples.slice(at(part), at(part + 1)).map(sample => sample[name])
     return percentile(values, BUSY)
   })
-  const [, second = 0] = parts
-  const last = parts.at(-1) as number
+  const [second, last] = [parts[1], parts.at(-1)] as [number, number]
   const shown = (value: number) => (unit === 'MB' ? megabytes(value) : value)
   return asRow('what the worker holds', label, [
     ...parts.map((value, part) => figure(`part_${part + 1}`, `part ${part + 1}`, 1, shown(value))),
