@@ -144,7 +144,7 @@ test('a snapshot is removed when its time is over, but never the latest or the o
   const company = await startCompany(notices(1, 3), { SNAPSHOT_KEEP: '0s' })
   const { world, environment } = company
   const published: string[] = []
-  for (let version = 1; version <= 3; version += 1) {
+  for (let version = 1; version <= 4; version += 1) {
     world.update(idOf(1), { edital: { numero: `${version}/2026` } })
     await company.syncHere()
     published.push(basename(await latest(environment)))
@@ -154,7 +154,7 @@ test('a snapshot is removed when its time is over, but never the latest or the o
   await company.syncHere()
   expect((await snapshots(environment)).sort()).toEqual(published.slice(-2))
   const kept = { ...environment, SNAPSHOT_KEEP: '24h' }
-  world.update(idOf(1), { edital: { numero: '4/2026' } })
+  world.update(idOf(1), { edital: { numero: '5/2026' } })
   await syncHere(kept)
   expect(await snapshots(environment)).toHaveLength(3)
 })
