@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
@@ -9,7 +10,6 @@ import type { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import type { CompanyState } from '#src/store/state.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { nextAfter } from '../cron.ts'
-import type { Space } from '../http/health.ts'
 import { jitterMs } from '../jitter.ts'
 import { jobCompany } from '../job_data.ts'
 import { knownState } from '../known_state.ts'
@@ -65,7 +65,7 @@ export type Inspection = {
   /** The companies that this worker serves. */
   readonly served?: Pick<ServedCompanies, 'companies' | 'tooFarBehind'> | null
   readonly standby?: Pick<Standby, 'clocks' | 'stores' | 'redisAheadMs'>
-  readonly readSpace?: (path: string) => Promise<Space>
+  readonly readSpace?: (path: string) => Promise<Pick<StatsFs, 'blocks' | 'bavail'>>
   /** Identifies this worker among the others. */
   readonly worker?: string
 }

@@ -40,7 +40,7 @@ type Readiness = {
 }
 
 /** Blocks of a file system: all of them, and those that this user may still take. */
-export type Space = { readonly blocks: number; readonly bavail: number }
+type Space = { readonly blocks: number; readonly bavail: number }
 
 export type Served = Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
 

@@ -69,7 +69,7 @@ async function vacuumed(
   if (remoteLake === null) return null
   // Loaded only if there is an object store.
   const { vacuumRemote } = await import('#src/store/remote/vacuum.ts')
-  const { withTables } = await import('#src/store/remote/follow.ts')
+  const { withTables } = await import('./remote_lake.ts')
   const { keepMs } = remoteLake
   const held = { what: 'the nightly maintenance', waitSeconds: PUBLISH_WITHIN_SECONDS }
   return await holdingStore(context, { progress: () => {}, note: () => {} }, held, () =>

@@ -31,7 +31,7 @@ export async function publishBehind(
     // The previous holder may have done it.
     if (!(await isBehind())) return null
     // Loaded only if there is an object store, because it loads a client.
-    const { publishLatest } = await import('#src/store/remote/follow.ts')
+    const { publishLatest } = await import('./remote_lake.ts')
     return await context.inStage('upload', () =>
       publishLatest({ settings: remoteLake, paths, now, signal, ...patience }),
     )

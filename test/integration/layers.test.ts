@@ -200,7 +200,7 @@ describe('A wrong import is named with its reason', () => {
       'who asks and who answers share the contract and no code, so that each proves the other',
     ],
     [
-      'src/present/serve/app.ts',
+      'src/present/serve/mirror/app.ts',
       '#src/present/report/page.ts',
       'each presents the data by itself, and could be taken away alone',
     ],

@@ -249,7 +249,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I13',
     name: 'marts-made-again',
-    file: 'src/store/remote/follow.ts',
+    file: 'src/operate/remote_lake.ts',
     from: '[manifest.snapshot, known.pending, known.snapshot]',
     to: '[]',
   },

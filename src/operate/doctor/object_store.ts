@@ -30,7 +30,7 @@ export async function checkObjectStore({
   signal,
 }: StoreOptions): Promise<Finding[]> {
   if (remoteLake === null) return []
-  const { withS3 } = await import('#src/store/remote/follow.ts')
+  const { withS3 } = await import('#src/operate/remote_lake.ts')
   return await withS3(remoteLake, signal, async store => [
     await checkLatest(store, paths),
     ...(remoteLake.catalog ? [await checkCatalog(remoteLake.catalog, store)] : []),

@@ -1,6 +1,6 @@
+import { withTables } from '#src/operate/remote_lake.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
-import { withTables } from '#src/store/remote/follow.ts'
 import { RemoteError } from '#src/store/remote/objects.ts'
 import { readRemoteState } from '#src/store/remote/state.ts'
 import { vacuumRemote } from '#src/store/remote/vacuum.ts'

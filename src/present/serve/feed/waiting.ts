@@ -1,5 +1,5 @@
+import { Places, type Whose } from '#src/api/server/places.ts'
 import { Refusal } from '#src/api/server/source.ts'
-import { Places, type Whose } from '../places.ts'
 
 const RETRY_AFTER_SECONDS = 5
 

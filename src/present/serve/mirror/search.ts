@@ -6,8 +6,8 @@ import { sendJson } from '#src/api/server/send_json.ts'
 import { Json, Refusal } from '#src/api/server/source.ts'
 import { tagOf } from '#src/api/server/tag.ts'
 import { createPause } from '#src/platform/pause.ts'
+import type { Between, Query } from '#src/present/serve/find.ts'
 import { KEPT_MINUTES } from '../kept_snapshots.ts'
-import type { Between, Query } from '../search/find.ts'
 import type { Term } from '../search/text_query.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
 import { type MirrorSource, mirrorRoute } from './route.ts'
@@ -147,7 +147,7 @@ export async function searchPage(
 ): Promise<SearchPage> {
   // Commands and companies without searches need no stemmer.
   const [{ find }, { parseText }] = await Promise.all([
-    import('../search/find.ts'),
+    import('#src/present/serve/find.ts'),
     import('../search/text_query.ts'),
   ])
   const { limit, fields, cursor, ...what } = parameters

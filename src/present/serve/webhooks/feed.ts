@@ -1,12 +1,12 @@
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
 import { Refusal } from '#src/api/server/source.ts'
+import { latestForFeed } from '#src/present/serve/published.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
 import type { Sources } from '../company.ts'
 import { KINDS } from '../feed/events.ts'
 import { CursorGone, Feed, type FeedSnapshot } from '../feed/feed.ts'
 import { type BringUp, createIndexers } from '../feed/indexers.ts'
-import { latestForFeed } from '../feed/published.ts'
 
 /** The kinds of events that a subscription can choose from. */
 export const EVENT_KINDS = Object.keys(KINDS)

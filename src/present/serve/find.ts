@@ -1,9 +1,9 @@
 import { createPause } from '#src/platform/pause.ts'
-import type { PreparedMonth } from '../prepared_month.ts'
-import { matchText, type TextMatches, weightsOf } from './match_text.ts'
-import { CHOICES, CHOSEN_BY, type MonthSearch } from './month_search.ts'
-import type { SortKey } from './sorts.ts'
-import type { Term } from './text_query.ts'
+import type { PreparedMonth } from './prepared_month.ts'
+import { matchText, type TextMatches, weightsOf } from './search/match_text.ts'
+import { CHOICES, CHOSEN_BY, type MonthSearch } from './search/month_search.ts'
+import type { SortKey } from './search/sorts.ts'
+import type { Term } from './search/text_query.ts'
 
 /** The columns that a search can bound. */
 const RANGES = ['session', 'value'] as const

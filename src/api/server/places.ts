@@ -1,4 +1,4 @@
-import type { Refusal } from '#src/api/server/source.ts'
+import type { Refusal } from './source.ts'
 
 type Most = {
   readonly ofKey: number

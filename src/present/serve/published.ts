@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { latestName, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
-import { feedSnapshot } from '../snapshot_files.ts'
-import type { FeedSnapshot } from './feed.ts'
+import type { FeedSnapshot } from './feed/feed.ts'
+import { feedSnapshot } from './snapshot_files.ts'
 
 /** Returns what the feed needs of the latest published snapshot; null before the first. */
 export async function latestForFeed(lake: string): Promise<FeedSnapshot | null> {

@@ -1,5 +1,5 @@
+import type { FeedPage } from '#src/present/serve/feed/index_file.ts'
 import type { FeedFollower } from './follower.ts'
-import type { FeedPage } from './index_file.ts'
 
 /** How often a client, and the proxies before it, see that the stream is alive. */
 export const HEARTBEAT_MS = 15_000

@@ -1,7 +1,7 @@
 import { Refusal } from '#src/api/server/source.ts'
-import type { MirrorSource } from '../mirror/route.ts'
-import type { FeedPage, PageRequest } from './index_file.ts'
-import type { Woken } from './waiting.ts'
+import type { FeedPage, PageRequest } from '#src/present/serve/feed/index_file.ts'
+import type { Woken } from '#src/present/serve/feed/waiting.ts'
+import type { MirrorSource } from './route.ts'
 
 /** How soon a client whose key is revoked no longer waits. */
 const LOOK_AT_KEY_MS = 2000
