@@ -6,6 +6,7 @@ import type { RunReport } from '#src/store/run_report.ts'
 import { type Daemon, type LogLine, startDaemon, until } from './daemon.ts'
 import { leaveFirstRun } from './first_run.ts'
 import type { Environment, Started } from './project.ts'
+import { readMetrics } from './prometheus.ts'
 import { openRedis } from './redis.ts'
 import { type SyncedCompany, startCompany } from './synced.ts'
 
@@ -107,6 +108,34 @@ export async function untilIdle(daemon: Daemon): Promise<void> {
       return active + waiting === 0
     },
     { what: 'an empty queue of runs' },
+  )
+}
+
+/** Looks of this worker so far, by result. */
+export async function looksOf(daemon: Daemon): Promise<{ nothing_new: number; run: number }> {
+  const scraped = await readMetrics(await (await daemon.ask('/metrics')).text())
+  const { values = {} } = scraped.get('editais_looks_total') ?? {}
+  return {
+    nothing_new: values['company=acme,result=nothing_new'] ?? 0,
+    run: values['company=acme,result=run'] ?? 0,
+  }
+}
+
+/**
+ * Resolves when so many looks of the first worker in a row have found nothing new, and no run of any of the
+ * workers has ended in between. A tick during a run requests another run, so the first looks of a slow machine may lie
+ * between runs.
+ */
+export async function untilOnlyLooks(workers: readonly [Daemon, ...Daemon[]], looks: number): Promise<void> {
+  let before = { runs: -1, nothing_new: 0 }
+  await until(
+    async () => {
+      const { nothing_new } = await looksOf(workers[0])
+      const runs = runsOf(workers).length
+      if (runs !== before.runs) before = { runs, nothing_new }
+      return nothing_new - before.nothing_new >= looks
+    },
+    { what: `${looks} looks without a run`, withinMs: 120_000 },
   )
 }
 

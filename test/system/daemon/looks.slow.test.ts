@@ -2,8 +2,17 @@ import { readdir, readFile } from 'node:fs/promises'
 import { expect, test, vi } from 'vitest'
 import { companyPaths } from '#src/store/company.ts'
 import { readState } from '#src/store/state.ts'
-import { DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
-import { NEVER, nextRun, OFTEN, requestSync, runsOf, startAcme } from '#test/support/daemon_runs.ts'
+import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
+import {
+  looksOf,
+  NEVER,
+  nextRun,
+  OFTEN,
+  requestSync,
+  runsOf,
+  startAcme,
+  untilOnlyLooks,
+} from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { type Environment, runCommand } from '#test/support/project.ts'
@@ -12,34 +21,17 @@ import { expectTruth } from '#test/support/truth.ts'
 
 vi.setConfig(DAEMON_TEST)
 
-async function looksOf(daemon: Daemon): Promise<Record<string, number>> {
-  const scraped = await readMetrics(await (await daemon.ask('/metrics')).text())
-  const { values = {} } = scraped.get('editais_looks_total') ?? {}
-  return {
-    nothing_new: values['company=acme,result=nothing_new'] ?? 0,
-    run: values['company=acme,result=run'] ?? 0,
-  }
-}
-
-async function moreLooks(daemon: Daemon, more: number): Promise<void> {
-  const { nothing_new = 0 } = await looksOf(daemon)
-  await until(async () => ((await looksOf(daemon)).nothing_new ?? 0) >= nothing_new + more, {
-    what: `${more} looks`,
-  })
-}
-
 const pathsOf = ({ DATA_DIR = '' }: Environment) => companyPaths(DATA_DIR, 'acme')
 
 test('while nothing is new, the schedule only looks: no process, no segment, and the data count as fresh', async () => {
   const { company, environment } = await startAcme(notices(1, 30), { SYNC_CRON: OFTEN })
   const paths = pathsOf(environment)
   const daemon = await startDaemon(environment)
-  // A tick during a run requests another one.
-  await moreLooks(daemon, 3)
+  await untilOnlyLooks([daemon], 3)
   const runs = runsOf(daemon).length
   const segments = await readdir(paths.raw)
   const before = await readState(paths)
-  await moreLooks(daemon, 3)
+  await untilOnlyLooks([daemon], 3)
   expect(runsOf(daemon)).toHaveLength(runs)
   if (process.platform === 'linux')
     expect(await readFile(`/proc/${daemon.pid}/maps`, 'utf8')).not.toContain('duckdb')
@@ -58,7 +50,7 @@ test('while nothing is new, the schedule only looks: no process, no segment, and
   // Anything new starts a run.
   company.world.update(idOf(1), { edital: { objeto: 'Outro' } })
   expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', changed: 1, unchanged: 29 })
-  await moreLooks(daemon, 1)
+  await untilOnlyLooks([daemon], 1)
   expect((await looksOf(daemon)).run).toBeGreaterThanOrEqual(1)
   await expectTruth(company)
   expect(await daemon.stop()).toBe(0)
@@ -68,7 +60,7 @@ test('a request gets a run, even if nothing is new', async () => {
   const { environment } = await startAcme(notices(1, 6), { SYNC_CRON: OFTEN })
   const daemon = await startDaemon(environment)
   await nextRun(daemon, 'acme', 0)
-  await moreLooks(daemon, 1)
+  await untilOnlyLooks([daemon], 1)
   await Promise.all([requestSync(daemon, 'acme'), nextRun(daemon, 'acme')])
   const { code, stdout } = await runCommand(['sync', '--enqueue', '--json'], environment)
   expect({ code, report: JSON.parse(stdout) }).toMatchObject({
@@ -76,7 +68,7 @@ test('a request gets a run, even if nothing is new', async () => {
     report: { status: 'ok', unchanged: 6 },
   })
   // Afterwards, looks go on.
-  await moreLooks(daemon, 2)
+  await untilOnlyLooks([daemon], 2)
 })
 
 test('a run starts at least as often as configured', async () => {
@@ -96,8 +88,7 @@ test('a worker that dies during a look leaves its job to another', async () => {
   const { company, environment } = await startAcme(notices(1, 6), { SYNC_CRON: OFTEN })
   const daemon = await startDaemon(environment)
   await nextRun(daemon, 'acme', 0)
-  // A tick during a run requests another one.
-  await moreLooks(daemon, 3)
+  await untilOnlyLooks([daemon], 3)
   const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
   await held.reached
   await daemon.kill()
@@ -112,8 +103,7 @@ test('a worker that stops during a look puts its job back, and leaves no error',
   const { company, environment } = await startAcme(notices(1, 6), { SYNC_CRON: OFTEN })
   const daemon = await startDaemon(environment)
   await nextRun(daemon, 'acme', 0)
-  // A tick during a run requests another one.
-  await moreLooks(daemon, 3)
+  await untilOnlyLooks([daemon], 3)
   const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
   await held.reached
   const runs = runsOf(daemon).length
@@ -122,6 +112,6 @@ test('a worker that stops during a look puts its job back, and leaves no error',
   expect(runsOf(daemon)).toHaveLength(runs)
   expect(daemon.lines.filter(({ level }) => level === 'error')).toEqual([])
   const next = await startDaemon(environment)
-  await moreLooks(next, 1)
+  await untilOnlyLooks([next], 1)
   await expectTruth(company)
 })
