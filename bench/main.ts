@@ -1,5 +1,5 @@
-import { EXIT } from '#src/platform/errors.ts'
-import { endWithReader } from '#src/platform/exit.ts'
+import { EXIT } from '#src/lib/errors.ts'
+import { endWithReader } from '#src/lib/exit.ts'
 import { runBench } from './frame/runner.ts'
 import { killAll } from './processes/processes.ts'
 import { attack } from './situations/attack.ts'

@@ -1,7 +1,7 @@
-import { describeServer } from '#src/api/server/openapi.ts'
-import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
-import { mirrorRoutes } from '#src/present/serve/mirror/all.ts'
-import { describeMirror } from '#src/present/serve/mirror/openapi.ts'
+import { MIRROR_EXTRAS } from '#src/server/api_extras.ts'
+import { describeServer } from '#src/server/contract/openapi.ts'
+import { mirrorRoutes } from '#src/server/mirror/all.ts'
+import { describeMirror } from '#src/server/mirror/openapi.ts'
 
 /** OpenAPI 3.1, as JSON. */
 export type OpenApi = Readonly<Record<string, unknown>>

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
-import { decodeText } from '#src/platform/text_file.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { decodeText } from '#src/lib/text_file.ts'
 import { type Environment, readSecret, shownSecretPath } from './settings.ts'
 
 /** An operator who may use the worker's HTTP. */

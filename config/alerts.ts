@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { checkKey } from '#src/platform/http/credentials.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
+import { checkKey } from '#src/lib/http/credentials.ts'
 import { serverAddress } from './server_address.ts'
 import {
   durationSetting,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { counted } from '#src/platform/count.ts'
-import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
+import { counted } from '#src/lib/count.ts'
+import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
 import { type OwnSettings, readCompaniesFile, shownSetting } from './companies_file.ts'
 import {
   COMPANY_SETTINGS,

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import type { Document, LineCounter, YAMLError } from 'yaml'
 import { z } from 'zod'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
-import { decodeText } from '#src/platform/text_file.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { decodeText } from '#src/lib/text_file.ts'
 
 /** Settings as written in the file: names in lower case, values as text. */
 export type OwnSettings = Readonly<Record<string, string>>

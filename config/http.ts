@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
-import { HTTP_DEFAULTS, type HttpSettings } from '#src/platform/http/settings.ts'
+import { HTTP_DEFAULTS, type HttpSettings } from '#src/lib/http/settings.ts'
 import { onOff } from './on_off.ts'
 import { durationSetting, type Environment, parseSettings, wholeNumberSetting } from './settings.ts'
 

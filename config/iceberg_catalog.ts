@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { serverAddress } from './server_address.ts'
 
 /** Settings of an Iceberg REST catalog, as written. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { messageOf, systemCode } from '#src/platform/errors.ts'
+import { messageOf, systemCode } from '#src/lib/errors.ts'
 
 /** The system's list of its groups. */
 const GROUPS = '/etc/group'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { mailShape } from './mail_shape.ts'
 import { type Environment, MAIL_SECRET, parseSettings, readSecret } from './settings.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
 import type { RemoteLakeSettings } from './remote_lake.ts'
 
 /** Settings of Metabase's connection to Trino, as written. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import type { S3Settings } from '#src/lib/objects/place.ts'
 import { type CatalogSettings, catalogSettings, catalogShape } from './iceberg_catalog.ts'
-import { type S3Settings, s3Place, s3Settings, s3Shape } from './s3.ts'
+import { s3Place, s3Settings, s3Shape } from './s3.ts'
 
 /** Settings of the lake in an object store, as written. */
 

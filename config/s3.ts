@@ -1,26 +1,11 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
+import type { S3Settings } from '#src/lib/objects/place.ts'
 import { REMOTE_RETRY_MS } from './iceberg_catalog.ts'
 import { onOff } from './on_off.ts'
 
 /** Settings of an object store, as written. */
-
-/** A place in an object store, and how to reach it. */
-export type S3Settings = {
-  readonly bucket: string
-  /** Without slashes at its ends; '' for the whole bucket. */
-  readonly prefix: string
-  readonly region: string
-  /** Null for Amazon's own. */
-  readonly endpoint: string | null
-  /** Whether the bucket is in the path, not in the host's name. */
-  readonly pathStyle: boolean
-  /** Read for each use, so that new keys need no restart. Null for the SDK's own chain of credentials. */
-  readonly keyFiles: { readonly id: string; readonly secret: string } | null
-  /** The first retry of a request comes after this, or up to twice as long. */
-  readonly retryMs: number
-}
 
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 /** Each part of the prefix; readers put it into addresses as it is. */
@@ -49,11 +34,6 @@ const endpoint = z.string().transform((text, context) => {
   context.addIssue({ code: 'custom', message: 'must be an address such as https://s3.example.com:9000' })
   return z.NEVER
 })
-
-/** Returns the address of a prefix in a bucket, without a slash at the end. */
-export function s3Root({ bucket, prefix }: Pick<S3Settings, 'bucket' | 'prefix'>): string {
-  return `s3://${[bucket, prefix].filter(Boolean).join('/')}`
-}
 
 export const s3Shape = {
   S3_ENDPOINT: endpoint.optional(),

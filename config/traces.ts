@@ -1,4 +1,4 @@
-import { messageOf } from '#src/platform/errors.ts'
+import { messageOf } from '#src/lib/errors.ts'
 import { type Environment, readSecret } from './settings.ts'
 
 export type TraceSettings = {

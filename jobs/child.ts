@@ -3,6 +3,23 @@ import type { Logger } from 'pino'
 import { readMailSettings } from '#config/mail.ts'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
 import { readTraceSettings } from '#config/traces.ts'
+import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
+import type { PublishedFigures } from '#src/core/lake/publish.ts'
+import type { Progress } from '#src/core/pipeline/run.ts'
+import { type InStage, untimed } from '#src/core/pipeline/stage.ts'
+import { beginTrace, type TraceEnd } from '#src/extras/traces/run_trace.ts'
+import {
+  type Cause,
+  EXIT,
+  type ExitCode,
+  explain,
+  FatalError,
+  InterruptedError,
+  throwIfInterrupted,
+} from '#src/lib/errors.ts'
+import { endProcess } from '#src/lib/exit.ts'
+import { LEVEL_OF_STATUS } from '#src/lib/log.ts'
+import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import { type Maintenance, maintain } from '#src/operate/maintain.ts'
 import {
   type CompanyContext,
@@ -15,24 +32,7 @@ import { openLog } from '#src/operate/open_log.ts'
 import { logListener } from '#src/operate/progress.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import { readStatus, type Status } from '#src/operate/status.ts'
-import { beginTrace, type TraceEnd } from '#src/operate/trace.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
-import type { Progress } from '#src/pipeline/run.ts'
-import { type InStage, untimed } from '#src/pipeline/stage.ts'
-import {
-  type Cause,
-  EXIT,
-  type ExitCode,
-  explain,
-  FatalError,
-  InterruptedError,
-  throwIfInterrupted,
-} from '#src/platform/errors.ts'
-import { endProcess } from '#src/platform/exit.ts'
-import { LEVEL_OF_STATUS } from '#src/platform/log.ts'
-import { saveMemory, saveTime } from '#src/platform/memory.ts'
-import type { PublishedFigures } from '#src/store/lake/publish.ts'
-import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import { sync } from '#src/sync.ts'
 
 /** The one message to a child: what to do for the company of its environment. */
@@ -162,7 +162,7 @@ async function publishNow(
 
 async function renderReport({ paths, now }: CompanyContext): Promise<Ended> {
   // Loaded only here, so that no run pays for its charts.
-  const { renderLatestReport } = await import('#src/present/report/report.ts')
+  const { renderLatestReport } = await import('#src/extras/report/report.ts')
   return { kind: 'report', html: await renderLatestReport(paths.lake, { now: now() }) }
 }
 
@@ -177,7 +177,7 @@ async function mailReport(
     if (error instanceof FatalError && error.exitCode === EXIT.held) throw error
     log.warn(`The report is of what this host has: ${explain(error).message}`)
   })
-  const { composeMail, sendMail } = await import('#src/present/report/send.ts')
+  const { composeMail, sendMail } = await import('#src/extras/report/send.ts')
   const settings = readMailSettings(environment)
   const mail = await composeMail(paths.lake, 'week', now())
   await sendMail(mail, settings, `${job} ${mail.fileName}`)

@@ -8,8 +8,8 @@ import {
   readSettings,
   type Settings,
 } from '#config/settings.ts'
-import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
-import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
+import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
+import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
 
 /** A file that could not be used is read again after this, even if unchanged: the cause may be gone. */
 const READ_AGAIN_MS = 60_000

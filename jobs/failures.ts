@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq'
-import { explain, messageOf } from '#src/platform/errors.ts'
-import { noteFailure } from '#src/store/failure.ts'
+import { noteFailure } from '#src/core/company/failure.ts'
+import { explain, messageOf } from '#src/lib/errors.ts'
 import type { Company } from './company_registry.ts'
 import type { Shared } from './processors.ts'
 import type { JobData } from './queue.ts'

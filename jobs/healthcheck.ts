@@ -1,8 +1,8 @@
 import { get } from 'node:http'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { loadEnvironment } from '#config/settings.ts'
-import { messageOf, systemCode } from '#src/platform/errors.ts'
-import { endProcess } from '#src/platform/exit.ts'
+import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { endProcess } from '#src/lib/exit.ts'
 
 /** A worker that is alive answers within milliseconds. */
 const TIMEOUT_MS = 4000

@@ -1,10 +1,10 @@
 import { readApiSettings } from '#config/settings.ts'
-import type { Look, LookApi } from '#src/pipeline/look.ts'
-import { explain } from '#src/platform/errors.ts'
-import { lockHolder } from '#src/platform/lock.ts'
-import { isBehind } from '#src/present/metabase/state.ts'
-import { SharedLog } from '#src/store/shared_log/log.ts'
-import { writeLook } from '#src/store/state.ts'
+import { writeLook } from '#src/core/company/state.ts'
+import type { Look, LookApi } from '#src/core/pipeline/look.ts'
+import { isBehind } from '#src/extras/metabase/state.ts'
+import { SharedLog } from '#src/extras/shared_log/log.ts'
+import { explain } from '#src/lib/errors.ts'
+import { lockHolder } from '#src/lib/lock.ts'
 import { afterRun } from './alerts/after_run.ts'
 import type { Company } from './company_registry.ts'
 import { checkDirectory } from './directory.ts'
@@ -76,7 +76,7 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   if (await isBehind(settings.metabase, paths.metabase))
     return notAsked('Metabase does not read the latest snapshot')
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
-  const { look } = await import('#src/pipeline/look.ts')
+  const { look } = await import('#src/core/pipeline/look.ts')
   const within = AbortSignal.any([signal, AbortSignal.timeout(LOOK_WITHIN_MS)])
   const sharedLog = settings.remoteLog && new SharedLog(settings.remoteLog, paths, within)
   try {
@@ -101,7 +101,7 @@ async function openApi(
   signal: AbortSignal,
 ): Promise<LookApi | null> {
   if ((await lockHolder(paths.lock)) !== null) return null
-  const { createApiClient } = await import('#src/api/client/client.ts')
+  const { createApiClient } = await import('#src/core/api/client.ts')
   const api = readApiSettings(environment)
   return createApiClient({
     ...api,

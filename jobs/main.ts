@@ -1,5 +1,5 @@
-import { keepCompiled } from '#src/platform/compile_cache.js'
-import { staySmall } from '#src/platform/memory.ts'
+import { keepCompiled } from '#src/lib/compile_cache.js'
+import { staySmall } from '#src/lib/memory.ts'
 
 // Halves the start time of this process and of each run's; must be on before anything else is loaded.
 keepCompiled()

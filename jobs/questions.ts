@@ -1,4 +1,4 @@
-import { FatalError } from '#src/platform/errors.ts'
+import { FatalError } from '#src/lib/errors.ts'
 import type { Ended, RunOrder } from './child.ts'
 import type { CompanyRegistry } from './company_registry.ts'
 import { inProcess } from './process.ts'

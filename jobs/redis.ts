@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
 import type { RedisSettings, SentinelSettings } from '#config/daemon.ts'
-import { messageOf } from '#src/platform/errors.ts'
+import { messageOf } from '#src/lib/errors.ts'
 import type { RedisClient } from './redis_client.ts'
 import { connectCluster, listenToCluster } from './redis_cluster.ts'
 import type { RedisAddress, RedisProblem } from './redis_problem.ts'

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import type { Logger } from 'pino'
-import { messageOf } from '#src/platform/errors.ts'
+import { messageOf } from '#src/lib/errors.ts'
 import type { RedisClient } from './redis_client.ts'
 import { probe } from './redis_probe.ts'
 import {

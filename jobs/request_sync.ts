@@ -1,5 +1,5 @@
-import { FatalError, messageOf } from '#src/platform/errors.ts'
-import { redisRefusal } from '#src/platform/redis_refusal.ts'
+import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { redisRefusal } from '#src/lib/redis_refusal.ts'
 import { type Queues, requestRun } from './queue.ts'
 import { isRefusal } from './redis_problem.ts'
 import type { RequestNumber, Requests } from './requests.ts'

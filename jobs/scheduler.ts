@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { explain, messageOf } from '#src/platform/errors.ts'
+import { explain, messageOf } from '#src/lib/errors.ts'
 import type { Company, CompanyRegistry } from './company_registry.ts'
 import { nextAfter } from './cron.ts'
 import { jitterMs } from './jitter.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
-import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
+import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { type Company, runsOn } from './company_registry.ts'
 import { leaveTrace } from './failures.ts'
 import { createGate, type Gate } from './gate.ts'

@@ -31,7 +31,7 @@ export type Source =
   | { readonly ordinal: true }
   /** The company's slug, the same in every row; added when a snapshot is written. */
   | { readonly company: true }
-  /** Written by the statements of `src/store/warehouse/projection.ts`, because it depends on more than one line. */
+  /** Written by the statements of `src/core/warehouse/projection.ts`, because it depends on more than one line. */
   | { readonly kept: true }
 
 /** In Brazilian Portuguese: a short name, unique among a table's columns, and one line with units and values. */
@@ -42,7 +42,7 @@ type AnyColumn = {
   readonly type: ColumnType
   readonly from: Source
   readonly description: string
-  /** SCHEMA_VERSION (`src/store/warehouse/schema.ts`) since the column is there; absent for the first columns. */
+  /** SCHEMA_VERSION (`src/core/warehouse/schema.ts`) since the column is there; absent for the first columns. */
   readonly since?: number
 }
 
@@ -112,7 +112,7 @@ export const observedAt: PublishedColumn = {
   ],
 }
 
-/** Returns a column that the statements of `src/store/warehouse/projection.ts` write. */
+/** Returns a column that the statements of `src/core/warehouse/projection.ts` write. */
 export function kept(
   name: string,
   type: ColumnType,

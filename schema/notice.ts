@@ -16,7 +16,7 @@ export const OPEN_STATUSES: readonly string[] = [
 
 /**
  * docs/contract.md#notice: the fields of a notice as one company tracks it, exactly as documented, with their columns.
- * `src/pipeline/validate.ts` decides what happens to a document that differs.
+ * `src/core/pipeline/validate.ts` decides what happens to a document that differs.
  */
 export const NOTICE = {
   id: {

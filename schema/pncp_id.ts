@@ -2,7 +2,7 @@
  * The one grammar of identifiers at the national procurement portal (PNCP): `<cnpj>-<year>-<sequence>`, as the API names it, and
  * the portal's own `<cnpj>-1-<sequence>/<year>`. Since July 2026, a CNPJ may have letters in place of its first twelve digits;
  * it may be written in lower case, and with its punctuation, `12.345.678/0001-95`. The patterns mean the same in JavaScript and
- * in DuckDB (RE2): `src/store/warehouse/sql.ts` reads columns by them.
+ * in DuckDB (RE2): `src/core/warehouse/sql.ts` reads columns by them.
  */
 
 /** Characters that people do not see in an identifier, and other dashes than the hyphen. */

@@ -39,7 +39,7 @@ type Described = {
   readonly description: string
   readonly portuguese: Portuguese
   readonly unit?: string
-  /** SCHEMA_VERSION (`src/store/warehouse/schema.ts`) since this column is there. */
+  /** SCHEMA_VERSION (`src/core/warehouse/schema.ts`) since this column is there. */
   readonly since?: number
   /** Columns for parts of it, after its own. */
   readonly derived?: readonly PublishedColumn[]

@@ -2,7 +2,7 @@ import { cleanText } from './text_key.ts'
 
 /**
  * The one reader of date-times in TypeScript. Its counterparts in SQL are `instant` and `timeKey` of
- * `src/store/warehouse/sql.ts`: they read what `canonicalDateTime` writes. None of them depends on the time zone of the process.
+ * `src/core/warehouse/sql.ts`: they read what `canonicalDateTime` writes. None of them depends on the time zone of the process.
  */
 
 /**

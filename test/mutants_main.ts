@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { EXIT, messageOf } from '#src/platform/errors.ts'
+import { EXIT, messageOf } from '#src/lib/errors.ts'
 import type { Mutant } from './mutants/mutant.ts'
 import { tryMutant } from './mutants/try.ts'
 import { MUTANTS } from './mutants.ts'

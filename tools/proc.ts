@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { FatalError } from '#src/platform/errors.ts'
+import { FatalError } from '#src/lib/errors.ts'
 
 /** Linux's unit for CPU time in /proc; the same on all platforms that Node supports. */
 const TICKS_PER_SECOND = 100

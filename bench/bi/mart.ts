@@ -1,5 +1,5 @@
 import { DuckDBInstance } from '@duckdb/node-api'
-import { identifier } from '#src/store/warehouse/quoted.ts'
+import { identifier } from '#src/core/warehouse/quoted.ts'
 import { median } from '../frame/figures.ts'
 
 /*

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
-import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
-import type { RunReport } from '#src/store/run_report.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
+import { snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import type { Costed } from '../processes/costs.ts'
 import type { Api } from './api.ts'
 import type { Counters } from './api_process.ts'

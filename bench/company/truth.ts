@@ -1,6 +1,6 @@
 import { editais } from '#schema/tables.ts'
+import { openSnapshot } from '#src/core/lake/read.ts'
 import type { World } from '#src/sandbox/world.ts'
-import { openSnapshot } from '#src/store/lake/read.ts'
 
 /** List fields that the warehouse stores unchanged. */
 const TEXTS = editais.columns

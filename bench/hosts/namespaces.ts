@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { FatalError, messageOf } from '#src/platform/errors.ts'
+import { FatalError, messageOf } from '#src/lib/errors.ts'
 import type { Network, Place } from './network.ts'
 
 /**

@@ -1,6 +1,6 @@
+import type { RunReport, RunStatus } from '#src/core/company/run_report.ts'
 import type { Fault } from '#src/sandbox/faults.ts'
 import { fractionOf } from '#src/sandbox/random.ts'
-import type { RunReport, RunStatus } from '#src/store/run_report.ts'
 
 /** Share of the hours with network faults. */
 const SHARE_OF_HOURS = 0.05

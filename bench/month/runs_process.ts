@@ -3,6 +3,12 @@ import { getEventListeners, setMaxListeners } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { TABLES } from '#schema/tables.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
+import { openOptions, type Progress } from '#src/core/pipeline/run.ts'
+import { identifier } from '#src/core/warehouse/quoted.ts'
+import { rowsOf } from '#src/core/warehouse/row_list.ts'
+import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/core/warehouse/warehouse.ts'
+import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import { fingerprintOfRows } from '#src/operate/doctor/warehouse.ts'
 import {
   type CompanyContext,
@@ -11,12 +17,6 @@ import {
   localContext,
   openApi,
 } from '#src/operate/open.ts'
-import { openOptions, type Progress } from '#src/pipeline/run.ts'
-import { saveMemory, saveTime } from '#src/platform/memory.ts'
-import type { RunReport } from '#src/store/run_report.ts'
-import { identifier } from '#src/store/warehouse/quoted.ts'
-import { rowsOf } from '#src/store/warehouse/row_list.ts'
-import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/store/warehouse/warehouse.ts'
 import { sync } from '#src/sync.ts'
 import { fileDescriptors, rssBytes } from '#tools/proc.ts'
 import { answerCalls } from '../processes/calls.ts'

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { messageOf } from '#src/platform/errors.ts'
+import { messageOf } from '#src/lib/errors.ts'
 import { remember } from './processes.ts'
 
 /** Functions that a process offers to its parent; arguments and results travel as JSON. */

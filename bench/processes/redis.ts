@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises'
-import { FatalError } from '#src/platform/errors.ts'
+import { FatalError } from '#src/lib/errors.ts'
 import { freePort, startRedisProcess } from '#tools/redis_process.ts'
 import { beforeKillAll } from './processes.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RunReport } from '#src/store/run_report.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
 import { childrenOf, isRunning } from '#tools/proc.ts'
 import { beforeKillAll } from './processes.ts'
 import { type ServiceOptions, startService } from './service.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { checkpointsKey } from '#src/store/shared_log/checkpoints.ts'
-import { directoryKey } from '#src/store/shared_log/segments.ts'
+import { checkpointsKey } from '#src/extras/shared_log/checkpoints.ts'
+import { directoryKey } from '#src/extras/shared_log/segments.ts'
 import { companyOf, startApi } from '../company/api.ts'
 import { type Place, placeOf } from '../company/place.ts'
 import { CONCURRENCY, syncChanged, syncOnce } from '../company/runs.ts'

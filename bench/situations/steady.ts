@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import type { CompanyPaths } from '#src/store/company.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
 import { childrenOf, fileDescriptors, rssBytes } from '#tools/proc.ts'
 import { companiesOf, startApi } from '../company/api.ts'
 import { filesOf } from '../company/files.ts'

@@ -51,7 +51,7 @@ export async function measureLoad(directory: string): Promise<Load> {
   return { ...costed, steps: JSON.parse(costed.stdout) }
 }
 
-/** As `src/store/rawlog/writer.ts` compresses the raw log. */
+/** As `src/core/rawlog/writer.ts` compresses the raw log. */
 const BLOCK_BYTES = 4 * 1024 * 1024
 const ZSTD = {
   params: { [zlib.constants.ZSTD_c_compressionLevel]: 1, [zlib.constants.ZSTD_c_checksumFlag]: 1 },

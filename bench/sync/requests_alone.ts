@@ -17,7 +17,7 @@ export type Requested = Spent & {
   readonly peakRssBytes: number
 }
 
-/** As many as the sync reads at once (see `src/pipeline/scan.ts`). */
+/** As many as the sync reads at once (see `src/core/pipeline/scan.ts`). */
 const PAGES_AT_ONCE = 4
 const PATH = '/api/v1/editais'
 

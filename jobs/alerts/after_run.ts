@@ -1,6 +1,6 @@
-import { counted, formatCount } from '#src/platform/count.ts'
-import { readRemoteState } from '#src/store/remote/state.ts'
-import { broughtNothing, type CompanyState } from '#src/store/state.ts'
+import { broughtNothing, type CompanyState } from '#src/core/company/state.ts'
+import { readRemoteState } from '#src/extras/object_store/state.ts'
+import { counted, formatCount } from '#src/lib/count.ts'
 import type { Company } from '../company_registry.ts'
 import type { Alerts } from './alerts.ts'
 

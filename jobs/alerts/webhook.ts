@@ -1,6 +1,6 @@
-import { systemCode } from '#src/platform/errors.ts'
-import type { HttpRequest } from '#src/platform/http/client.ts'
-import { NetworkError } from '#src/platform/http/network_error.ts'
+import { systemCode } from '#src/lib/errors.ts'
+import type { HttpRequest } from '#src/lib/http/client.ts'
+import { NetworkError } from '#src/lib/http/network_error.ts'
 import type { Outcome } from './alert.ts'
 
 /** A receiver that takes longer counts as down. */
@@ -53,7 +53,7 @@ async function send(
   { timeoutMs, limit }: { timeoutMs: number; limit: string },
 ): Promise<ReceiverAnswer> {
   // Loaded for the first alert: most workers never send one.
-  const { isRedirect, openHttpClient } = await import('#src/platform/http/client.ts')
+  const { isRedirect, openHttpClient } = await import('#src/lib/http/client.ts')
   const client = openHttpClient({
     url,
     // For this request alone: the next alert may be days away.

@@ -6,7 +6,7 @@ import {
   readAdminTokens,
   signatureOf,
 } from '#config/admin_tokens.ts'
-import { explain } from '#src/platform/errors.ts'
+import { explain } from '#src/lib/errors.ts'
 
 /** The sender of a request: the name of its token, and what it may do. */
 export type Operator = Pick<AdminToken, 'name' | 'mayChange'>

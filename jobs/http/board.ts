@@ -1,6 +1,6 @@
 import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { messageOf } from '#src/platform/errors.ts'
+import { messageOf } from '#src/lib/errors.ts'
 import { jobCompany } from '../job_data.ts'
 import type { Queues } from '../queue.ts'
 import { mendPage } from './board_page.ts'

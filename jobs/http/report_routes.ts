@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises'
 import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
+import { latestLink } from '#src/core/lake/manifest.ts'
 import { html } from '#src/present/text/html.ts'
-import { latestLink } from '#src/store/lake/manifest.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { findCompany, sharing } from './company_routes.ts'
 

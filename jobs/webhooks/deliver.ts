@@ -1,8 +1,8 @@
 import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import type { Logger } from 'pino'
-import { InterruptedError } from '#src/platform/errors.ts'
-import { type Sent, sendMessage } from '#src/present/serve/webhooks/send.ts'
-import { type Delivery, type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
+import { InterruptedError } from '#src/lib/errors.ts'
+import { type Sent, sendMessage } from '#src/server/webhooks/send.ts'
+import { type Delivery, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
 import type { WebhookMetrics } from './metrics.ts'
 import { IN_QUEUE, type PumpOptions } from './pump.ts'
 

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { Sent } from '#src/present/serve/webhooks/send.ts'
-import type { Backlog } from '#src/present/serve/webhooks/subscriptions.ts'
+import type { Sent } from '#src/server/webhooks/send.ts'
+import type { Backlog } from '#src/server/webhooks/subscriptions.ts'
 
 const OWN = 'Of this worker, since it started: sum over the workers.'
 const SHARED = 'Read from the data directory: every worker shows the same, so take the max over them.'

@@ -1,7 +1,7 @@
-import type { Feeds } from '#src/present/serve/webhooks/feed.ts'
-import { composeEvent, isWanted, RESET } from '#src/present/serve/webhooks/messages.ts'
-import { type Backlog, type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
-import { validKeys } from '#src/present/serve/webhooks/valid_keys.ts'
+import type { Feeds } from '#src/server/webhooks/feed.ts'
+import { composeEvent, isWanted, RESET } from '#src/server/webhooks/messages.ts'
+import { type Backlog, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
+import { validKeys } from '#src/server/webhooks/valid_keys.ts'
 
 /** Events that are read from the feed at once. */
 const PART = 500

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { cleanText } from '#schema/text_key.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
 import { printerFor, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 

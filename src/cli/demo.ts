@@ -9,15 +9,15 @@ import {
   readSettings,
   type Settings,
 } from '#config/settings.ts'
+import { openSnapshot } from '#src/core/lake/read.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import { type Change, tick } from '#src/sandbox/live.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
-import { openSnapshot } from '#src/store/lake/read.ts'
 import { sync } from '#src/sync.ts'
 import { withDisplay } from './progress.ts'
 import { describeRun } from './summary.ts'

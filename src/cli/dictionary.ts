@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Command } from 'commander'
-import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
+import { EXIT, FatalError, systemCode } from '#src/lib/errors.ts'
 import { assertVersionRaised, renderDictionary } from '#src/present/dictionary.ts'
 
 export const DICTIONARY_FILE = join(import.meta.dirname, '../../docs/DATA_DICTIONARY.md')

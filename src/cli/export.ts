@@ -4,14 +4,14 @@ import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { MARTS } from '#schema/marts/marts.ts'
-import { counted } from '#src/platform/count.ts'
-import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
-import { writeBrazilianCsv } from '#src/present/export/brazilian_csv.ts'
-import { companyPaths } from '#src/store/company.ts'
-import { type CatalogSource, createRelations, writePortable } from '#src/store/lake/catalog.ts'
-import { requireLatest } from '#src/store/lake/latest.ts'
-import { latestSources, sourceOf } from '#src/store/lake/read.ts'
-import { Database } from '#src/store/warehouse/database.ts'
+import { companyPaths } from '#src/core/company/company.ts'
+import { type CatalogSource, createRelations, writePortable } from '#src/core/lake/catalog.ts'
+import { requireLatest } from '#src/core/lake/latest.ts'
+import { latestSources, sourceOf } from '#src/core/lake/read.ts'
+import { Database } from '#src/core/warehouse/database.ts'
+import { writeBrazilianCsv } from '#src/extras/exports/brazilian_csv.ts'
+import { counted } from '#src/lib/count.ts'
+import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
 import { lakesOf } from './snapshot_sql.ts'
 import { writeBeside } from './write_beside.ts'
 
@@ -55,8 +55,8 @@ async function exportDatabase(path: string, sources: readonly CatalogSource[]): 
 async function exportWorkbook(path: string, sources: readonly CatalogSource[]): Promise<void> {
   // Loaded only here, because only this needs its library.
   const [{ buildWorkbook, MAX_SHEET_ROWS }, { checkWorkbook }] = await Promise.all([
-    import('#src/present/export/workbook.ts'),
-    import('#src/present/export/check_workbook.ts'),
+    import('#src/extras/exports/workbook.ts'),
+    import('#src/extras/exports/check_workbook.ts'),
   ])
   const { sheets, leftOut } = await writeBeside(path, '--to', temporary =>
     withDatabase(dirname(temporary), async db => {

@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises'
 import { environmentOf, namesOf, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings, SLUG_RULE, slug } from '#config/settings.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { companyPaths } from '#src/store/company.ts'
+import { companyPaths } from '#src/core/company/company.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
 
 /**
  * Returns the company that a command is for: it is configured, or it has data from when it was.

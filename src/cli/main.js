@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --min-semi-space-size=16
-import { keepCompiled } from '../platform/compile_cache.js'
+import { keepCompiled } from '#src/lib/compile_cache.js'
 
 // The option above, which npm's scripts have as well, lets the heap begin with room for young objects. Otherwise a short
 // command spends a quarter of its time collecting them, because the heap grows only step by step.

@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { companyPaths } from '#src/core/company/company.ts'
 import { openLog } from '#src/operate/open_log.ts'
-import { serveOnStdio } from '#src/present/mcp/stdio.ts'
-import { companyPaths } from '#src/store/company.ts'
+import { serveOnStdio } from '#src/server/mcp/stdio.ts'
 import { knownCompany } from './known_company.ts'
 
 export function mcpCommand(environment: Environment): Command {

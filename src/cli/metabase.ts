@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, type MetabaseSettings, readSettings } from '#config/settings.ts'
-import { AGAIN, stopSignal } from '#src/platform/stop.ts'
-import { createMetabase } from '#src/present/metabase/client.ts'
-import { type Provisioned, provision } from '#src/present/metabase/provision.ts'
-import { writeMetabaseState } from '#src/present/metabase/state.ts'
-import { companyPaths } from '#src/store/company.ts'
-import { requireLatest } from '#src/store/lake/latest.ts'
+import { companyPaths } from '#src/core/company/company.ts'
+import { requireLatest } from '#src/core/lake/latest.ts'
+import { createMetabase } from '#src/extras/metabase/client.ts'
+import { type Provisioned, provision } from '#src/extras/metabase/provision.ts'
+import { writeMetabaseState } from '#src/extras/metabase/state.ts'
+import { AGAIN, stopSignal } from '#src/lib/stop.ts'
 
 /** A new Metabase reads some 450 columns in seconds; on a busy machine it can take a minute. */
 const SYNC_MS = 180_000

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
 import type { Settings } from '#config/settings.ts'
+import { createLogger } from '#src/lib/log.ts'
+import { AGAIN, stopSignal } from '#src/lib/stop.ts'
 import { logListener } from '#src/operate/progress.ts'
-import { createLogger } from '#src/platform/log.ts'
-import { AGAIN, stopSignal } from '#src/platform/stop.ts'
 import type { Display } from './live.ts'
 
 /** The session that a command works with. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { counted } from '#src/platform/count.ts'
-import { FatalError } from '#src/platform/errors.ts'
-import type { Form, Stream, WrittenRow } from '#src/store/warehouse/database.ts'
+import type { Form, Stream, WrittenRow } from '#src/core/warehouse/database.ts'
+import { counted } from '#src/lib/count.ts'
+import { FatalError } from '#src/lib/errors.ts'
 import { csvLine, renderCells } from './table.ts'
 
 /** More is of no use in a terminal; `--csv` and `--json` print all rows. */

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { isDateTime } from '#schema/times.ts'
-import { LIST_PATH } from '#src/api/server/routes.ts'
-import { counted } from '#src/platform/count.ts'
-import { messageOf } from '#src/platform/errors.ts'
-import { stopSignal, untilStopped } from '#src/platform/stop.ts'
+import { counted } from '#src/lib/count.ts'
+import { messageOf } from '#src/lib/errors.ts'
+import { stopSignal, untilStopped } from '#src/lib/stop.ts'
 import { FAULT_HELP, parseFault } from '#src/sandbox/fault_option.ts'
 import type { Fault } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
@@ -13,6 +12,7 @@ import { type Change, startLiving } from '#src/sandbox/live.ts'
 import { readNoticesFile } from '#src/sandbox/notices_file.ts'
 import { type SandboxCompany, startSandbox } from '#src/sandbox/server.ts'
 import { type ListOrder, ORDERS, World } from '#src/sandbox/world.ts'
+import { LIST_PATH } from '#src/server/contract/routes.ts'
 
 const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const
 /** An exiting process has no signal handlers any more: it must still have them when npm repeats the signal. */

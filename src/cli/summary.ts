@@ -1,9 +1,9 @@
+import type { RunReport } from '#src/core/company/run_report.ts'
+import type { PublishedFigures } from '#src/core/lake/publish.ts'
+import { segmentPath } from '#src/core/rawlog/files.ts'
+import type { Salvaged } from '#src/core/rawlog/salvage.ts'
+import { counted, formatCount } from '#src/lib/count.ts'
 import type { RunPlan } from '#src/operate/plan.ts'
-import { counted, formatCount } from '#src/platform/count.ts'
-import type { PublishedFigures } from '#src/store/lake/publish.ts'
-import { segmentPath } from '#src/store/rawlog/files.ts'
-import type { Salvaged } from '#src/store/rawlog/salvage.ts'
-import type { RunReport } from '#src/store/run_report.ts'
 import { formatSeconds } from './format.ts'
 
 /** Returns the result of a run, for people: what changed, what needs attention, where the snapshot is. */

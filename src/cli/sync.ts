@@ -12,7 +12,16 @@ import {
 import { readTraceSettings, type TraceSettings } from '#config/traces.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
 import { printableLines } from '#schema/text_key.ts'
-import type { Api } from '#src/api/client/client.ts'
+import type { Api } from '#src/core/api/client.ts'
+import { noteFailure } from '#src/core/company/failure.ts'
+import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
+import type { PublishedFigures } from '#src/core/lake/publish.ts'
+import { isFiltered, type SyncRequest } from '#src/core/pipeline/request.ts'
+import type { RunResult } from '#src/core/pipeline/run.ts'
+import { beginTrace } from '#src/extras/traces/run_trace.ts'
+import { EXIT, type ExitCode, explain, FatalError } from '#src/lib/errors.ts'
+import { LEVEL_OF_STATUS } from '#src/lib/log.ts'
+import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import {
   type CompanyContext,
   holdingCompany,
@@ -21,15 +30,6 @@ import {
   openApi,
 } from '#src/operate/open.ts'
 import { quietRun } from '#src/operate/quiet_run.ts'
-import { beginTrace } from '#src/operate/trace.ts'
-import { isFiltered, type SyncRequest } from '#src/pipeline/request.ts'
-import type { RunResult } from '#src/pipeline/run.ts'
-import { EXIT, type ExitCode, explain, FatalError } from '#src/platform/errors.ts'
-import { LEVEL_OF_STATUS } from '#src/platform/log.ts'
-import { saveMemory, saveTime } from '#src/platform/memory.ts'
-import { noteFailure } from '#src/store/failure.ts'
-import type { PublishedFigures } from '#src/store/lake/publish.ts'
-import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import type { SyncContext } from '#src/sync.ts'
 import { parseSeconds } from './options.ts'
 import { type CommandSession, withDisplay } from './progress.ts'

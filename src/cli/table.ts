@@ -1,6 +1,6 @@
 import Table from 'cli-table3'
 import { printable } from '#schema/text_key.ts'
-import type { ResultColumn, Row, WrittenRow } from '#src/store/warehouse/database.ts'
+import type { ResultColumn, Row, WrittenRow } from '#src/core/warehouse/database.ts'
 
 const MAX_CELL_CHARACTERS = 60
 

@@ -1,9 +1,9 @@
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { Settings } from '#config/settings.ts'
-import type { Follower } from '#src/pipeline/run.ts'
-import { metabaseFollower } from '#src/present/metabase/follower.ts'
-import type { CompanyPaths } from '#src/store/company.ts'
-import { forgetRemote, readRemotely } from '#src/store/remote/state.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import type { Follower } from '#src/core/pipeline/run.ts'
+import { metabaseFollower } from '#src/extras/metabase/follower.ts'
+import { forgetRemote, readRemotely } from '#src/extras/object_store/state.ts'
 
 /** Returns the readers of a company's snapshots as one: Metabase and the object store, as far as they are configured. */
 export function followers(

@@ -1,10 +1,10 @@
 import { stat, statfs } from 'node:fs/promises'
-import type { RunContext } from '#src/pipeline/run.ts'
-import { messageOf } from '#src/platform/errors.ts'
-import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/store/lake/manifest.ts'
-import { openSnapshot } from '#src/store/lake/read.ts'
-import { removeExpired } from '#src/store/lake/retention.ts'
-import { rawLogSize } from '#src/store/rawlog/files.ts'
+import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { openSnapshot } from '#src/core/lake/read.ts'
+import { removeExpired } from '#src/core/lake/retention.ts'
+import type { RunContext } from '#src/core/pipeline/run.ts'
+import { rawLogSize } from '#src/core/rawlog/files.ts'
+import { messageOf } from '#src/lib/errors.ts'
 import { holdingStore } from './open.ts'
 
 /** Result of the nightly maintenance; bytes and counts. */
@@ -68,8 +68,8 @@ async function vacuumed(
   const { remoteLake } = settings
   if (remoteLake === null) return null
   // Loaded only if there is an object store.
-  const { vacuumRemote } = await import('#src/store/remote/vacuum.ts')
-  const { withTables } = await import('./remote_lake.ts')
+  const { vacuumRemote } = await import('#src/extras/object_store/vacuum.ts')
+  const { withTables } = await import('#src/extras/object_store/remote_lake.ts')
   const { keepMs } = remoteLake
   const held = { what: 'the nightly maintenance', waitSeconds: PUBLISH_WITHIN_SECONDS }
   return await holdingStore(context, { progress: () => {}, note: () => {} }, held, () =>

@@ -1,8 +1,8 @@
 import { isatty } from 'node:tty'
 import type { DestinationStream, Logger } from 'pino'
 import { printable, printableLines } from '#schema/text_key.ts'
-import { createLogger } from '#src/platform/log.ts'
-import type { LogLevel } from '#src/platform/log_level.ts'
+import { createLogger } from '#src/lib/log.ts'
+import type { LogLevel } from '#src/lib/log_level.ts'
 
 const STDERR = 2
 

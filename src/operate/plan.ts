@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { decideRefetch, type SyncRequest } from '#src/pipeline/request.ts'
-import { type SurveyContext, survey } from '#src/pipeline/survey.ts'
-import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
-import { Database } from '#src/store/warehouse/database.ts'
-import { createWarehouse, hasCurrentSchema, refuseNewer } from '#src/store/warehouse/warehouse.ts'
+import { decideRefetch, type SyncRequest } from '#src/core/pipeline/request.ts'
+import { type SurveyContext, survey } from '#src/core/pipeline/survey.ts'
+import { Database } from '#src/core/warehouse/database.ts'
+import { createWarehouse, hasCurrentSchema, refuseNewer } from '#src/core/warehouse/warehouse.ts'
+import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
 
 /** The plan of a run; counts of notices. */
 export type RunPlan = {

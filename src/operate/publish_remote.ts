@@ -1,6 +1,6 @@
-import type { RunContext } from '#src/pipeline/run.ts'
-import type { RemotePublished } from '#src/store/remote/publish.ts'
-import { isRemoteBehind } from '#src/store/remote/state.ts'
+import type { RunContext } from '#src/core/pipeline/run.ts'
+import type { RemotePublished } from '#src/extras/object_store/publish.ts'
+import { isRemoteBehind } from '#src/extras/object_store/state.ts'
 import { holdingStore, type Listener } from './open.ts'
 
 type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'inStage'>
@@ -31,7 +31,7 @@ export async function publishBehind(
     // The previous holder may have done it.
     if (!(await isBehind())) return null
     // Loaded only if there is an object store, because it loads a client.
-    const { publishLatest } = await import('./remote_lake.ts')
+    const { publishLatest } = await import('#src/extras/object_store/remote_lake.ts')
     return await context.inStage('upload', () =>
       publishLatest({ settings: remoteLake, paths, now, signal, ...patience }),
     )

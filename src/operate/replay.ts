@@ -1,13 +1,19 @@
 import { canonicalDateTime } from '#schema/times.ts'
-import type { Loader } from '#src/pipeline/load.ts'
-import { finishRun, publishWarehouse, type RunContext, type RunResult, withRun } from '#src/pipeline/run.ts'
-import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
-import { counted } from '#src/platform/count.ts'
-import { hashOf } from '#src/platform/hash.ts'
-import { readBase, segmentPath } from '#src/store/rawlog/files.ts'
-import { readLines } from '#src/store/rawlog/read.ts'
-import { secondsSince, withFindings } from '#src/store/run_report.ts'
-import { logName } from '#src/store/warehouse/warehouse.ts'
+import { secondsSince, withFindings } from '#src/core/company/run_report.ts'
+import type { Loader } from '#src/core/pipeline/load.ts'
+import {
+  finishRun,
+  publishWarehouse,
+  type RunContext,
+  type RunResult,
+  withRun,
+} from '#src/core/pipeline/run.ts'
+import { type Verdict, validateAnalysis, validateNotice } from '#src/core/pipeline/validate.ts'
+import { readBase, segmentPath } from '#src/core/rawlog/files.ts'
+import { readLines } from '#src/core/rawlog/read.ts'
+import { logName } from '#src/core/warehouse/warehouse.ts'
+import { counted } from '#src/lib/count.ts'
+import { hashOf } from '#src/lib/hash.ts'
 
 type Quarantined = {
   readonly edital_id: string

@@ -1,7 +1,7 @@
-import type { RunContext } from '#src/pipeline/run.ts'
-import { remove, syncDirectory } from '#src/platform/durable.ts'
-import { EXIT, FatalError, throwIfInterrupted } from '#src/platform/errors.ts'
-import { type Salvaged, salvageLog } from '#src/store/rawlog/salvage.ts'
+import type { RunContext } from '#src/core/pipeline/run.ts'
+import { type Salvaged, salvageLog } from '#src/core/rawlog/salvage.ts'
+import { remove, syncDirectory } from '#src/lib/durable.ts'
+import { EXIT, FatalError, throwIfInterrupted } from '#src/lib/errors.ts'
 
 /**
  * Repairs a damaged log, keeping what can be read. Before the log changes, the warehouse is removed: it was built

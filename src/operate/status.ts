@@ -1,15 +1,15 @@
-import { FatalError } from '#src/platform/errors.ts'
-import { type LockHolder, readHolder } from '#src/platform/lock.ts'
-import { type MetabaseState, readMetabaseState } from '#src/present/metabase/state.ts'
-import type { CompanyPaths } from '#src/store/company.ts'
-import { describeFailure, type Failure, readFailure } from '#src/store/failure.ts'
-import { requireLatest } from '#src/store/lake/latest.ts'
-import type { Manifest } from '#src/store/lake/manifest.ts'
-import { countNotices, type NoticeCounts } from '#src/store/lake/notice_counts.ts'
-import { type RemoteState, readRemoteState } from '#src/store/remote/state.ts'
-import type { RunReport } from '#src/store/run_report.ts'
-import { readState } from '#src/store/state.ts'
-import type { Row } from '#src/store/warehouse/database.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { describeFailure, type Failure, readFailure } from '#src/core/company/failure.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
+import { readState } from '#src/core/company/state.ts'
+import { requireLatest } from '#src/core/lake/latest.ts'
+import type { Manifest } from '#src/core/lake/manifest.ts'
+import { countNotices, type NoticeCounts } from '#src/core/lake/notice_counts.ts'
+import type { Row } from '#src/core/warehouse/database.ts'
+import { type MetabaseState, readMetabaseState } from '#src/extras/metabase/state.ts'
+import { type RemoteState, readRemoteState } from '#src/extras/object_store/state.ts'
+import { FatalError } from '#src/lib/errors.ts'
+import { type LockHolder, readHolder } from '#src/lib/lock.ts'
 
 /** The state of a company; what `status --json` prints. */
 export type Status = {
@@ -61,7 +61,7 @@ async function readSnapshot(manifest: Manifest): Promise<Pick<Status, 'notices' 
   const { notices, tables } = manifest
   if (notices && tables.quarantine?.rows === 0 && tables.schema_drift?.rows === 0)
     return { notices, quarantine: [], drift: [] }
-  const { openManifest } = await import('#src/store/lake/read.ts')
+  const { openManifest } = await import('#src/core/lake/read.ts')
   const db = await openManifest(manifest)
   try {
     return {

@@ -1,6 +1,6 @@
-import { openOptions, publishWarehouse } from '#src/pipeline/run.ts'
-import { sealedSegments } from '#src/store/rawlog/files.ts'
-import { openWarehouse } from '#src/store/warehouse/warehouse.ts'
+import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
+import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { openWarehouse } from '#src/core/warehouse/warehouse.ts'
 import { bringing, type CompanyContext, holdingDisk, type Listener, noteRestored } from './open.ts'
 
 /**

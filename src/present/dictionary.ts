@@ -1,8 +1,8 @@
 import type { Portuguese } from '#schema/columns.ts'
 import { type Mart, type MartColumn, VIEWS } from '#schema/marts/marts.ts'
 import { type Column, publishedColumns, TABLES, type Table } from '#schema/tables.ts'
-import { FatalError } from '#src/platform/errors.ts'
-import { SCHEMA_VERSION, schemaHash } from '#src/store/warehouse/schema.ts'
+import { SCHEMA_VERSION, schemaHash } from '#src/core/warehouse/schema.ts'
+import { FatalError } from '#src/lib/errors.ts'
 
 const INTRODUCTION = `# Data dictionary
 
@@ -100,7 +100,7 @@ export function assertVersionRaised(previous: string): void {
   const [, version, hash] = VERSION_LINE.exec(previous) ?? []
   if (version === undefined || hash === schemaHash('UTC') || Number(version) < SCHEMA_VERSION) return
   throw new FatalError(
-    `What a log gives has changed, but version ${version} of the tables is recorded already. Write \`since: ${Number(version) + 1}\` into the record of each new column, or raise STATEMENTS_VERSION in src/store/warehouse/schema.ts. If that version is not committed yet, run \`git checkout docs/DATA_DICTIONARY.md\` instead.`,
+    `What a log gives has changed, but version ${version} of the tables is recorded already. Write \`since: ${Number(version) + 1}\` into the record of each new column, or raise STATEMENTS_VERSION in src/core/warehouse/schema.ts. If that version is not committed yet, run \`git checkout docs/DATA_DICTIONARY.md\` instead.`,
   )
 }
 

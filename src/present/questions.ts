@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
-import { decodeText } from '#src/platform/text_file.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { decodeText } from '#src/lib/text_file.ts'
 
 /** Questions in SQL, saved as files: the cards of the dashboards, and those of users. */
 

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { z } from 'zod'
-import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
-import { decodeText } from '#src/platform/text_file.ts'
+import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { decodeText } from '#src/lib/text_file.ts'
 import type { Entry } from './world.ts'
 
 const GZIP_MAGIC = 0x1f8b

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { presentedKey } from '#src/api/server/presented_key.ts'
-import { type RouteKind, routeOf } from '#src/api/server/route_of.ts'
-import { requestPath } from '#src/platform/http/request_target.ts'
+import { requestPath } from '#src/lib/http/request_target.ts'
+import { presentedKey } from '#src/server/contract/presented_key.ts'
+import { type RouteKind, routeOf } from '#src/server/contract/route_of.ts'
 
 /** A request as faults and tests see it. Never holds the key. */
 export type SandboxRequest = {

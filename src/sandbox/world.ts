@@ -1,5 +1,5 @@
 import { REPEATED_FIELDS } from '#schema/analysis.ts'
-import type { NoticeFilter, NoticeSource } from '#src/api/server/source.ts'
+import type { NoticeFilter, NoticeSource } from '#src/server/contract/source.ts'
 
 /** A notice as the API sends it (docs/contract.md#notice); tests may add any other fields. */
 export type Edital = {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { wholeNumber } from '#src/cli/options.ts'
-import { EXIT, messageOf } from '#src/platform/errors.ts'
+import { EXIT, messageOf } from '#src/lib/errors.ts'
 import { type Served, Servers } from './servers.ts'
 import { obtainTester, type Tester, testApi, type Verdict } from './tester.ts'
 

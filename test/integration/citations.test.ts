@@ -66,7 +66,7 @@ describe('A citation that leads nowhere is named with its file, line and reason'
       'ARCHITECTURE.md has no heading with the anchor #no-such',
     ],
     ['a document', 'docs/no_such.md#notice', 'there is no file docs/no_such.md'],
-    ['a file', 'src/pipeline/no_such.ts', 'there is no such path'],
+    ['a file', 'src/core/pipeline/no_such.ts', 'there is no such path'],
     ['a directory', 'test/no_such/', 'there is no such path'],
     ['a pattern', 'schema/no_such_*.ts', 'there is no such path'],
     ['an invariant', 'I99', 'ARCHITECTURE.md has no such invariant'],

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { createApiClient } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/core/api/client.ts'
 import { until } from '#test/support/daemon.ts'
 
 test('a request is confirmed only when a connection is free for it, and again after a wait', async () => {

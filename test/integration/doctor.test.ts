@@ -15,13 +15,13 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { examineLog } from '#src/core/rawlog/examine.ts'
+import { readLines } from '#src/core/rawlog/read.ts'
+import { hashOf } from '#src/lib/hash.ts'
+import { takeLock } from '#src/lib/lock.ts'
 import type { Diagnosis } from '#src/operate/doctor/doctor.ts'
 import { judgeSpace } from '#src/operate/doctor/place.ts'
 import { checkWarehouse, judgeRoom } from '#src/operate/doctor/warehouse.ts'
-import { hashOf } from '#src/platform/hash.ts'
-import { takeLock } from '#src/platform/lock.ts'
-import { examineLog } from '#src/store/rawlog/examine.ts'
-import { readLines } from '#src/store/rawlog/read.ts'
 import {
   diagnoseHere,
   inDatabase,

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { hashOf } from '#src/platform/hash.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import {
   alterWarehouse,
   checkpointIn,

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { createApiClient } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/core/api/client.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { startCompany } from '#test/support/synced.ts'
 

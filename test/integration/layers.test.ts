@@ -19,40 +19,40 @@ const LAYERS: readonly Layer[] = [
     reason: 'schema defines the data, and knows no code that uses it',
   },
   {
-    at: 'src/platform',
+    at: 'src/lib',
     alone: true,
-    reason: 'platform would serve any program, and knows nothing of notices',
+    reason: 'lib would serve any program, and knows nothing of notices',
   },
   { at: 'config', reason: 'config reads settings, and knows nothing of who follows them' },
   {
-    at: 'src/api',
-    reason: 'api sends and answers requests over HTTP, and does not know how the answers are used',
+    at: 'src/server/contract',
+    reason: 'contract answers requests as the API does, and does not know where the answers come from',
   },
   {
-    at: 'src/store/rawlog',
+    at: 'src/core/api',
+    reason: 'api sends requests, and does not know how the answers are used',
+  },
+  {
+    at: 'src/core/rawlog',
     reason: 'the raw log is the source of truth, and knows nothing of what is made of it',
   },
-  { at: 'src/store', reason: 'what all stores share knows nothing of what is in each' },
+  { at: 'src/core/company', reason: 'what all stores share knows nothing of what is in each' },
   {
-    at: 'src/store/warehouse',
+    at: 'src/core/warehouse',
     reason: 'the warehouse is what snapshots are made of, and knows nothing of them',
   },
-  { at: 'src/store/lake', reason: 'store knows nothing of who fills or presents it' },
+  { at: 'src/core/lake', reason: 'the lake knows nothing of who fills or presents it' },
   {
-    at: 'src/store/remote',
-    reason: 'the object store gets what the lake published, and the lake knows nothing of it',
-  },
-  {
-    at: 'src/store/shared_log',
-    reason: 'the shared log brings a log and a warehouse to other disks, and neither of them knows',
-  },
-  {
-    at: 'src/pipeline',
+    at: 'src/core/pipeline',
     reason: 'a step of the pipeline knows nothing of the steps around it, nor who takes it',
   },
   { at: 'src/sync.ts', reason: 'the sync knows nothing of who starts it, nor who looks at what it brought' },
-  { at: 'src/present', reason: 'present reads what was published, and starts no run' },
+  { at: 'src/core/extra.ts', reason: 'the core knows what an extra may do, and no extra' },
+  { at: 'src/present', reason: 'what is said in the same words everywhere knows nothing of where' },
+  { at: 'src/extras', reason: 'an extra adds to the core, and knows nothing of the programs that have it' },
+  { at: 'src/extras.ts', reason: 'the list of extras knows nothing of the programs that have them' },
   { at: 'src/operate', reason: 'operate knows nothing of who gives the orders, nor of made-up companies' },
+  { at: 'src/server', reason: 'the server reads what was published, and starts no run' },
   { at: 'src/sandbox', reason: 'the sandbox is a company of its own, and knows nothing of who mirrors it' },
   { at: 'jobs', reason: 'the daemon calls what commands call, and knows nothing of the command line' },
   { at: 'src/cli', reason: 'a command knows nothing of who starts it, nor of what measures and tests it' },
@@ -71,7 +71,7 @@ const LAYERS: readonly Layer[] = [
 /** Neighbours that do not import each other. */
 const STRANGERS: readonly { readonly among: readonly string[]; readonly reason: string }[] = [
   {
-    among: ['src/api/client', 'src/api/server'],
+    among: ['src/core/api', 'src/server/contract'],
     reason: 'who asks and who answers share the contract and no code, so that each proves the other',
   },
   {
@@ -79,7 +79,7 @@ const STRANGERS: readonly { readonly among: readonly string[]; readonly reason: 
     reason: 'the daemon and the commands know nothing of each other: start.ts brings them together',
   },
   {
-    among: ['src/present/serve', 'src/present/report', 'src/present/metabase'],
+    among: ['src/server', 'src/extras/report', 'src/extras/metabase'],
     reason: 'each presents the data by itself, and could be taken away alone',
   },
 ]
@@ -144,8 +144,8 @@ describe('Imports', () => {
     for (const path of reached)
       for (const next of importsOf(byPath.get(path) as SourceFile)) if (byPath.has(next)) reached.add(next)
     expect(reached.size).toBeGreaterThan(100)
-    const own = ['schema', 'config', 'src/platform', 'src/api/client', 'src/pipeline', 'src/sync.ts']
-    const stores = ['src/store/rawlog', 'src/store/warehouse', 'src/store/lake']
+    const own = ['schema', 'config', 'src/lib', 'src/core/api', 'src/core/pipeline', 'src/sync.ts']
+    const stores = ['src/core/rawlog', 'src/core/warehouse', 'src/core/lake']
     const isOwn = (path: string) =>
       [...own, ...stores].some(place => isIn(path, place)) || isOf(path, 'src/store')
     expect([...reached].filter(path => !isOwn(path))).toEqual([])
@@ -168,21 +168,21 @@ describe('Imports', () => {
 describe('A wrong import is named with its reason', () => {
   it.each([
     [
-      'src/store/lake/publish.ts',
-      '#src/present/report/report.ts',
+      'src/core/lake/publish.ts',
+      '#src/extras/report/report.ts',
       'store knows nothing of who fills or presents it',
     ],
     [
-      'src/store/rawlog/read.ts',
+      'src/core/rawlog/read.ts',
       '../lake/read.ts',
       'the raw log is the source of truth, and knows nothing of what is made of it',
     ],
-    ['src/store/state.ts', './warehouse/sql.ts', 'what all stores share knows nothing of what is in each'],
     [
-      'src/platform/log.ts',
-      '#schema/notice.ts',
-      'platform would serve any program, and knows nothing of notices',
+      'src/core/company/state.ts',
+      './warehouse/sql.ts',
+      'what all stores share knows nothing of what is in each',
     ],
+    ['src/lib/log.ts', '#schema/notice.ts', 'platform would serve any program, and knows nothing of notices'],
     [
       'jobs/main.ts',
       '../src/cli/main.ts',
@@ -195,13 +195,13 @@ describe('A wrong import is named with its reason', () => {
     ],
     ['bench/main.ts', '#test/support/redis.ts', 'what is measured is the program, and no test of it'],
     [
-      'src/api/client/pace.ts',
+      'src/core/api/pace.ts',
       '../server/turns.ts',
       'who asks and who answers share the contract and no code, so that each proves the other',
     ],
     [
-      'src/present/serve/mirror/app.ts',
-      '#src/present/report/page.ts',
+      'src/server/mirror/app.ts',
+      '#src/extras/report/page.ts',
       'each presents the data by itself, and could be taken away alone',
     ],
   ])('%s', (file, name, reason) => {
@@ -235,7 +235,7 @@ describe('A wrong import is named with its reason', () => {
       "import '../rawlog/line.ts'",
       "import 'zod'",
     ]
-    expect(wrongImports({ path: 'src/store/warehouse/x.ts', text: allowed.join('\n') })).toEqual([])
+    expect(wrongImports({ path: 'src/core/warehouse/x.ts', text: allowed.join('\n') })).toEqual([])
   })
 })
 

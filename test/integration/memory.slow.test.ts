@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/core/warehouse/database.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { FatalError } from '#src/platform/errors.ts'
-import type { Trouble } from '#src/present/metabase/metabase_error.ts'
+import type { Trouble } from '#src/extras/metabase/metabase_error.ts'
+import { FatalError } from '#src/lib/errors.ts'
 import { clientOf } from '#test/support/metabase/session.ts'
 import { type StandIn, startMetabase } from '#test/support/metabase/stand_in.ts'
 

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { marked } from '#src/present/metabase/mark.ts'
+import { marked } from '#src/extras/metabase/mark.ts'
 import { newMetabase, type Published, publishCompany } from '#test/support/metabase/session.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 

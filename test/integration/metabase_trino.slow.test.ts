@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readMetabaseSettings } from '#config/settings.ts'
-import { EXIT } from '#src/platform/errors.ts'
-import { mark } from '#src/present/metabase/mark.ts'
-import { relationMeanings } from '#src/present/metabase/semantics.ts'
+import { mark } from '#src/extras/metabase/mark.ts'
+import { relationMeanings } from '#src/extras/metabase/semantics.ts'
+import { EXIT } from '#src/lib/errors.ts'
 import { ADMIN, newMetabase, type Published, publishCompany } from '#test/support/metabase/session.ts'
 import { runShared } from '#test/support/shared.ts'
 

@@ -6,7 +6,7 @@ import type { RunOrder } from '#jobs/child.ts'
 import { inProcess } from '#jobs/process.ts'
 import { withCut } from '#jobs/processors.ts'
 import { type Slot, takeSlot } from '#jobs/slots.ts'
-import { EXIT } from '#src/platform/errors.ts'
+import { EXIT } from '#src/lib/errors.ts'
 import { configured } from '#test/support/alerting.ts'
 import { settingsFor, temporaryDirectory } from '#test/support/project.ts'
 

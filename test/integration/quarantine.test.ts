@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_BODY_BYTES } from '#src/api/client/client.ts'
+import { MAX_BODY_BYTES } from '#src/core/api/client.ts'
 import { reportHere } from '#test/support/here.ts'
 import {
   editalOf,

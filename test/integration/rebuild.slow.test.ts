@@ -1,7 +1,7 @@
 import { realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
+import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, runCommand } from '#test/support/project.ts'
 import { startCompany } from '#test/support/synced.ts'

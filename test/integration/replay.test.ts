@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { hashOf } from '#src/platform/hash.ts'
-import { sealedSegments } from '#src/store/rawlog/files.ts'
-import { RawLogWriter } from '#src/store/rawlog/writer.ts'
-import type { RunReport } from '#src/store/run_report.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
+import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { RawLogWriter } from '#src/core/rawlog/writer.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import { reportHere } from '#test/support/here.ts'
 import {
   editalOf,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { DURABLE_STEPS } from '#src/platform/durable.ts'
+import { DURABLE_STEPS } from '#src/lib/durable.ts'
 import { simulateFeed } from '#test/simulation/feed/simulate.ts'
 import { simulate } from '#test/simulation/simulate.ts'
 

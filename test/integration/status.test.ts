@@ -1,9 +1,9 @@
 import { renameSync, symlinkSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { companyPaths } from '#src/core/company/company.ts'
+import { requireLatest } from '#src/core/lake/latest.ts'
+import { latestLink } from '#src/core/lake/manifest.ts'
 import { readStatus } from '#src/operate/status.ts'
-import { companyPaths } from '#src/store/company.ts'
-import { requireLatest } from '#src/store/lake/latest.ts'
-import { latestLink } from '#src/store/lake/manifest.ts'
 import { reportHere } from '#test/support/here.ts'
 import { idAt, openCompany } from '#test/support/prepared.ts'
 

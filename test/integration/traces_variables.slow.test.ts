@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { RUN_COUNTERS } from '#schema/sync_runs.ts'
-import type { RunReport } from '#src/store/run_report.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { type ReceivedSpan, startReceiver } from '#test/support/otlp.ts'
 import { type Environment, runCommand, startCommand, temporaryDirectory } from '#test/support/project.ts'
@@ -106,14 +106,14 @@ describe('Without an endpoint', () => {
     const modules = await readFile(log, 'utf8')
     expect(modules).toContain('/node_modules/@duckdb/')
     expect(modules).not.toContain('opentelemetry')
-    expect(modules).not.toContain('src/platform/trace/')
+    expect(modules).not.toContain('src/extras/traces/')
     expect(received).toEqual([])
     // The log of modules would have shown it.
     expect(await runCommand(['sync'], { ...watched, ...endpoint(url) })).toMatchObject({
       code: 0,
       stderr: '',
     })
-    expect(await readFile(log, 'utf8')).toContain('src/platform/trace/')
+    expect(await readFile(log, 'utf8')).toContain('src/extras/traces/')
     expect(received).toHaveLength(1)
   })
 })

@@ -1,6 +1,6 @@
 import { inFile } from './mutant.ts'
 
-export const DETECT = inFile('src/pipeline/detect.ts', [
+export const DETECT = inFile('src/core/pipeline/detect.ts', [
   {
     name: 'later-only',
     reason: 'an updated_at that goes back is no change',
@@ -105,7 +105,7 @@ export const DETECT = inFile('src/pipeline/detect.ts', [
   },
 ])
 
-export const MISSING = inFile('src/pipeline/missing.ts', [
+export const MISSING = inFile('src/core/pipeline/missing.ts', [
   {
     name: 'guard-from-more',
     reason: 'twenty notices of another company are taken for ours',
@@ -168,7 +168,7 @@ export const MISSING = inFile('src/pipeline/missing.ts', [
   },
 ])
 
-export const FETCH = inFile('src/pipeline/fetch.ts', [
+export const FETCH = inFile('src/core/pipeline/fetch.ts', [
   {
     name: 'gone-unconfirmed',
     reason: 'an analysis that is not there counts as a notice that went away',
@@ -219,7 +219,7 @@ export const FETCH = inFile('src/pipeline/fetch.ts', [
   },
 ])
 
-export const LOAD = inFile('src/pipeline/load.ts', [
+export const LOAD = inFile('src/core/pipeline/load.ts', [
   {
     name: 'settled-too-early',
     reason: 'what is published is not in the warehouse yet',

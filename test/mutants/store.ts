@@ -1,6 +1,6 @@
 import { inFile } from './mutant.ts'
 
-export const SQL = inFile('src/store/warehouse/sql.ts', [
+export const SQL = inFile('src/core/warehouse/sql.ts', [
   {
     name: 'local-time-as-utc',
     reason: 'times without an offset are three hours off',
@@ -57,7 +57,7 @@ export const SQL = inFile('src/store/warehouse/sql.ts', [
   },
 ])
 
-export const APPLY_MANY = inFile('src/store/warehouse/apply_many.ts', [
+export const APPLY_MANY = inFile('src/core/warehouse/apply_many.ts', [
   {
     name: 'first-analysis-stays',
     reason: 'a rebuild has the requirements of an analysis that was replaced',
@@ -73,7 +73,7 @@ export const APPLY_MANY = inFile('src/store/warehouse/apply_many.ts', [
 ])
 
 export const APPLY = [
-  ...inFile('src/store/warehouse/projection.ts', [
+  ...inFile('src/core/warehouse/projection.ts', [
     {
       name: 'resolved-unseen',
       reason: 'a quarantine that is over is not published',
@@ -81,7 +81,7 @@ export const APPLY = [
       to: '',
     },
   ]),
-  ...inFile('src/store/warehouse/statements.ts', [
+  ...inFile('src/core/warehouse/statements.ts', [
     {
       name: 'children-kept',
       reason: 'items of an analysis stay beside those of the next',
@@ -181,7 +181,7 @@ export const APPLY = [
   ]),
 ]
 
-export const EXPORT = inFile('src/store/lake/export.ts', [
+export const EXPORT = inFile('src/core/lake/export.ts', [
   {
     name: 'all-since',
     reason: 'months that did not change are written again',
@@ -232,7 +232,7 @@ export const EXPORT = inFile('src/store/lake/export.ts', [
   },
 ])
 
-export const RETENTION = inFile('src/store/lake/retention.ts', [
+export const RETENTION = inFile('src/core/lake/retention.ts', [
   {
     name: 'one-kept',
     reason: 'the snapshot that a reader has just opened is removed',
@@ -268,7 +268,7 @@ export const RETENTION = inFile('src/store/lake/retention.ts', [
 /** The unit tests must catch them all. */
 
 export const ROWS = [
-  ...inFile('src/store/warehouse/row_sql.ts', [
+  ...inFile('src/core/warehouse/row_sql.ts', [
     {
       name: 'old-rows-kept',
       reason: 'rows of replaced analyses stay in their month',
@@ -294,7 +294,7 @@ export const ROWS = [
       to: 'waiting > 0 OR ',
     },
   ]),
-  ...inFile('src/store/warehouse/row_files.ts', [
+  ...inFile('src/core/warehouse/row_files.ts', [
     {
       name: 'arriving-months-written',
       reason: 'every month is written several times',

@@ -1,6 +1,6 @@
-import type { NoticeFilter, NoticeSource } from '#src/api/server/source.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { type Entry, ORDERS, World } from '#src/sandbox/world.ts'
+import type { NoticeFilter, NoticeSource } from '#src/server/contract/source.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import { alterAnalysis, alterNotice } from './alter.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import { DURABLE_STEPS, type DurableStep, type Operation, observeSteps } from '#src/platform/durable.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { DURABLE_STEPS, type DurableStep, type Operation, observeSteps } from '#src/lib/durable.ts'
 import type { Random } from '#src/sandbox/random.ts'
-import type { CompanyPaths } from '#src/store/company.ts'
 import type { SimulatedDisk } from './disk.ts'
 import { REMOTE_STEPS, type RemoteStep } from './remote/steps.ts'
 

@@ -14,7 +14,7 @@ import {
   truncateSync,
 } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import type { Operation } from '#src/platform/durable.ts'
+import type { Operation } from '#src/lib/durable.ts'
 import type { Random } from '#src/sandbox/random.ts'
 
 /** The mode of published files; they never change, so a copy of the directory may share them. */
@@ -24,7 +24,7 @@ const READ_ONLY = 0o444
 type Unsettled = { readonly directory: string; undo(root: string): void }
 
 /**
- * What the disk below a company's directory holds for certain, by the operations of `src/platform/durable.ts`.
+ * What the disk below a company's directory holds for certain, by the operations of `src/lib/durable.ts`.
  * Everything else may be complete, partial or missing after a power failure.
  */
 export class SimulatedDisk {

@@ -1,4 +1,4 @@
-import type { RunReport } from '#src/store/run_report.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
 import { Violation } from './assertions.ts'
 
 /** A simulated run never waits long in real time, so one that takes longer hangs. */

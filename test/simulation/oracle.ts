@@ -1,5 +1,5 @@
+import type { RunReport } from '#src/core/company/run_report.ts'
 import type { Entry } from '#src/sandbox/world.ts'
-import type { RunReport } from '#src/store/run_report.ts'
 import { editalRow } from '#test/support/rows.ts'
 import { assertHolds } from './assertions.ts'
 import type { Ledger, Shown } from './company.ts'

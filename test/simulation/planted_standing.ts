@@ -5,7 +5,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'a-cursor-ahead-for-ever',
-    file: 'src/present/serve/feed/feed.ts',
+    file: 'src/server/feed/feed.ts',
     from: 'if (!own && isOfLog(reader, cursor) && madeMs < cursor.madeMs)',
     to: 'if (!own && isOfLog(reader, cursor) && madeMs !== 0)',
     of: '--feed',
@@ -13,7 +13,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'a-publish-that-failed-once',
-    file: 'src/store/remote/state.ts',
+    file: 'src/extras/object_store/state.ts',
     from: 'if (state === null || state.error !== null || state.reading !== null) return true',
     to: 'if (state !== null && state.error !== null) return false\n  if (state === null || state.reading !== null) return true',
     of: '--feed',
@@ -21,7 +21,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'a-publish-in-the-future',
-    file: 'src/store/remote/state.ts',
+    file: 'src/extras/object_store/state.ts',
     from: '(sinceMs < 0 || sinceMs >= settings.intervalMs)',
     to: '(sinceMs >= settings.intervalMs)',
     of: '--feed',
@@ -37,7 +37,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'a-message-that-failed-once',
-    file: 'src/present/serve/webhooks/subscriptions.ts',
+    file: 'src/server/webhooks/subscriptions.ts',
     from: ' AND attempts > 0',
     to: ' AND attempts > 99',
     of: '--feed',
@@ -45,7 +45,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'a-follower-that-never-looks-again',
-    file: 'src/present/serve/feed/feed.ts',
+    file: 'src/server/feed/feed.ts',
     from: 'if (this.#readyFor === snapshot.name) return snapshot',
     to: 'if (this.#readyFor !== null) return snapshot',
     of: '--feed',
@@ -53,7 +53,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'an-indexer-that-failed-once',
-    file: 'src/present/serve/feed/feed.ts',
+    file: 'src/server/feed/feed.ts',
     from: 'performance.now() - this.#failed.atMs > AGAIN_AFTER_MS',
     to: 'performance.now() < this.#failed.atMs',
     of: '--feed',
@@ -69,7 +69,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'a-lease-that-is-never-in-doubt',
-    file: 'src/store/shared_log/owner.ts',
+    file: 'src/extras/shared_log/owner.ts',
     from: 'if (silence.ms() < DOUBT_MS) return false',
     to: 'if (silence.ms() >= 0) return false',
     of: '--hosts',
@@ -77,7 +77,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'an-owner-that-is-never-silent',
-    file: 'src/store/shared_log/owner.ts',
+    file: 'src/extras/shared_log/owner.ts',
     from: 'found.ageMs >= LEASE_MS',
     to: 'found.ageMs < 0',
     of: '--hosts',

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { observeSteps } from '#src/platform/durable.ts'
+import { observeSteps } from '#src/lib/durable.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { attempt } from './attempt.ts'
 import { drawCrashPoint, drawRemoteCrash } from './crash_point.ts'
@@ -14,7 +14,7 @@ import { drawStoreFaults, maybeVacuum } from './remote/attempt.ts'
 
 const HOUR_MS = 3_600_000
 
-/** From this many live notices on, another company's key is detected (`src/pipeline/missing.ts`). */
+/** From this many live notices on, another company's key is detected (`src/core/pipeline/missing.ts`). */
 const GUARDED_FROM = 20
 
 /**

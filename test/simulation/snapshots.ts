@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { CompanyPaths } from '#src/store/company.ts'
-import type { Manifest } from '#src/store/lake/manifest.ts'
-import { sealedSegments } from '#src/store/rawlog/files.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import type { Manifest } from '#src/core/lake/manifest.ts'
+import { sealedSegments } from '#src/core/rawlog/files.ts'
 import { assertHolds } from './assertions.ts'
 
 /** I5: hashes of snapshot files when first seen, by path. */

@@ -1,4 +1,4 @@
-import { DURABLE_STEPS } from '#src/platform/durable.ts'
+import { DURABLE_STEPS } from '#src/lib/durable.ts'
 
 /** A violation is a sentence. Anything else is a bug in the simulation, or a crash, and needs its stack. */
 export function describeFailure(error: unknown): string {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { sealedSegments } from '#src/store/rawlog/files.ts'
-import type { Line, LoggedDocument } from '#src/store/rawlog/line.ts'
-import { RawLogWriter } from '#src/store/rawlog/writer.ts'
+import { sealedSegments } from '#src/core/rawlog/files.ts'
+import type { Line, LoggedDocument } from '#src/core/rawlog/line.ts'
+import { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { companyDirectory, type Environment } from './project.ts'
 import type { SyncedCompany } from './synced.ts'
 

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { inject } from 'vitest'
 import type * as Package from '#clients/typescript/src/index.ts'
-import { systemCode } from '#src/platform/errors.ts'
+import { systemCode } from '#src/lib/errors.ts'
 import { until } from './daemon.ts'
 import { surroundings, temporaryDirectory } from './project.ts'
 

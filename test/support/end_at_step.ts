@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs'
-import { type DurableStep, observeSteps } from '#src/platform/durable.ts'
+import { type DurableStep, observeSteps } from '#src/lib/durable.ts'
 
 /**
  * Loaded before a command (`node --import`, or in a shared process): logs each durable step that it reaches, and

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
-import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
-import { readLines } from '#src/store/rawlog/read.ts'
-import { SegmentWriter } from '#src/store/rawlog/writer.ts'
+import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { readLines } from '#src/core/rawlog/read.ts'
+import { SegmentWriter } from '#src/core/rawlog/writer.ts'
 
 type Line = Readonly<Record<string, unknown>> & { readonly type: string; readonly edital_id: string | null }
 

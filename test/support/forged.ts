@@ -1,9 +1,9 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { hashOf } from '#src/platform/hash.ts'
-import type { Checkpoint } from '#src/store/shared_log/checkpoints.ts'
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/core/warehouse/database.ts'
+import type { Checkpoint } from '#src/extras/shared_log/checkpoints.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import type { S3Server } from '#tools/s3_server.ts'
 import { temporaryDirectory } from './project.ts'
 

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { explain, FatalError } from '#src/platform/errors.ts'
+import { explain, FatalError } from '#src/lib/errors.ts'
 import { obtainRedis, type SuiteRedis } from './redis_server.ts'
 import { say } from './system_packages.ts'
 

@@ -1,4 +1,4 @@
-import type { Answer, Api } from '#src/api/client/client.ts'
+import type { Answer, Api } from '#src/core/api/client.ts'
 
 /** The answer to a request for an id; an error is what the client would throw. */
 export type Respond = (id: string) => Answer | Error

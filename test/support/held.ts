@@ -1,5 +1,5 @@
-import type { RouteKind } from '#src/api/server/route_of.ts'
 import type { Sandbox } from '#src/sandbox/server.ts'
+import type { RouteKind } from '#src/server/contract/route_of.ts'
 
 /** Requests that the sandbox has not answered yet. */
 export type Held = {

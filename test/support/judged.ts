@@ -1,4 +1,4 @@
-import { type Verdict, validateAnalysis, validateNotice, validatePage } from '#src/pipeline/validate.ts'
+import { type Verdict, validateAnalysis, validateNotice, validatePage } from '#src/core/pipeline/validate.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { type Tree, treeOf } from './mutations.ts'
 import { judge, type Root } from './oracle/judge.ts'

@@ -1,11 +1,11 @@
 import type { Table } from '#schema/tables.ts'
-import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
+import { newReport } from '#src/core/company/run_report.ts'
+import { createRelations, storeMarts } from '#src/core/lake/catalog.ts'
+import { type Verdict, validateAnalysis, validateNotice } from '#src/core/pipeline/validate.ts'
+import type { Database, QueryResult, Row } from '#src/core/warehouse/database.ts'
+import { identifier } from '#src/core/warehouse/quoted.ts'
+import { exportColumns } from '#src/core/warehouse/sql.ts'
 import type { Entry } from '#src/sandbox/world.ts'
-import { createRelations, storeMarts } from '#src/store/lake/catalog.ts'
-import { newReport } from '#src/store/run_report.ts'
-import type { Database, QueryResult, Row } from '#src/store/warehouse/database.ts'
-import { identifier } from '#src/store/warehouse/quoted.ts'
-import { exportColumns } from '#src/store/warehouse/sql.ts'
 import {
   analysisLine,
   goneLine,

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { messageOf } from '#src/platform/errors.ts'
+import { messageOf } from '#src/lib/errors.ts'
 import { CACHE, replaceCached } from './cached.ts'
 import { say } from './system_packages.ts'
 

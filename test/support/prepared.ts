@@ -1,10 +1,10 @@
 import { join } from 'node:path'
+import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { readLines } from '#src/core/rawlog/read.ts'
 import type { RawAnswer } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
 import type { AnalysisDocument, Edital } from '#src/sandbox/world.ts'
-import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
-import { readLines } from '#src/store/rawlog/read.ts'
 import { companyDirectory, type Environment } from './project.ts'
 import { type SyncedCompany, startCompany } from './synced.ts'
 

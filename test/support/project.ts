@@ -3,9 +3,9 @@ import { mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { RunReport } from '#src/store/run_report.ts'
-import type { Row } from '#src/store/warehouse/database.ts'
-import { literal } from '#src/store/warehouse/quoted.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
+import type { Row } from '#src/core/warehouse/database.ts'
+import { literal } from '#src/core/warehouse/quoted.ts'
 import { inWorkerDatabase } from './worker_database.ts'
 
 export const MAIN = join(import.meta.dirname, '../../src/cli/main.js')

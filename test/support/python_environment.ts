@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { systemCode } from '#src/platform/errors.ts'
+import { systemCode } from '#src/lib/errors.ts'
 import { CACHE, replaceCached } from './cached.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/core/warehouse/database.ts'
 
 /**
  * A process that keeps reading snapshots, as BI does, until its parent ends or stops it. Each message to the parent is

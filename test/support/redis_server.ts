@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from '#tools/redis_process.ts'
 import { findOnPath, installPackages, mayRun, type Packages, REFUSED, say } from './system_packages.ts'
 

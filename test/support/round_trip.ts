@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { createApiClient } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/core/api/client.ts'
 import type { AnalysisDocument, Edital, Entry } from '#src/sandbox/world.ts'
 import { describedAt } from './described.ts'
 import { comparableAnalysis, comparableNotice } from './documents.ts'

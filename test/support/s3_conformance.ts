@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { create, type ObjectStore } from '#src/store/remote/objects.ts'
+import { create, type ObjectStore } from '#src/lib/objects/objects.ts'
 
 /** What a publish needs from an object store. Every server that tests use must pass: our own alone proves nothing. */
 

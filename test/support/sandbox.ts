@@ -1,9 +1,9 @@
 import { onTestFinished } from 'vitest'
-import { LIST_PATH } from '#src/api/server/routes.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
+import { LIST_PATH } from '#src/server/contract/routes.ts'
 
 /** "Now" in every generated world of the tests. */
 export const START = new Date('2026-11-20T12:00:00Z')

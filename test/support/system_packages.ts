@@ -4,7 +4,7 @@ import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { promisify } from 'node:util'
-import { messageOf } from '#src/platform/errors.ts'
+import { messageOf } from '#src/lib/errors.ts'
 
 const INSTALL_TIMEOUT_MS = 300_000
 

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
-import { Database } from '#src/store/warehouse/database.ts'
-import { identifier } from '#src/store/warehouse/quoted.ts'
+import { Database } from '#src/core/warehouse/database.ts'
+import { identifier } from '#src/core/warehouse/quoted.ts'
 
 let opened: Promise<Database> | null = null
 let last: Promise<unknown> = Promise.resolve()

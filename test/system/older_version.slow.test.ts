@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { SCHEMA_VERSION } from '#src/store/warehouse/schema.ts'
+import { SCHEMA_VERSION } from '#src/core/warehouse/schema.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
 import { failedJobs, NEVER, NO_LOOKS, redisSettings, requestSync } from '#test/support/daemon_runs.ts'
 import { notices } from '#test/support/notices.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { environmentOf, readCompanies } from '#config/companies.ts'
 import { readSettings } from '#config/settings.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 const ENTRY = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'

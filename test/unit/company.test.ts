@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { companyPaths, makeDirectories } from '#src/store/company.ts'
+import { companyPaths, makeDirectories } from '#src/core/company/company.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 test('the directories of many companies can be created at once, in a DATA_DIR that does not exist yet', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { counted } from '#src/platform/count.ts'
+import { counted } from '#src/lib/count.ts'
 
 test.each([
   [0, '0 notices'],

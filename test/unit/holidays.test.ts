@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { CALENDAR_YEARS } from '#schema/marts/basics.ts'
+import { Database } from '#src/core/warehouse/database.ts'
 import { checkCalendar } from '#src/operate/doctor/doctor.ts'
-import { Database } from '#src/store/warehouse/database.ts'
 
 const MARTS = join(import.meta.dirname, '../../schema/marts')
 const martSql = (name: string) => readFileSync(join(MARTS, `${name}.sql`), 'utf8')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { readSchedule } from '#config/daemon.ts'
 import { readSettings } from '#config/settings.ts'
 import { nextAfter } from '#jobs/cron.ts'
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/core/warehouse/database.ts'
 
 const NAMES = [
   ...['UTC', 'Etc/UTC', 'Etc/GMT+3', 'Brazil/East', 'America/Sao_Paulo', 'America/Argentina/Buenos_Aires'],

@@ -1,11 +1,8 @@
 import { existsSync } from 'node:fs'
 import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { excess } from '#src/platform/access.ts'
-import { counted } from '#src/platform/count.ts'
-import { messageOf, systemCode, throwIfInterrupted } from '#src/platform/errors.ts'
-import { digestOf } from '#src/platform/hash.ts'
-import type { CompanyPaths } from '#src/store/company.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { type Finding, ok, orWell, problem, warning } from '#src/core/company/finding.ts'
 import {
   latestLink,
   type Manifest,
@@ -14,11 +11,14 @@ import {
   readManifest,
   type SnapshotFile,
   snapshotsDirectory,
-} from '#src/store/lake/manifest.ts'
-import { READ_ME } from '#src/store/lake/read_me.ts'
-import { Database } from '#src/store/warehouse/database.ts'
-import { literal } from '#src/store/warehouse/quoted.ts'
-import { type Finding, ok, orWell, problem, warning } from './finding.ts'
+} from '#src/core/lake/manifest.ts'
+import { READ_ME } from '#src/core/lake/read_me.ts'
+import { Database } from '#src/core/warehouse/database.ts'
+import { literal } from '#src/core/warehouse/quoted.ts'
+import { excess } from '#src/lib/access.ts'
+import { counted } from '#src/lib/count.ts'
+import { messageOf, systemCode, throwIfInterrupted } from '#src/lib/errors.ts'
+import { digestOf } from '#src/lib/hash.ts'
 import { quoteForShell } from './shell.ts'
 import type { WarehouseState } from './warehouse.ts'
 

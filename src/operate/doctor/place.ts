@@ -1,11 +1,11 @@
 import { constants } from 'node:fs'
 import { access, readdir, readFile, stat, statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { systemCode } from '#src/platform/errors.ts'
-import type { LockHolder } from '#src/platform/lock.ts'
-import type { CompanyPaths } from '#src/store/company.ts'
-import { latestLink, snapshotsDirectory } from '#src/store/lake/manifest.ts'
-import { type Finding, ok, problem, warning } from './finding.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
+import { latestLink, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { systemCode } from '#src/lib/errors.ts'
+import type { LockHolder } from '#src/lib/lock.ts'
 import { quoteForShell } from './shell.ts'
 
 /** Times the size of a rebuild and a full snapshot: room for old and new at once, and a day of snapshots. */

@@ -2,6 +2,10 @@ import type { Stats } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { LakeSettings } from '#config/lake.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { isOursAlone, ourFiles } from '#src/core/company/data_directory.ts'
+import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
+import { snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import {
   excess,
   isTrusted,
@@ -10,11 +14,7 @@ import {
   PASSED_DIRECTORY,
   PRIVATE_DIRECTORY,
   PRIVATE_FILE,
-} from '#src/platform/access.ts'
-import type { CompanyPaths } from '#src/store/company.ts'
-import { isOursAlone, ourFiles } from '#src/store/data_directory.ts'
-import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
-import { type Finding, ok, problem, warning } from './finding.ts'
+} from '#src/lib/access.ts'
 import { quoteForShell } from './shell.ts'
 
 const PRIVACY = 'privacy'

@@ -1,16 +1,16 @@
 import { join } from 'node:path'
-import { counted } from '#src/platform/count.ts'
-import { messageOf, systemCode } from '#src/platform/errors.ts'
-import type { CompanyPaths } from '#src/store/company.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { type Finding, ok, orWell, problem, warning } from '#src/core/company/finding.ts'
 import {
   type Examined,
   examineLog,
   otherNames,
   straySegment,
   unknownTypes,
-} from '#src/store/rawlog/examine.ts'
-import { damagedDirectory, UNSEALED_SUFFIX, WAYS_OUT } from '#src/store/rawlog/files.ts'
-import { type Finding, ok, orWell, problem, warning } from './finding.ts'
+} from '#src/core/rawlog/examine.ts'
+import { damagedDirectory, UNSEALED_SUFFIX, WAYS_OUT } from '#src/core/rawlog/files.ts'
+import { counted } from '#src/lib/count.ts'
+import { messageOf, systemCode } from '#src/lib/errors.ts'
 
 const CHECK = 'raw log'
 

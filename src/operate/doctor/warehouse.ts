@@ -1,21 +1,21 @@
 import { existsSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { counted, formatCount } from '#src/platform/count.ts'
-import { FatalError, InterruptedError, messageOf } from '#src/platform/errors.ts'
-import type { Examined } from '#src/store/rawlog/examine.ts'
-import { readBase, segmentNumbers, WAYS_OUT } from '#src/store/rawlog/files.ts'
-import { Database, isMemoryError } from '#src/store/warehouse/database.ts'
-import { identifier, literal } from '#src/store/warehouse/quoted.ts'
-import { listRowFiles, rowDirectory, rowsOf } from '#src/store/warehouse/row_list.ts'
-import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
+import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
+import type { Examined } from '#src/core/rawlog/examine.ts'
+import { readBase, segmentNumbers, WAYS_OUT } from '#src/core/rawlog/files.ts'
+import { Database, isMemoryError } from '#src/core/warehouse/database.ts'
+import { identifier, literal } from '#src/core/warehouse/quoted.ts'
+import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_list.ts'
+import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import {
   buildWarehouse,
   hasCurrentSchema,
   refuseNewer,
   type WarehouseOptions,
-} from '#src/store/warehouse/warehouse.ts'
-import { type Finding, ok, problem, warning } from './finding.ts'
+} from '#src/core/warehouse/warehouse.ts'
+import { counted, formatCount } from '#src/lib/count.ts'
+import { FatalError, InterruptedError, messageOf } from '#src/lib/errors.ts'
 import { LEAST_FREE_BYTES, MEBIBYTE } from './place.ts'
 import { sumLines } from './raw_log.ts'
 

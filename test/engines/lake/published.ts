@@ -1,9 +1,9 @@
 import { cp, mkdir, readdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FORMAT_NAMES, type RemoteLakeSettings } from '#config/remote_lake.ts'
-import type { TableKeeper } from '#src/store/remote/format.ts'
-import { type Latest, readRemoteLatest } from '#src/store/remote/latest.ts'
-import { openS3 } from '#src/store/remote/s3.ts'
+import type { TableKeeper } from '#src/extras/object_store/format.ts'
+import { type Latest, readRemoteLatest } from '#src/extras/object_store/latest.ts'
+import { openS3 } from '#src/lib/objects/s3.ts'
 import type { Served, Servers } from '#test/api/servers.ts'
 
 /** A company whose lake is published, and what readers must find there. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { type Environment, temporaryDirectory } from '#test/support/project.ts'
 
-const MODULE = join(import.meta.dirname, '../../../src/platform/compile_cache.js')
+const MODULE = join(import.meta.dirname, '../../../src/lib/compile_cache.js')
 const SCRIPT = `import { keepCompiled } from ${JSON.stringify(MODULE)}
 import { getCompileCacheDir } from 'node:module'
 keepCompiled()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createServeRoutes } from '#src/present/serve/mirror/app.ts'
+import { createServeRoutes } from '#src/server/mirror/app.ts'
 import { serveWorker } from '#test/support/http.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { exchange, parsed } from '#test/support/raw_http.ts'

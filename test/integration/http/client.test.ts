@@ -4,8 +4,8 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
-import { InterruptedError } from '#src/platform/errors.ts'
-import { type HttpClientOptions, openHttpClient } from '#src/platform/http/client.ts'
+import { InterruptedError } from '#src/lib/errors.ts'
+import { type HttpClientOptions, openHttpClient } from '#src/lib/http/client.ts'
 import { makeAuthority } from '#test/support/redis_states.ts'
 
 const GET = { method: 'GET', path: '/', headers: {} } as const

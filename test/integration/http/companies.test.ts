@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { FatalError } from '#src/platform/errors.ts'
+import { FatalError } from '#src/lib/errors.ts'
 import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker, TOKEN } from '#test/support/http.ts'
 
 test('a run can be requested with or without a body', async () => {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { startHttp } from '#src/platform/http/server.ts'
-import type { HttpSettings } from '#src/platform/http/settings.ts'
+import { startHttp } from '#src/lib/http/server.ts'
+import type { HttpSettings } from '#src/lib/http/settings.ts'
 import { until } from '#test/support/daemon.ts'
 import { exchange, parsed, rawConnection } from '#test/support/raw_http.ts'
 

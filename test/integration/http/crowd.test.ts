@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Exchange, HttpBindings } from '#src/platform/http/outgoing.ts'
-import { startHttp } from '#src/platform/http/server.ts'
-import type { HttpSettings } from '#src/platform/http/settings.ts'
+import type { Exchange, HttpBindings } from '#src/lib/http/outgoing.ts'
+import { startHttp } from '#src/lib/http/server.ts'
+import type { HttpSettings } from '#src/lib/http/settings.ts'
 import { until } from '#test/support/daemon.ts'
 import { parsed, type RawConnection, rawConnection } from '#test/support/raw_http.ts'
 

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { startHttp } from '#src/platform/http/server.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
+import { startHttp } from '#src/lib/http/server.ts'
 import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker } from '#test/support/http.ts'
 
 test('GET / lists the paths for everybody', async () => {

@@ -2,7 +2,7 @@ import { Agent, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { startHttp } from '#src/platform/http/server.ts'
+import { startHttp } from '#src/lib/http/server.ts'
 import { until } from '#test/support/daemon.ts'
 import { exchange, parsed } from '#test/support/raw_http.ts'
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { STATUSES } from '#schema/notice.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
-import { createApiRoutes, LIST_PATH } from '#src/api/server/routes.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
+import { createApiRoutes, LIST_PATH } from '#src/server/contract/routes.ts'
 import { openSandbox, pageOf } from '#test/support/sandbox.ts'
 
 describe('the list (contract 4.1)', () => {

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { startChild } from '#src/platform/child.ts'
-import { type IndexOrder, updateIndex } from '#src/present/serve/feed/indexer.ts'
-import { versionFiles } from '#src/present/serve/snapshot_files.ts'
-import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { startChild } from '#src/lib/child.ts'
+import { type IndexOrder, updateIndex } from '#src/server/feed/indexer.ts'
+import { versionFiles } from '#src/server/snapshot_files.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { startCompany } from '#test/support/synced.ts'
 
-const INDEX = join(import.meta.dirname, '../../../src/present/serve/feed/index_process.ts')
+const INDEX = join(import.meta.dirname, '../../../src/server/feed/index_process.ts')
 const KILLS = 12
 const LIVES_MS = 700
 

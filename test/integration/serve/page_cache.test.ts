@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Json } from '#src/api/server/source.ts'
-import { PageBudget } from '#src/present/serve/page_cache.ts'
+import { Json } from '#src/server/contract/source.ts'
+import { PageBudget } from '#src/server/page_cache.ts'
 
 function page(bytes: number): Json {
   return new Json(new Uint8Array(bytes), 'tag')

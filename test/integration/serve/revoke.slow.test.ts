@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, rm, rmdir, stat, symlink, writeFile }
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { KeyStore } from '#src/present/serve/keys.ts'
+import { KeyStore } from '#src/server/keys.ts'
 import { notices } from '#test/support/notices.ts'
 import { type Environment, surroundings } from '#test/support/project.ts'
 import { serveApi } from '#test/support/serve.ts'

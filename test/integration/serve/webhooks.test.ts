@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
+import { Subscriptions } from '#src/server/webhooks/subscriptions.ts'
 import { notices } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { startSynced } from '#test/support/synced.ts'

@@ -1,10 +1,10 @@
 import { canonicalDateTime } from '#schema/times.ts'
-import { hashOf } from '#src/platform/hash.ts'
+import { segmentNumbers } from '#src/core/rawlog/files.ts'
+import type { Line } from '#src/core/rawlog/line.ts'
+import { RawLogWriter } from '#src/core/rawlog/writer.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import type { Entry } from '#src/sandbox/world.ts'
-import { segmentNumbers } from '#src/store/rawlog/files.ts'
-import type { Line } from '#src/store/rawlog/line.ts'
-import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 
 const MINUTE_MS = 60_000

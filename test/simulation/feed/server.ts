@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import pino from 'pino'
-import { Feed } from '#src/present/serve/feed/feed.ts'
-import { type IndexOrder, type IndexStep, updateIndex } from '#src/present/serve/feed/indexer.ts'
-import type { CompanyPaths } from '#src/store/company.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { Feed } from '#src/server/feed/feed.ts'
+import { type IndexOrder, type IndexStep, updateIndex } from '#src/server/feed/indexer.ts'
 
 const FILES = ['', '-wal'] as const
 

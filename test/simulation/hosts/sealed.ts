@@ -1,4 +1,4 @@
-import { readFrames } from '#src/store/rawlog/frames.ts'
+import { readFrames } from '#src/core/rawlog/frames.ts'
 
 const VERSIONS = new WeakMap<Buffer, Promise<string[]>>()
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { observeSteps } from '#src/platform/durable.ts'
+import { observeSteps } from '#src/lib/durable.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { assertHolds } from '../assertions.ts'
 import { checkSameTables } from '../tables.ts'

@@ -1,4 +1,4 @@
-import { decodeManifest, decodeManifestList, STATUS } from '#src/store/remote/iceberg/manifests.ts'
+import { decodeManifest, decodeManifestList, STATUS } from '#src/extras/object_store/iceberg/manifests.ts'
 import type { CatalogServer } from '#tools/iceberg_catalog.ts'
 import { BUCKET, type S3Server } from '#tools/s3_server.ts'
 import { assertHolds } from '../assertions.ts'

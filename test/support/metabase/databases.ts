@@ -1,4 +1,4 @@
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/core/warehouse/database.ts'
 import type { Installation, Routes } from './routes.ts'
 import { type Entity, find, Refusal } from './state.ts'
 

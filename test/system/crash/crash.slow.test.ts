@@ -3,8 +3,8 @@ import { mkdir, readdir, readlink, rm, symlink, writeFile } from 'node:fs/promis
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import type { RunReport } from '#src/core/company/run_report.ts'
 import type { Entry } from '#src/sandbox/world.ts'
-import type { RunReport } from '#src/store/run_report.ts'
 import { bareNotice, idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import {
   companyDirectory,

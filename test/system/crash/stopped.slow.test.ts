@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { DURABLE_STEPS } from '#src/platform/durable.ts'
+import type { DURABLE_STEPS } from '#src/lib/durable.ts'
 import { readStored } from '#test/simulation/stored.ts'
 import { CHAINED_STEPS, type CrashChain, startCrashChain } from '#test/support/crash_chain.ts'
 

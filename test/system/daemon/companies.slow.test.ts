@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { RunReport } from '#src/store/run_report.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
 import { askedFor, startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, type LogLine, startDaemon, until } from '#test/support/daemon.ts'
 import {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import type { RunReport } from '#src/store/run_report.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
 import { DAEMON_TEST, killProcess, startDaemon, until } from '#test/support/daemon.ts'
 import { listenTo, nextRun, runsOf, startIdle } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test, vi } from 'vitest'
-import { companyPaths } from '#src/store/company.ts'
-import { readState } from '#src/store/state.ts'
+import { companyPaths } from '#src/core/company/company.ts'
+import { readState } from '#src/core/company/state.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
 import {
   looksOf,

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { sealedSegments } from '#src/store/rawlog/files.ts'
+import { sealedSegments } from '#src/core/rawlog/files.ts'
 import { DAEMON_TEST, killProcess, until } from '#test/support/daemon.ts'
 import { nextRun, runsOf, startAcme, startTwoWorkers } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
-import { companyPaths } from '#src/store/company.ts'
-import { readState } from '#src/store/state.ts'
+import { companyPaths } from '#src/core/company/company.ts'
+import { readState } from '#src/core/company/state.ts'
 import { DAEMON_TEST, killProcess, startDaemon } from '#test/support/daemon.ts'
 import { failedJobs, nextRun, OFTEN, runsOf, startAcme, startTwoWorkers } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { FatalError } from '#src/platform/errors.ts'
+import { FatalError } from '#src/lib/errors.ts'
 import {
   asColumn,
   asRow,

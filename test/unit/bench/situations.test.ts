@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { newReport } from '#src/store/run_report.ts'
+import { newReport } from '#src/core/company/run_report.ts'
 import { type Figure, judge } from '../../../bench/frame/figures.ts'
 import { complaints, isConserved, networkFaultsAt } from '../../../bench/month/network_faults.ts'
 import { overlaps } from '../../../bench/processes/worker.ts'

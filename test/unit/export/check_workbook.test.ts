@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { writeXlsx } from 'hucre/xlsx'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkWorkbook } from '#src/present/export/check_workbook.ts'
+import { checkWorkbook } from '#src/extras/exports/check_workbook.ts'
 
 async function check(bytes: Uint8Array, rows: readonly number[]): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'workbook-'))

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CSV_TEXT_MACROS } from '#src/present/export/brazilian_csv.ts'
-import { cutText, MAX_CELL_TEXT } from '#src/present/export/cell_text.ts'
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/core/warehouse/database.ts'
+import { CSV_TEXT_MACROS } from '#src/extras/exports/brazilian_csv.ts'
+import { cutText, MAX_CELL_TEXT } from '#src/extras/exports/cell_text.ts'
 
 let db: Database
 beforeAll(async () => {

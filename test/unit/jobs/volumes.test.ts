@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Company } from '#jobs/company_registry.ts'
 import { checkVolumes } from '#jobs/directory.ts'
 import type { Queues } from '#jobs/queue.ts'
-import { companyPaths } from '#src/store/company.ts'
+import { companyPaths } from '#src/core/company/company.ts'
 
 /** Redis that knows another directory of each company. */
 function knowing(isCluster: boolean): Pick<Queues, 'redis' | 'prefix'> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { VIEWS } from '#schema/marts/marts.ts'
-import { readCard } from '#src/present/metabase/cards.ts'
+import { readCard } from '#src/extras/metabase/cards.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { type ContractField, fieldsBelow, isMoment } from '#test/support/contract_tables.ts'
 import { healthyNotice } from '#test/support/healthy.ts'

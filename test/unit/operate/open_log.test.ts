@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
+import { createLogger } from '#src/lib/log.ts'
 import { forTerminal } from '#src/operate/open_log.ts'
-import { createLogger } from '#src/platform/log.ts'
 
 test('a log on a terminal shows no character of a foreign text that it would obey or hide', async () => {
   const shown = new PassThrough()

@@ -6,10 +6,10 @@ import {
   readRecords,
   readWork,
   type Work,
-} from '#src/pipeline/detect.ts'
-import type { ListedRecord } from '#src/pipeline/listed.ts'
-import type { Verdict } from '#src/pipeline/validate.ts'
-import { hashOf } from '#src/platform/hash.ts'
+} from '#src/core/pipeline/detect.ts'
+import type { ListedRecord } from '#src/core/pipeline/listed.ts'
+import type { Verdict } from '#src/core/pipeline/validate.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Work } from '#src/pipeline/detect.ts'
-import { type Fetched, fetchAnalyses } from '#src/pipeline/fetch.ts'
+import type { Work } from '#src/core/pipeline/detect.ts'
+import { type Fetched, fetchAnalyses } from '#src/core/pipeline/fetch.ts'
+import type { Line, LoggedDocument } from '#src/core/rawlog/line.ts'
 import {
   EXIT,
   ExcludedError,
@@ -8,9 +9,8 @@ import {
   InterruptedError,
   messageOf,
   RequestError,
-} from '#src/platform/errors.ts'
-import { hashOf } from '#src/platform/hash.ts'
-import type { Line, LoggedDocument } from '#src/store/rawlog/line.ts'
+} from '#src/lib/errors.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import { bodyOf, handMadeApi, type Respond, TOO_LARGE } from '#test/support/hand_made_api.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 

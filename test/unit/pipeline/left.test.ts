@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type CompareOptions, detectLeft } from '#src/pipeline/detect.ts'
+import { type CompareOptions, detectLeft } from '#src/core/pipeline/detect.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { minutesLater, openWarehouseCase, STARTED, type WarehouseCase } from '#test/support/warehouse.ts'

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { Fetched } from '#src/pipeline/fetch.ts'
-import { composeReport, type Outcomes } from '#src/pipeline/report.ts'
-import type { Survey } from '#src/pipeline/survey.ts'
-import { EXIT, FatalError, InterruptedError, RequestError } from '#src/platform/errors.ts'
-import { assertConserved, newReport } from '#src/store/run_report.ts'
+import { assertConserved, newReport } from '#src/core/company/run_report.ts'
+import type { Fetched } from '#src/core/pipeline/fetch.ts'
+import { composeReport, type Outcomes } from '#src/core/pipeline/report.ts'
+import type { Survey } from '#src/core/pipeline/survey.ts'
+import { EXIT, FatalError, InterruptedError, RequestError } from '#src/lib/errors.ts'
 
 const BEGUN = newReport('20261122T120000Z-000001', 'incremental', new Date('2026-11-22T12:00:00Z'))
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NOTICE } from '#schema/notice.ts'
-import { type ShownNotice, shownPage } from '#src/pipeline/shown.ts'
-import { validatePage } from '#src/pipeline/validate.ts'
+import { type ShownNotice, shownPage } from '#src/core/pipeline/shown.ts'
+import { validatePage } from '#src/core/pipeline/validate.ts'
 import { healthyNotice } from '#test/support/healthy.ts'
 
 const HEALTHY = healthyNotice('n1')

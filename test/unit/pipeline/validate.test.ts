@@ -5,7 +5,7 @@ import {
   validateAnalysis,
   validateNotice,
   validatePage,
-} from '#src/pipeline/validate.ts'
+} from '#src/core/pipeline/validate.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 
 const { edital, analysis } = noticeEntry(1)

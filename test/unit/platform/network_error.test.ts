@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { redisProblem } from '#jobs/redis_problem.ts'
-import { refusedAnswer } from '#src/api/client/failures.ts'
-import { describeRedirect, isRedirect } from '#src/platform/http/client.ts'
-import { checkKey } from '#src/platform/http/credentials.ts'
-import { explainNetwork, isInOurWords, NetworkError } from '#src/platform/http/network_error.ts'
-import { tlsTrouble } from '#src/platform/tls.ts'
+import { refusedAnswer } from '#src/core/api/failures.ts'
+import { describeRedirect, isRedirect } from '#src/lib/http/client.ts'
+import { checkKey } from '#src/lib/http/credentials.ts'
+import { explainNetwork, isInOurWords, NetworkError } from '#src/lib/http/network_error.ts'
+import { tlsTrouble } from '#src/lib/tls.ts'
 
 const coded = (code: string) => Object.assign(new Error('failed'), { code })
 

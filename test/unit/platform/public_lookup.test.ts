@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isPublicAddress, mayBePublic } from '#src/platform/http/public_lookup.ts'
+import { isPublicAddress, mayBePublic } from '#src/lib/http/public_lookup.ts'
 
 it.each(['8.8.8.8', '200.160.2.3', '2001:4860:4860::8888', '2804:14c::1', '::ffff:8.8.8.8'])(
   '%s is on the internet',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isRedisRefusal, redisRefusal } from '#src/platform/redis_refusal.ts'
+import { isRedisRefusal, redisRefusal } from '#src/lib/redis_refusal.ts'
 
 const SCRIPT = 'ERR Error running script (call to f_0a): @user_script:3: -'
 

@@ -4,8 +4,8 @@ import { MARTS, type Mart } from '#schema/marts/marts.ts'
 import { NOTICE, OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
 import { fieldPaths } from '#schema/record.ts'
 import { goodRunSql, isGoodRun } from '#schema/sync_runs.ts'
-import { martSql } from '#src/store/lake/catalog.ts'
-import { Database } from '#src/store/warehouse/database.ts'
+import { martSql } from '#src/core/lake/catalog.ts'
+import { Database } from '#src/core/warehouse/database.ts'
 
 const sqlOf = (mart: string) => martSql(MARTS.find(({ name }) => name === mart) as Mart)
 

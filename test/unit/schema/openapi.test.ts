@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { LIST_LIMIT } from '#schema/notice.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
-import { describeContract } from '#src/api/server/openapi.ts'
+import { describeContract } from '#src/server/contract/openapi.ts'
 import { fieldsBelow, partBelow, quoted, tableBelow } from '#test/support/contract_tables.ts'
 
 type Node = { readonly [keyword: string]: unknown }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cleanIfOtherSql, cleanText, modalityKey, printable, TEXT_MACROS, textKey } from '#schema/text_key.ts'
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/core/warehouse/database.ts'
 import { KEYS, spellingsOf } from '#test/support/texts.ts'
 
 const SEED = 3607

@@ -12,8 +12,8 @@ import {
   timeKey,
   usualSpelling,
 } from '#schema/times.ts'
-import { literal } from '#src/store/warehouse/quoted.ts'
-import { timeKeySql } from '#src/store/warehouse/sql.ts'
+import { literal } from '#src/core/warehouse/quoted.ts'
+import { timeKeySql } from '#src/core/warehouse/sql.ts'
 import { spelledTimes } from '#test/support/spellings.ts'
 import { openScratch } from '#test/support/worker_database.ts'
 

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkDictionary, DICTIONARY_FILE, writeDictionary } from '#src/cli/dictionary.ts'
-import { SCHEMA_VERSION } from '#src/store/warehouse/schema.ts'
+import { SCHEMA_VERSION } from '#src/core/warehouse/schema.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 describe('the data dictionary', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createLogger } from '#src/platform/log.ts'
-import { Feed } from '#src/present/serve/feed/feed.ts'
+import { createLogger } from '#src/lib/log.ts'
+import { Feed } from '#src/server/feed/feed.ts'
 
 test('a lake that was published before anything was received has no changes yet: 503, not a failure', async () => {
   const feed = new Feed({

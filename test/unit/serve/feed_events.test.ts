@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { readFeedCursor, writeFeedCursor } from '#src/present/serve/feed/cursor.ts'
-import { follow, type LoadedLine, type NoticeState } from '#src/present/serve/feed/events.ts'
-import { servedAnalysis, servedNotice } from '#src/present/serve/feed/served_fields.ts'
+import { readFeedCursor, writeFeedCursor } from '#src/server/feed/cursor.ts'
+import { follow, type LoadedLine, type NoticeState } from '#src/server/feed/events.ts'
+import { servedAnalysis, servedNotice } from '#src/server/feed/served_fields.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 
 const { edital, analysis } = noticeEntry(1)

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { matchText, weightsOf } from '#src/present/serve/search/match_text.ts'
-import { indexTexts, wordsFrom } from '#src/present/serve/search/month_text.ts'
-import { parseText } from '#src/present/serve/search/text_query.ts'
-import { stemOf } from '#src/present/serve/search/words.ts'
+import { matchText, weightsOf } from '#src/server/search/match_text.ts'
+import { indexTexts, wordsFrom } from '#src/server/search/month_text.ts'
+import { parseText } from '#src/server/search/text_query.ts'
+import { stemOf } from '#src/server/search/words.ts'
 
 /** Words that repeat themselves and each other, and two forms of one. */
 const WORD = fc.constantFrom('aa', 'bb', 'obra', 'obras')

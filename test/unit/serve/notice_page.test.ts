@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { renderNoticePage } from '#src/present/serve/pages/notice_page.ts'
+import { renderNoticePage } from '#src/server/pages/notice_page.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 
 /** Every text and number in it, except those for which the page has a word of its own. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Places } from '#src/api/server/places.ts'
-import { Refusal } from '#src/api/server/source.ts'
+import { Places } from '#src/server/contract/places.ts'
+import { Refusal } from '#src/server/contract/source.ts'
 
 const MOST = { ofKey: 2, ofCompany: 3, inAll: 4 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SEARCH_QUERY } from '#src/present/serve/mirror/search_query.ts'
+import { SEARCH_QUERY } from '#src/server/mirror/search_query.ts'
 
 const isTaken = (modalidade: string) => SEARCH_QUERY.safeParse({ modalidade }).success
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { fold } from '#schema/text_key.ts'
-import { stemOf, withoutNumber } from '#src/present/serve/search/words.ts'
+import { stemOf, withoutNumber } from '#src/server/search/words.ts'
 
 /** Singular and plural, as tender notices have them. */
 const PAIRS = `

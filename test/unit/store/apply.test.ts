@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { TABLES } from '#schema/tables.ts'
-import { FatalError } from '#src/platform/errors.ts'
+import { FatalError } from '#src/lib/errors.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import {
   analysisLine,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { segmentPath } from '#src/core/rawlog/files.ts'
+import { applySegment } from '#src/core/warehouse/apply.ts'
+import { applySegments } from '#src/core/warehouse/apply_many.ts'
+import type { Database } from '#src/core/warehouse/database.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import type { Entry } from '#src/sandbox/world.ts'
-import { segmentPath } from '#src/store/rawlog/files.ts'
-import { applySegment } from '#src/store/warehouse/apply.ts'
-import { applySegments } from '#src/store/warehouse/apply_many.ts'
-import type { Database } from '#src/store/warehouse/database.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import {
   analysisLine,

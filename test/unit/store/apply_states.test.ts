@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Row } from '#src/store/warehouse/database.ts'
+import type { Row } from '#src/core/warehouse/database.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import {
   analysisLine,

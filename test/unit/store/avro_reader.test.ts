@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readAvro } from '#src/store/remote/iceberg/avro_reader.ts'
+import { readAvro } from '#src/extras/object_store/iceberg/avro_reader.ts'
 
 const SCHEMA = {
   type: 'record',

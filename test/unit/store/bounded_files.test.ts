@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { BoundedFiles } from '#src/store/warehouse/bounded_files.ts'
+import { BoundedFiles } from '#src/core/warehouse/bounded_files.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 /** More than a file's bound. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { carriedDocument, carriedText, MAX_ROW_BYTES } from '#src/store/warehouse/cut.ts'
+import { carriedDocument, carriedText, MAX_ROW_BYTES } from '#src/core/warehouse/cut.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import { cutFields } from '#test/support/oracle/long_texts.ts'
 

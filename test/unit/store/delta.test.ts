@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { RemoteColumn, RemoteType } from '#src/store/remote/columns.ts'
-import { add, hashRemoteSchema, metaData, protocol } from '#src/store/remote/delta/actions.ts'
-import { versionOf } from '#src/store/remote/delta/table.ts'
-import type { Bound } from '#src/store/remote/statistics.ts'
+import type { RemoteColumn, RemoteType } from '#src/extras/object_store/columns.ts'
+import { add, hashRemoteSchema, metaData, protocol } from '#src/extras/object_store/delta/actions.ts'
+import { versionOf } from '#src/extras/object_store/delta/table.ts'
+import type { Bound } from '#src/extras/object_store/statistics.ts'
 
 const table = (...columns: [name: string, type: RemoteType][]) => ({
   name: 't',

@@ -4,9 +4,14 @@ import {
   encodeManifest,
   type IcebergSchema,
   STATUS,
-} from '#src/store/remote/iceberg/manifests.ts'
-import { currentSchema, newTable, sortOrderOf, withSchema } from '#src/store/remote/iceberg/metadata.ts'
-import { boundBytes } from '#src/store/remote/iceberg/snapshot.ts'
+} from '#src/extras/object_store/iceberg/manifests.ts'
+import {
+  currentSchema,
+  newTable,
+  sortOrderOf,
+  withSchema,
+} from '#src/extras/object_store/iceberg/metadata.ts'
+import { boundBytes } from '#src/extras/object_store/iceberg/snapshot.ts'
 
 const text = (value: string, side: 'lower' | 'upper') =>
   boundBytes(value, 'VARCHAR', side)?.toString() ?? null

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_ROW_BYTES } from '#src/store/warehouse/cut.ts'
+import { MAX_ROW_BYTES } from '#src/core/warehouse/cut.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import {
   analysisLine,

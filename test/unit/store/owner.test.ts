@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
-import { InterruptedError } from '#src/platform/errors.ts'
-import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
-import { type Ownership, takeOwnership } from '#src/store/shared_log/owner.ts'
+import { type Ownership, takeOwnership } from '#src/extras/shared_log/owner.ts'
+import { InterruptedError } from '#src/lib/errors.ts'
+import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 
 /** One object, the clock of everyone, and whether the store answers, or refuses each write. */
 const NOTHING = {

@@ -1,7 +1,7 @@
 import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { isRemoteBehind, writeRemoteState } from '#src/store/remote/state.ts'
+import { isRemoteBehind, writeRemoteState } from '#src/extras/object_store/state.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 const AT = '2026-11-22T12:00:00.000Z'

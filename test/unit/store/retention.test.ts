@@ -1,9 +1,9 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { observeSteps } from '#src/platform/durable.ts'
-import type { Manifest } from '#src/store/lake/manifest.ts'
-import { removeExpired } from '#src/store/lake/retention.ts'
+import type { Manifest } from '#src/core/lake/manifest.ts'
+import { removeExpired } from '#src/core/lake/retention.ts'
+import { observeSteps } from '#src/lib/durable.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 const DAY_MS = 24 * 3_600_000

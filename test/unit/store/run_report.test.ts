@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { OUTCOMES } from '#schema/sync_runs.ts'
 import { publishedColumns, syncRuns } from '#schema/tables.ts'
-import { assertConserved, newReport } from '#src/store/run_report.ts'
+import { assertConserved, newReport } from '#src/core/company/run_report.ts'
 
 test('a report has exactly the columns of sync_runs, in their order', () => {
   const columns = publishedColumns(syncRuns).map(({ name }) => name)

@@ -12,8 +12,8 @@ import {
   TABLES,
   type Table,
 } from '#schema/tables.ts'
-import { Database, type Row } from '#src/store/warehouse/database.ts'
-import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { Database, type Row } from '#src/core/warehouse/database.ts'
+import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import {
   createTable,
   documentType,
@@ -23,7 +23,7 @@ import {
   flattenedColumns,
   instant,
   month,
-} from '#src/store/warehouse/sql.ts'
+} from '#src/core/warehouse/sql.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
-import { Database, type Form, type WrittenRow } from '#src/store/warehouse/database.ts'
+import { Database, type Form, type WrittenRow } from '#src/core/warehouse/database.ts'
 
 /** For tests that do not change it. */
 let db: Database

@@ -1,0 +1,141 @@
+import pRetry from 'p-retry'
+import { createSlots } from '#src/lib/concurrency.ts'
+import { FatalError, InterruptedError, RequestError } from '#src/lib/errors.ts'
+import { type Answer, attempt, createEndpoint, type Endpoint, type Server } from './endpoints.ts'
+import { explainFailure, TransientError } from './failures.ts'
+import { createPace } from './pace.ts'
+import { type ApiStats, openTransport, type TransportOptions } from './transport.ts'
+
+export type { Answer } from './endpoints.ts'
+export type { ApiStats } from './transport.ts'
+
+/** A real analysis is about 40 kB; the largest known has 360 items. A hostile one must not fill the memory. */
+export const MAX_BODY_BYTES = 32 * 1024 * 1024
+/** 429 and 503 mean load, not failure: this many are waited out before they count as retries. */
+const MAX_REFUSALS = 10
+const BRIEF_RETRIES = 1
+/** Upper bound of the backoff between two attempts. */
+const MAX_RETRY_DELAY_MS = 30_000
+
+/**
+ * The three endpoints of docs/contract.md#endpoints. Calls reject with FatalError (the run cannot continue),
+ * RequestError (this request failed after retries) or InterruptedError (the signal was aborted).
+ */
+export type Api = {
+  list(page: ListPage): Promise<Buffer>
+  /** Requests a page as `list` does, but with one retry, also of a refusal: for a look, which leaves a failing API to a run. */
+  listBriefly(page: ListPage): Promise<Buffer>
+  notice(id: string): Promise<Answer>
+  analysis(id: string): Promise<Answer>
+  /**
+   * Sets what is awaited right before each request from now on, also before one that is repeated; what it throws ends the call.
+   * It resolves to whether it had to wait.
+   */
+  onlyAfter(confirm: () => Promise<boolean>): void
+  readonly stats: ApiStats
+  readonly concurrency: number
+  /** Estimates how long this many more requests would take, from the latency so far. */
+  estimateSeconds(requests: number): number
+  close(): Promise<void>
+}
+
+type ListPage = {
+  readonly statuses: readonly string[] | null
+  readonly limit: number
+  readonly offset: number
+}
+
+export type ApiOptions = Omit<TransportOptions, 'maxBodyBytes'> & {
+  readonly maxBodyBytes?: number
+  readonly maxRps: number | null
+  readonly retries: number
+  readonly retryMs: number
+  readonly onRetry?: (notice: { path: string; reason: string; retryDelayMs: number }) => void
+}
+
+const LIST_PATH = '/api/v1/editais'
+
+/** Opens a pool of keep-alive connections to the API. Sends nothing before the first call. */
+export function createApiClient(options: ApiOptions): Api {
+  const { baseUrl, signal, nowMs, maxRps } = options
+  const prefix = `${new URL(baseUrl).pathname.replace(/\/$/, '')}${LIST_PATH}`
+  const transport = openTransport({ maxBodyBytes: MAX_BODY_BYTES, ...options })
+  const firstPauseMs = options.retryMs * 2
+  const pace = createPace({ maxRps, firstPauseMs, nowMs })
+  const endpoints = {
+    list: createEndpoint(firstPauseMs),
+    notice: createEndpoint(firstPauseMs),
+    analysis: createEndpoint(firstPauseMs),
+  }
+  const server: Server = { transport, pace, endpoints, firstPauseMs, signal, nowMs, guard: null }
+  const patient: Patience = { retries: options.retries, refusals: MAX_REFUSALS }
+  const brief: Patience = { retries: Math.min(options.retries, BRIEF_RETRIES), refusals: 0 }
+  const request = (to: Endpoint, path: string, patience = patient) =>
+    persist(() => attempt(server, to, path), { path, patience, ...options })
+  async function list({ statuses, limit, offset }: ListPage, patience: Patience): Promise<Buffer> {
+    const filter = statuses ? `status=${statuses.join(',')}&` : ''
+    const path = `${prefix}?${filter}limit=${limit}&offset=${offset}`
+    const answer = await request(endpoints.list, path, patience)
+    if (answer.kind === 'body') return answer.bytes
+    throw new FatalError(
+      answer.kind === 'absent'
+        ? `${baseUrl}${LIST_PATH} does not exist (404). Set API_BASE_URL to the address before /api/v1.`
+        : `The list page at offset ${offset} is larger than ${MAX_BODY_BYTES} bytes and was not read.`,
+    )
+  }
+  return {
+    stats: transport.stats,
+    concurrency: options.concurrency,
+    list: page => list(page, patient),
+    listBriefly: page => list(page, brief),
+    notice: id => request(endpoints.notice, `${prefix}/${encodeURIComponent(id)}`),
+    analysis: id => request(endpoints.analysis, `${prefix}/${encodeURIComponent(id)}/analysis`),
+    onlyAfter(given) {
+      server.guard = { confirm: given, inSlot: createSlots(options.concurrency) }
+    },
+    estimateSeconds(requests) {
+      const inParallel = (requests * transport.latencyMs()) / 1000 / options.concurrency
+      return maxRps ? Math.max(inParallel, requests / maxRps) : inParallel
+    },
+    close: () => transport.close(),
+  }
+}
+
+type Patience = {
+  readonly retries: number
+  /** How many refusals under load do not count as retries. */
+  readonly refusals: number
+}
+
+/** Retries what may succeed later. Refusals under load are waited out before they count as retries. */
+async function persist(
+  once: () => Promise<Answer>,
+  { path, patience, baseUrl, signal, retryMs, onRetry }: ApiOptions & { path: string; patience: Patience },
+): Promise<Answer> {
+  let refusals = 0
+  try {
+    return await pRetry(() => once().catch(error => Promise.reject(explainFailure(error, baseUrl))), {
+      retries: patience.retries,
+      factor: 2,
+      minTimeout: retryMs,
+      maxTimeout: MAX_RETRY_DELAY_MS,
+      randomize: true,
+      signal,
+      shouldRetry: ({ error }) => error instanceof TransientError,
+      shouldConsumeRetry: ({ error }) => {
+        if (!(error instanceof TransientError && error.refused)) return true
+        refusals += 1
+        return refusals > patience.refusals
+      },
+      onFailedAttempt: ({ error, retryDelay, retriesLeft }) => {
+        if (error instanceof TransientError && retriesLeft > 0) {
+          onRetry?.({ path, reason: error.message, retryDelayMs: Math.round(retryDelay) })
+        }
+      },
+    })
+  } catch (error) {
+    if (signal.aborted) throw new InterruptedError()
+    if (error instanceof TransientError) throw new RequestError(error.message, true)
+    throw error
+  }
+}

@@ -1,0 +1,191 @@
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { RequestError } from '#src/lib/errors.ts'
+import { type HttpReply, headerOf } from '#src/lib/http/client.ts'
+import {
+  errorDetail,
+  isErrorOfApi,
+  notOfApi,
+  quoteServer,
+  refusedAnswer,
+  TransientError,
+  unavailable,
+} from './failures.ts'
+import { type RequestPace, retryAfterMs } from './pace.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
+import type { Transport } from './transport.ts'
+
+/** How much of a body over the bound is kept as evidence. */
+const EXCERPT_BYTES = 2048
+
+export type Answer =
+  | { readonly kind: 'body'; readonly bytes: Buffer }
+  /** 404, in the words of the API: unknown, or another company's; the API does not distinguish them. */
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'too_large'; readonly excerpt: Buffer }
+
+/** One endpoint of a server may work while another does not, so each is judged by its own answers. */
+export type Endpoint = {
+  readonly refusals: Refusals
+  /** The last resource that was answered. Requesting it again shows whether the server still answers. */
+  known: string | null
+  checking: Promise<Endpoint | null> | null
+  /** The result of that check, and when, counted in events as in `Refusals`. */
+  verdict: { readonly at: number; readonly well: Endpoint | null } | null
+}
+
+/** The conditions to await before each request is sent. */
+type Guard = {
+  /** Resolves to whether it had to wait. What it throws ends the request. */
+  readonly confirm: () => Promise<boolean>
+  /** Limits requests to the number of connections: one that waited for a connection could leave long after it was confirmed. */
+  readonly inSlot: <T>(work: () => Promise<T>) => Promise<T>
+}
+
+/** The state that all requests to the API share. */
+export type Server = {
+  readonly transport: Transport
+  readonly pace: RequestPace
+  readonly endpoints: Readonly<Record<'list' | 'notice' | 'analysis', Endpoint>>
+  /** The first wait after a refusal that names no time. */
+  readonly firstPauseMs: number
+  /** Null if requests need no confirmation. */
+  guard: Guard | null
+  readonly signal: AbortSignal
+  readonly nowMs: () => number
+}
+
+export function createEndpoint(firstPauseMs: number): Endpoint {
+  return {
+    refusals: createRefusals({ firstWaitMs: firstPauseMs }),
+    known: null,
+    checking: null,
+    verdict: null,
+  }
+}
+
+/**
+ * Requests a resource once, at the pace of all requests.
+ * @throws TransientError if a retry may help, after the wait that the server requires; the errors of `refusal` and of
+ *   the transport.
+ */
+export async function attempt(server: Server, to: Endpoint, path: string): Promise<Answer> {
+  const { pace } = server
+  const { sent, reply } = await send(server, to, path)
+  await connectionReused()
+  const { status } = reply
+  const lacking = unavailable(reply)
+  if (!lacking && isFailure(status)) return await failed(server, to, { path, sent, reply })
+  to.refusals.answered(path, sent)
+  pace.answered()
+  if (lacking) throw lacking
+  // Without the list, the address is wrong.
+  if (status === 404 && to !== server.endpoints.list && !isErrorOfApi(reply)) throw notOfApi(reply)
+  to.known = path
+  if (status === 404) return { kind: 'absent' }
+  if (status !== 200) throw refusedAnswer(reply)
+  // Cut only after the key was masked, so that no part of a key remains at the end.
+  return reply.isCut
+    ? { kind: 'too_large', excerpt: reply.body.subarray(0, EXCERPT_BYTES) }
+    : { kind: 'body', bytes: reply.body }
+}
+
+async function send({ transport, pace, guard, signal }: Server, to: Endpoint, path: string) {
+  const begin = async () => {
+    const sent = to.refusals.sent()
+    return { sent, reply: await transport.send(path) }
+  }
+  if (guard === null) {
+    await pace.turn(signal)
+    return await begin()
+  }
+  return await guard.inSlot(async () => {
+    do await pace.turn(signal)
+    while (await guard.confirm())
+    return await begin()
+  })
+}
+
+type Failed = { readonly path: string; readonly sent: number; readonly reply: HttpReply }
+
+/** Waits as the refusal requires, all requests or only this one. Then the request may be retried. */
+async function failed(server: Server, to: Endpoint, { path, sent, reply }: Failed): Promise<never> {
+  const { status } = reply
+  const retryAfter = retryAfterMs(headerOf(reply, 'retry-after'), server.nowMs())
+  const isRefused = status === 429 || status === 503
+  if (!isRefused && retryAfter === null) throw new TransientError(`the API failed (${status})`)
+  const meaning = to.refusals.refused(path, retryAfter)
+  if (meaning !== 'own') server.pace.pause(retryAfter)
+  const well = meaning === 'unclear' ? await check(server, to, sent) : meaning === 'own' ? to : null
+  if (well) {
+    const waitMs = to.refusals.ownWaitMs(path, retryAfter)
+    // If nothing from this endpoint was answered, the API may be at fault rather than this notice.
+    if (waitMs === null) throw refusedAlone(reply, well !== to)
+    await sleep(waitMs, undefined, { signal: server.signal })
+  }
+  throw isRefused
+    ? new TransientError(`the API is limiting requests (${status})`, true)
+    : new TransientError(`the API failed (${status})`)
+}
+
+/** Checks an endpoint once for all requests that were refused together, including one whose refusal arrives after the check. */
+async function check(server: Server, to: Endpoint, sent: number): Promise<Endpoint | null> {
+  if (to.verdict && to.verdict.at > sent) return to.verdict.well
+  to.checking ??= askAgain(server, to)
+    .then(well => {
+      to.verdict = { at: to.refusals.sent(), well }
+      return well
+    })
+    .finally(() => {
+      to.checking = null
+    })
+  return await to.checking
+}
+
+/**
+ * Requests something once that was answered before, from this endpoint if possible. If it is answered again, the
+ * server is healthy and the pause ends.
+ * @returns the endpoint that works; null if none is known to work.
+ */
+async function askAgain(
+  { transport, pace, endpoints, guard, ...server }: Server,
+  to: Endpoint,
+): Promise<Endpoint | null> {
+  const well = [to, ...Object.values(endpoints)].find(({ known }) => known !== null)
+  if (!well?.known) return null
+  await sleep(server.firstPauseMs, undefined, { signal: server.signal })
+  // In no slot: requests that wait for the end of the pause hold them.
+  await guard?.confirm()
+  const sent = well.refusals.sent()
+  const status = await transport.send(well.known).then(
+    reply => reply.status,
+    () => null,
+  )
+  if (status === null || isFailure(status)) return null
+  well.refusals.answered(well.known, sent)
+  pace.resume()
+  return well
+}
+
+function isFailure(status: number): boolean {
+  return status === 408 || status === 429 || status >= 500
+}
+
+/** Fails this request for this run. The server answers others, so they need not wait. */
+function refusedAlone(reply: HttpReply, isTransient: boolean): RequestError {
+  const asked = headerOf(reply, 'retry-after')
+  const later = asked === undefined ? '' : `, Retry-After: ${quoteServer(asked).slice(0, 40)}`
+  return new RequestError(
+    `the API rejects this request (${reply.status}${later}) but answers others${errorDetail(reply)}`,
+    isTransient,
+  )
+}
+
+/**
+ * Waits until the pool has given the free connection its next request, two turns of the event loop later. Without this, the
+ * caller would process this answer first, and all connections would idle in step. At 50 ms latency that cost a tenth of the
+ * throughput.
+ */
+async function connectionReused(): Promise<void> {
+  await setImmediate()
+  await setImmediate()
+}

@@ -1,0 +1,77 @@
+import { OUTCOMES, RUN_COUNTERS, type RunCounter } from '#schema/sync_runs.ts'
+import { counted } from '#src/lib/count.ts'
+import { type Cause, EXIT, type ExitCode } from '#src/lib/errors.ts'
+
+export type RunMode = 'full' | 'incremental' | 'filtered' | 'replay'
+export type RunStatus = 'ok' | 'partial' | 'failed' | 'interrupted'
+
+/** The report of a run: a row of `sync_runs`, and the output of `--json`. */
+export type RunReport = {
+  readonly run_id: string
+  readonly mode: RunMode
+  readonly status: RunStatus
+  readonly started_at: string
+  readonly finished_at: string | null
+  readonly scan_complete: boolean | null
+  readonly error: string | null
+} & Readonly<Record<RunCounter, number>>
+
+export function newReport(runId: string, mode: RunMode, startedAt: Date): RunReport {
+  return {
+    run_id: runId,
+    mode,
+    status: 'ok',
+    started_at: startedAt.toISOString(),
+    finished_at: null,
+    ...(Object.fromEntries(Object.keys(RUN_COUNTERS).map(name => [name, 0])) as Record<RunCounter, number>),
+    scan_complete: null,
+    error: null,
+  }
+}
+
+/** Returns how long the run has taken so far; 0 if the clock was set back. */
+export function secondsSince({ started_at }: RunReport, { now }: { now: () => Date }): number {
+  return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
+}
+
+/** Throws unless every listed notice has exactly one outcome (invariant I1). */
+export function assertConserved(report: RunReport): void {
+  const all = OUTCOMES.map(outcome => report[outcome])
+  const outcomes = all.reduce((sum, count) => sum + count, 0)
+  if (outcomes !== report.listed || all.some(count => count < 0)) {
+    throw new Error(
+      `${counted(report.listed, 'notice')} listed, but ${counted(outcomes, 'outcome')}: ${JSON.stringify(report)}`,
+    )
+  }
+}
+
+const SEVERITY: readonly RunStatus[] = ['ok', 'partial', 'interrupted', 'failed']
+
+/** A reason why a run was not simply good, for its status and its user. */
+export type Shortcoming = {
+  readonly status: RunStatus
+  readonly reason: string
+  readonly cause?: Cause | null
+}
+
+export type Reported = { readonly report: RunReport; readonly causes: ReadonlySet<Cause> }
+
+/** Returns the report with the worst status among the findings, every reason, and their causes. */
+export function withFindings(report: RunReport, findings: readonly Shortcoming[]): Reported {
+  const statuses = [report.status, ...findings.map(({ status }) => status)]
+  const worst = Math.max(...statuses.map(status => SEVERITY.indexOf(status)))
+  const error = findings.map(({ reason }) => reason).join(' ')
+  return {
+    report: { ...report, status: SEVERITY[worst] as RunStatus, error: error === '' ? null : error },
+    causes: new Set(findings.flatMap(({ cause }) => cause ?? [])),
+  }
+}
+
+export function statusOfExit(exitCode: ExitCode): RunStatus {
+  if (exitCode === EXIT.interrupted) return 'interrupted'
+  return exitCode === EXIT.partial ? 'partial' : 'failed'
+}
+
+export function exitOf({ status }: RunReport, causes: ReadonlySet<Cause>): ExitCode {
+  return causes.has('wrong_settings') ? EXIT.usage : EXIT[status]
+}

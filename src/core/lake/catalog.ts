@@ -1,0 +1,266 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { comment } from '#schema/comment.ts'
+import { CATALOG, MARTS, type Mart, type Relation, snapshotInfo } from '#schema/marts/marts.ts'
+import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
+import { TEXT_MACROS } from '#schema/text_key.ts'
+import { plausibleInstants } from '#schema/times.ts'
+import type { Database } from '#src/core/warehouse/database.ts'
+import { identifier, literal } from '#src/core/warehouse/quoted.ts'
+import { writeNew } from '#src/lib/durable.ts'
+import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { hashOf } from '#src/lib/hash.ts'
+import type { SnapshotFile } from './manifest.ts'
+
+const LOCAL_TIME = 'local_time'
+const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
+const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
+/** The functions that marts use. */
+const MACROS = [
+  { name: 'valor_suspeito', parameters: 'valor' },
+  { name: 'unidade_comparavel', parameters: 'unidade' },
+  { name: 'sessao_por_vir', parameters: 'sessao, agora' },
+] as const
+
+/** A snapshot shown by a catalog. */
+export type CatalogSource = {
+  readonly company: string
+  readonly snapshot: string
+  readonly publishedAt: string
+  readonly sourceTimezone: string
+  /** Final and absolute, because views are bound to it when they are created. */
+  readonly directory: string
+  /** By table. */
+  readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
+}
+
+/** A published catalog, as recorded in its manifest. */
+export type CatalogFile = { readonly path: string; readonly sha256: string }
+
+/**
+ * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, of which some
+ * are stored, and all comments. Opened read-only, it presents the snapshot, or those of several companies, as a database.
+ * @param db any database; it is unchanged afterwards.
+ * @param like a catalog with the same `catalogHash`, or a template. Its marts are copied, at a tenth of the cost.
+ */
+export async function writeCatalog(
+  db: Database,
+  path: string,
+  sources: readonly CatalogSource[],
+  like: CatalogFile | null = null,
+): Promise<void> {
+  const copied = like !== null && (await copyCatalog(like, path))
+  // One commit; otherwise each of some hundred comments would be its own.
+  await db.inFile(path, async () => {
+    if (!copied) return await createRelations(db, sources)
+    await createTableRelations(db, sources)
+    await storeMarts(db)
+  })
+}
+
+/** DuckDB 1.1 is the earliest that has all that marts use. */
+const PORTABLE_STORAGE = 'v1.0.0'
+
+/**
+ * Writes a database that needs no other file: the rows of each table, the marts as views on top of them, and all
+ * comments. It has the names and columns of a catalog.
+ * @param db any database; it is unchanged afterwards.
+ */
+export async function writePortable(
+  db: Database,
+  path: string,
+  sources: readonly CatalogSource[],
+): Promise<void> {
+  await db.inFile(path, () => createRelations(db, sources, { tablesAs: 'TABLE' }), PORTABLE_STORAGE)
+}
+
+/** Writes what all catalogs of a time zone have in common: the marts, over tables without rows or files. */
+export async function writeTemplate(db: Database, path: string, sourceTimezone: string): Promise<void> {
+  await db.inFile(path, async () => {
+    await createMacros(db, [{ company: '', sourceTimezone }])
+    for (const { name, columns } of [...TABLES.map(publishedTable), snapshotInfo]) {
+      const nulls = columns.map(column => `NULL::${column.type} AS ${identifier(column.name)}`)
+      await db.run(`CREATE VIEW ${identifier(name)} AS SELECT ${nulls.join(', ')} WHERE false`)
+    }
+    await createMarts(db)
+  })
+}
+
+/** Copies a catalog; false if the file is not what was published: otherwise changes by other users would be copied forever. */
+async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
+  const bytes = await readFile(from.path).catch(() => null)
+  if (bytes === null || hashOf(bytes) !== from.sha256) return false
+  await writeNew(path, bytes)
+  return true
+}
+
+/** How the tables are shown. */
+type Shown = {
+  /** Whether tables stay where they are, or their rows are copied. */
+  readonly tablesAs?: Kind
+  /** What a query selects the published columns of a table from: by default its Parquet files. */
+  readonly rowsOf?: (table: Table) => string
+}
+
+/** Creates the relations of a catalog and their comments in an empty database, in the caller's transaction. */
+export async function createRelations(
+  db: Database,
+  sources: readonly CatalogSource[],
+  shown: Shown = {},
+): Promise<void> {
+  await createMacros(db, sources)
+  await createTableRelations(db, sources, shown)
+  await createMarts(db)
+}
+
+/** Computes the marts that are stored, from what the tables have now. */
+export async function storeMarts(db: Database): Promise<void> {
+  await createMarts(
+    db,
+    MARTS.filter(({ isStored }) => isStored),
+  )
+}
+
+async function createMacros(
+  db: Database,
+  sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[],
+): Promise<void> {
+  await db.run(localTime(sources))
+  for (const macro of await readMacros()) await db.run(macro)
+}
+
+async function createMarts(db: Database, chosen: readonly Mart[] = MARTS): Promise<void> {
+  const marts = await readMarts()
+  for (const mart of chosen)
+    await create(db, mart.isStored ? 'TABLE' : 'VIEW', mart, marts.get(mart.name) as string)
+}
+
+function publishedTable(table: Table) {
+  return { ...table, columns: publishedColumns(table) }
+}
+
+/** Creates the relations that differ between snapshots: where their files are. */
+export async function createTableRelations(
+  db: Database,
+  sources: readonly CatalogSource[],
+  { tablesAs = 'VIEW', rowsOf = ({ name }) => parquetOf(name, sources) }: Shown = {},
+): Promise<void> {
+  for (const table of TABLES.map(publishedTable)) {
+    const list = table.columns.map(({ name }) => identifier(name))
+    const sql = `SELECT ${list.join(', ')} FROM ${rowsOf(table)}`
+    await create(db, tablesAs, table, sql).catch(error => {
+      if (!messageOf(error).startsWith('Binder Error')) throw error
+      throw earlierVersion(sources)
+    })
+  }
+  await create(db, tablesAs, snapshotInfo, snapshotRows(sources))
+}
+
+function earlierVersion(sources: readonly CatalogSource[]): FatalError {
+  const companies = sources.map(({ company }) => company).join(', ')
+  return new FatalError(
+    `The latest snapshots (${companies}) were written by an earlier version and lack columns. Run \`npm run publish -- --company <company>\` for each.`,
+  )
+}
+
+/** Covers everything that shapes a catalog besides its files. If it differs, a new snapshot is written. */
+export async function catalogHash(sourceTimezone: string): Promise<string> {
+  const macros = [localTime([{ company: '', sourceTimezone }]), ...(await readMacros())]
+  const parts = [
+    ...macros,
+    placeOf(''),
+    CATALOG.map(relation => comments(relation, 'VIEW')),
+    ...(await readMarts()),
+  ]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+}
+
+let marts: Promise<ReadonlyMap<string, string>> | null = null
+
+/** Returns the SQL of each mart; the files are read once. */
+function readMarts(): Promise<ReadonlyMap<string, string>> {
+  marts ??= Promise.all(MARTS.map(async mart => [mart.name, await martSql(mart)] as const)).then(
+    entries => new Map(entries),
+  )
+  return marts
+}
+
+/** Returns the SQL of a mart: one SELECT. */
+export async function martSql({ name, sql }: Mart): Promise<string> {
+  return sql ?? (await readFile(join(MARTS_DIRECTORY, `${name}.sql`), 'utf8'))
+}
+
+/** A reader sets it to the place of a snapshot that was moved, copied or mounted elsewhere. */
+export const PLACE_VARIABLE = 'editais_snapshot'
+
+function parquetOf(table: string, sources: readonly CatalogSource[]): string {
+  const place = sources.length === 1 ? placeOf : literal
+  const paths = sources.flatMap(({ directory, files }) =>
+    (files.get(table) ?? []).map(file => `${place(directory)} || ${literal(`/${file.path}`)}`),
+  )
+  // Otherwise a directory `name=value` in the path would become a column. Snapshots of different companies may have
+  // different schema versions.
+  const options = ['hive_partitioning = false', ...(sources.length > 1 ? ['union_by_name = true'] : [])]
+  return `read_parquet([${paths.join(', ')}], ${options.join(', ')})`
+}
+
+/** Returns SQL for the place of the files. Not a macro: DuckDB 1.1 does not find it if the catalog is attached elsewhere. */
+function placeOf(directory: string): string {
+  return `coalesce(getvariable(${literal(PLACE_VARIABLE)}), ${literal(directory)})`
+}
+
+function snapshotRows(sources: readonly CatalogSource[]): string {
+  const rows = sources.map(({ company, snapshot, publishedAt, sourceTimezone }) => {
+    const values = [company, snapshot, publishedAt, sourceTimezone].map(literal)
+    return `(${values.join(', ')})`
+  })
+  return `SELECT company, snapshot, published_at::TIMESTAMPTZ AS published_at, source_timezone
+    FROM (VALUES ${rows.join(', ')}) AS s(company, snapshot, published_at, source_timezone)`
+}
+
+/**
+ * Returns the macro that marts use for local times; NULL if a time is implausible (`schema/times.ts`). Time zones are constants
+ * in it: reading one from a column costs six times as much.
+ */
+function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[]): string {
+  const zones = Map.groupBy(sources, ({ sourceTimezone }) => sourceTimezone)
+  const cases = [...zones].map(([zone, those]) => {
+    const companies = those.map(({ company }) => literal(company)).join(', ')
+    return `WHEN company IN (${companies}) THEN ${inZone(zone)}`
+  })
+  const [only] = zones.keys()
+  const body = zones.size === 1 ? inZone(only as string) : `CASE ${cases.join(' ')} END`
+  return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
+}
+
+async function readMacros(): Promise<string[]> {
+  const files = MACROS.map(async macro => {
+    return { ...macro, sql: await readFile(join(MACROS_DIRECTORY, `${macro.name}.sql`), 'utf8') }
+  })
+  const all = [...TEXT_MACROS, ...(await Promise.all(files))]
+  return all.map(({ name, parameters, sql }) => `CREATE MACRO ${name}(${parameters}) AS ${sql}`)
+}
+
+function inZone(zone: string): string {
+  const { from, before } = plausibleInstants(zone)
+  return `CASE WHEN moment >= TIMESTAMPTZ ${literal(from)} AND moment < TIMESTAMPTZ ${literal(before)} THEN moment AT TIME ZONE ${literal(zone)} END`
+}
+
+type Kind = 'VIEW' | 'TABLE'
+
+async function create(db: Database, kind: Kind, relation: Relation, sql: string): Promise<void> {
+  await db.run(`CREATE OR REPLACE ${kind} ${identifier(relation.name)} AS ${sql}`)
+  // In one call: separate calls would double the cost.
+  await db.run(comments(relation, kind).join(';\n'))
+}
+
+function comments(relation: Relation, kind: Kind): string[] {
+  const name = identifier(relation.name)
+  return [
+    `COMMENT ON ${kind} ${name} IS ${literal(comment(relation))}`,
+    ...relation.columns.map(
+      column => `COMMENT ON COLUMN ${name}.${identifier(column.name)} IS ${literal(comment(column))}`,
+    ),
+  ]
+}

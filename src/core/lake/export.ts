@@ -1,0 +1,256 @@
+import { mkdir, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Table } from '#schema/tables.ts'
+import { textBytes } from '#src/core/warehouse/cut.ts'
+import type { Database } from '#src/core/warehouse/database.ts'
+import { PARQUET_OPTIONS } from '#src/core/warehouse/parquet.ts'
+import { identifier, literal } from '#src/core/warehouse/quoted.ts'
+import type { RowFiles } from '#src/core/warehouse/row_files.ts'
+import { rowPath } from '#src/core/warehouse/row_list.ts'
+import { arrivalTable } from '#src/core/warehouse/row_sql.ts'
+import { exportColumns, month } from '#src/core/warehouse/sql.ts'
+import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
+import { counted } from '#src/lib/count.ts'
+import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/lib/durable.ts'
+import { systemCode } from '#src/lib/errors.ts'
+import { digestOf } from '#src/lib/hash.ts'
+import { type LakeAccess, openToReaders } from './access.ts'
+import type { Manifest, SnapshotFile } from './manifest.ts'
+
+/** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
+const MAX_MONTHS_AT_ONCE = 60
+/** Maximum size of texts: DuckDB holds the rows of all partitions that it writes. Beyond it, each month is written alone. */
+const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
+
+type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
+
+/** Which parts of a table must be written, and which the previous snapshot already holds. */
+type TablePlan = {
+  readonly table: Table
+  /** Months to write; null for a table in a single file. */
+  readonly stale: readonly string[] | null
+  readonly reused: readonly SnapshotFile[]
+}
+
+/**
+ * Decides which months of a table changed since the previous snapshot, without touching files.
+ * @param previous null if it cannot be reused: there is none, or it comes from another warehouse.
+ */
+export function planTable(
+  table: Table,
+  previous: Manifest | null,
+  versions: readonly { table_name: string; month: string; version: number }[],
+): TablePlan {
+  if (table.files === 'one') return { table, stale: null, reused: [] }
+  const since = previous?.applied_segment ?? -1
+  const stale = versions
+    .filter(version => version.table_name === table.name && version.version > since)
+    .map(version => version.month)
+  const files = previous?.tables[table.name]?.files ?? []
+  return { table, stale, reused: files.filter(file => file.month !== null && !stale.includes(file.month)) }
+}
+
+/**
+ * Writes the files of one table into the snapshot, and links those that did not change.
+ * @param target includes the table's row count.
+ * @throws Error if the files do not hold exactly as many rows as the table.
+ */
+export async function writeTable(
+  db: Database,
+  plan: TablePlan,
+  target: Target & { previousDirectory: string | null; rows: number },
+): Promise<SnapshotFile[]> {
+  const { table, stale, reused } = plan
+  await mkdir(join(target.directory, table.name), PRIVATE_DIRECTORY)
+  const files =
+    stale === null ? [await writeWhole(db, table, target)] : await writeMonths(db, table, stale, target)
+  for (const file of reused) {
+    const previous = join(target.previousDirectory as string, file.path)
+    await linkOrCopy([previous], join(target.directory, file.path), target.access)
+    files.push(file)
+  }
+  return await finishTable(db, table, files, target)
+}
+
+/**
+ * Links the files of a table whose rows are already in files.
+ * @param target includes the table's row count.
+ * @throws Error if the files do not hold exactly as many rows as the table.
+ */
+export async function linkRows(
+  db: Database,
+  from: { table: Table; rows: Pick<RowFiles, 'directory' | 'files'>; previous: Manifest | null },
+  target: Target & { previousDirectory: string | null; rows: number },
+): Promise<SnapshotFile[]> {
+  const { table, previous } = from
+  await mkdir(join(target.directory, table.name), PRIVATE_DIRECTORY)
+  const files: SnapshotFile[] = []
+  for (const file of from.rows.files.filter(({ table_name }) => table_name === table.name)) {
+    const { month, rows, bytes, sha256 } = file
+    const path = join(table.name, `${month}.parquet`)
+    const same = previous?.tables[table.name]?.files.find(one => one.path === path && one.sha256 === sha256)
+    const published = same && target.previousDirectory ? join(target.previousDirectory, path) : null
+    // The lake may be on another disk: then only its own files can be linked.
+    const sources = [rowPath(from.rows.directory, file)].concat(
+      published !== null && (await fileSize(published)) === bytes ? [published] : [],
+    )
+    await linkOrCopy(sources, join(target.directory, path), target.access)
+    files.push({ path, month, rows, bytes, sha256 })
+  }
+  return await finishTable(db, table, files, target)
+}
+
+async function finishTable(
+  db: Database,
+  table: Table,
+  files: SnapshotFile[],
+  target: Target & { rows: number },
+): Promise<SnapshotFile[]> {
+  const directory = join(target.directory, table.name)
+  // So that a reader of `editais/*.parquet` finds the columns even if there are no rows yet.
+  if (files.length === 0) files.push(await writeWhole(db, table, target, 'empty'))
+  await openToReaders(directory, target.access)
+  await syncDirectory('parquet.directory', directory)
+  const published = files.reduce((sum, file) => sum + file.rows, 0)
+  if (published !== target.rows)
+    throw new Error(
+      `${table.name}: ${counted(target.rows, 'row')} in the warehouse, ${published} in its files`,
+    )
+  return files.sort((a, b) => a.path.localeCompare(b.path))
+}
+
+async function writeWhole(
+  db: Database,
+  table: Table,
+  target: Target & { rows: number },
+  name = 'all',
+): Promise<SnapshotFile> {
+  const path = join(table.name, `${name}.parquet`)
+  await db.run(
+    `COPY (SELECT ${exportColumns(table, target.company)} FROM ${arrivalTable(table)} t)
+     TO ${literal(join(target.directory, path))} (${PARQUET_OPTIONS})`,
+  )
+  return await finishFile(target, { path, month: null, rows: target.rows })
+}
+
+async function writeMonths(
+  db: Database,
+  table: Table,
+  months: readonly string[],
+  target: Target,
+): Promise<SnapshotFile[]> {
+  const files: SnapshotFile[] = []
+  const atOnce = await monthsAtOnce(db, table, months)
+  for (let from = 0; from < months.length; from += atOnce)
+    files.push(...(await writePartitions(db, table, months.slice(from, from + atOnce), target)))
+  return files
+}
+
+async function monthsAtOnce(db: Database, table: Table, months: readonly string[]): Promise<number> {
+  if (months.length < 2) return 1
+  const { bytes } = await db.row<{ bytes: number }>(
+    `SELECT (${textBytes(table)})::DOUBLE AS bytes FROM (SELECT t.* ${ofMonths(table, months)})`,
+  )
+  return bytes > MAX_BYTES_AT_ONCE ? 1 : MAX_MONTHS_AT_ONCE
+}
+
+async function writePartitions(
+  db: Database,
+  table: Table,
+  months: readonly string[],
+  target: Target,
+): Promise<SnapshotFile[]> {
+  const [only, ...others] = months
+  if (only === undefined) return []
+  if (others.length === 0) return await writeMonth(db, table, only, target)
+  const parts = join(target.directory, table.name, 'parts')
+  const written = await db.rows<Written>(
+    `COPY (SELECT ${exportColumns(table, target.company)}, ${monthOf(table)} AS _month ${ofMonths(table, months)})
+     TO ${literal(parts)} (${PARQUET_OPTIONS}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
+  )
+  const rows = new Map(written.map(file => [file.filename, file.count]))
+  const files: SnapshotFile[] = []
+  for (const name of await readdir(parts).catch(() => [] as string[])) {
+    const [part, ...others] = await readdir(join(parts, name))
+    if (!part || others.length > 0)
+      throw new Error(`${table.name}: ${name} was written as ${others.length + 1} files`)
+    const path = join(table.name, `${name.replace(/^_month=/, '')}.parquet`)
+    await move('parquet.rename', join(parts, name, part), join(target.directory, path))
+    const count = rows.get(join(parts, name, part))
+    if (count === undefined) throw new Error(`${path}: DuckDB did not report it`)
+    files.push(await finishFile(target, { path, month: name.replace(/^_month=/, ''), rows: count }))
+  }
+  await remove('parquet.remove', parts)
+  return files
+}
+
+/** Writes one month, for small changes, which usually affect only one: without partitions, at a third of their cost. */
+async function writeMonth(
+  db: Database,
+  table: Table,
+  month: string,
+  target: Target,
+): Promise<SnapshotFile[]> {
+  const path = join(table.name, `${month}.parquet`)
+  const { count } = await db.row<Written>(
+    `COPY (SELECT ${exportColumns(table, target.company)} ${ofMonths(table, [month])})
+     TO ${literal(join(target.directory, path))} (${PARQUET_OPTIONS}, RETURN_STATS)`,
+  )
+  if (count > 0) return [await finishFile(target, { path, month, rows: count })]
+  // Its notices moved to other months, or have no rows in this table.
+  await remove('parquet.remove', join(target.directory, path))
+  return []
+}
+
+/** A file reported by `COPY`. */
+type Written = { filename: string; count: number }
+
+/** Returns SQL for the month of a row `t`: that of its notice `e`. */
+function monthOf(table: Table): string {
+  return month(table.name === 'editais' ? 't.created_at' : 'e.created_at')
+}
+
+function ofMonths(table: Table, months: readonly string[]): string {
+  const notice = table.name === 'editais' ? '' : 'JOIN editais e USING (edital_id)'
+  return `FROM ${identifier(table.name)} t ${notice} WHERE ${monthOf(table)} IN (${months.map(literal).join(', ')})`
+}
+
+/** Makes a file durable and read-only, and computes its checksum. */
+export async function finishFile(
+  { directory, access }: Pick<Target, 'directory' | 'access'>,
+  file: Pick<SnapshotFile, 'path' | 'month' | 'rows'>,
+): Promise<SnapshotFile> {
+  const path = join(directory, file.path)
+  await openToReaders(path, access)
+  await syncFile('parquet.sync', path)
+  return { ...file, ...(await digestOf(path)) }
+}
+
+/** Returns the size of a file in bytes; null if it is missing. */
+export async function fileSize(path: string): Promise<number | null> {
+  return await stat(path).then(
+    ({ size }) => size,
+    () => null,
+  )
+}
+
+/**
+ * Links a file, or copies it.
+ * @param from the same file at several places; if none can be linked, the first one is copied.
+ */
+async function linkOrCopy(from: readonly string[], to: string, access: LakeAccess): Promise<void> {
+  for (const path of from) if (await linked(path, to)) return await openToReaders(to, access)
+  await copyNew(from[0] as string, to)
+  await openToReaders(to, access)
+  await syncFile('parquet.sync', to)
+}
+
+async function linked(from: string, to: string): Promise<boolean> {
+  try {
+    await linkFile('parquet.link', from, to)
+    return true
+  } catch (error) {
+    if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(systemCode(error) ?? '')) throw error
+    return false
+  }
+}

@@ -1,0 +1,330 @@
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { TABLES, type Table } from '#schema/tables.ts'
+import type { Database } from '#src/core/warehouse/database.ts'
+import { identifier, literal } from '#src/core/warehouse/quoted.ts'
+import type { RowFiles } from '#src/core/warehouse/row_files.ts'
+import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
+import {
+  type DurableStep,
+  linkTo,
+  move,
+  remove,
+  syncDirectory,
+  syncFile,
+  writeNew,
+} from '#src/lib/durable.ts'
+import { hashOf } from '#src/lib/hash.ts'
+import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
+import { catalogHash, writeCatalog } from './catalog.ts'
+import { catalogTemplate } from './catalog_template.ts'
+import { fileSize, linkRows, planTable, writeTable } from './export.ts'
+import {
+  finishedSnapshots,
+  latestLink,
+  latestName,
+  type Manifest,
+  type MartFiles,
+  newestOf,
+  publishedBytes,
+  publishedFiles,
+  RUNS_ONLY_INTERVAL_MS,
+  type SnapshotFile,
+  snapshotsDirectory,
+} from './manifest.ts'
+import { writeMarts } from './mart_files.ts'
+import { countNotices } from './notice_counts.ts'
+import { writeReadMe } from './read_me.ts'
+import { removeExpired } from './retention.ts'
+
+export type Published = PublishedFigures & { readonly manifest: Manifest }
+
+/** The figures of a publish that are reported. */
+export type PublishedFigures = {
+  readonly directory: string
+  /** False if the latest snapshot already matched the warehouse. */
+  readonly written: boolean
+  readonly bytesWritten: number
+  /** Size of the whole snapshot, including files shared with earlier ones. */
+  readonly bytes: number
+}
+
+/** Whether the marts are files of the snapshot, too, or at least a snapshot is written each day for those who make them. */
+type MartsWanted = 'files' | 'daily' | 'none'
+
+type Request = {
+  readonly db: Database
+  /** The rows of child tables. */
+  readonly rows: Pick<RowFiles, 'directory' | 'files'>
+  readonly lake: string
+  readonly company: string
+  readonly now: Date
+  readonly keepMs: number
+  /** Snapshots in use besides the latest; they are kept. */
+  readonly inUse: readonly (string | null)[]
+  /** Time zone of the local times in the marts. */
+  readonly sourceTimezone: string
+  readonly marts: MartsWanted
+}
+
+type State = {
+  readonly schema_hash: string
+  readonly warehouse_id: string
+  readonly log: string | null
+  readonly applied_segment: number
+  readonly data_version: number
+  readonly last_run: string | null
+  readonly catalog_hash: string
+  readonly marts: MartsWanted
+  /** The present day in the time zone of the notices, if marts are wanted. */
+  readonly mart_day: string | null
+}
+
+/**
+ * Reconciles the lake with the warehouse: a complete snapshot of its `data_version` exists, `latest` resolves
+ * to it, and expired snapshots are gone. Does only what is missing, so the next publish finishes one that was
+ * interrupted at any point.
+ */
+export async function publish(request: Request): Promise<Published> {
+  const { lake, now } = request
+  const state = await readState(request)
+  const directory = snapshotsDirectory(lake)
+  const finished = await finishedSnapshots(directory)
+  const newest = newestOf(finished, state.warehouse_id)
+  const latest = await latestName(lake)
+  // First, to free space on a full disk.
+  const keep = { keepMs: request.keepMs, now }
+  const inUse = [latest, ...request.inUse]
+  const kept = await removeExpired(directory, finished, { ...keep, inUse: [newest?.snapshot, ...inUse] })
+  const access = await accessOf(lake)
+  for (const { snapshot } of kept) await openSnapshotToReaders(join(directory, snapshot), access)
+  const fresh = newest && !isStale(newest, state, { directory, now }) ? newest : null
+  const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
+  if (!fresh) await removeUnfinished(directory, kept)
+  const manifest = fresh ?? (await writeSnapshot({ ...request, access }, state, previous))
+  const { snapshot } = manifest
+  if (latest !== snapshot) {
+    // A killed publish may have finished it without making the names durable.
+    if (fresh) await syncNames(join(directory, snapshot))
+    await pointLatestTo(lake, snapshot)
+  }
+  const all = fresh ? kept : [...kept, manifest]
+  await removeExpired(directory, all, { ...keep, inUse: [snapshot, ...inUse] })
+  return {
+    directory: join(directory, snapshot),
+    manifest,
+    written: !fresh,
+    bytesWritten: fresh ? 0 : writtenBytes(manifest, previous),
+    bytes: publishedBytes(manifest),
+  }
+}
+
+async function readState({ db, sourceTimezone, marts, now }: Request): Promise<State> {
+  const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day' | 'marts'> & { today: string }>(
+    `SELECT schema_hash, warehouse_id, log, applied_segment, data_version,
+       (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run,
+       ($now::TIMESTAMPTZ AT TIME ZONE $zone)::DATE::VARCHAR AS today
+     FROM meta`,
+    { now: now.toISOString(), zone: sourceTimezone },
+  )
+  return {
+    ...stored,
+    catalog_hash: await catalogHash(sourceTimezone),
+    marts,
+    mart_day: marts === 'none' ? null : stored.today,
+  }
+}
+
+function isStale(
+  newest: Manifest,
+  state: State,
+  { directory, now }: { directory: string; now: Date },
+): boolean {
+  return (
+    newest.warehouse_id !== state.warehouse_id ||
+    newest.data_version !== state.data_version ||
+    // Written by another version of the marts.
+    newest.catalog_hash !== state.catalog_hash ||
+    // The data directory was moved, and the views still point to the old path.
+    newest.directory !== join(directory, newest.snapshot) ||
+    // Switched on or off, or of another day: some marts count days from it.
+    (newest.marts?.day ?? null) !== state.mart_day ||
+    (newest.marts?.files.length === 0 && state.marts === 'files') ||
+    (newest.applied_segment !== state.applied_segment &&
+      Math.abs(now.getTime() - Date.parse(newest.created_at)) >= RUNS_ONLY_INTERVAL_MS)
+  )
+}
+
+async function writeSnapshot(
+  request: Request & { access: LakeAccess },
+  state: State,
+  previous: Manifest | null,
+): Promise<Manifest> {
+  const { db, lake, company, now, sourceTimezone, access } = request
+  const snapshot = await freeName(snapshotsDirectory(lake), now, state.data_version)
+  const directory = join(snapshotsDirectory(lake), snapshot)
+  const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
+  await mkdir(directory, PRIVATE_DIRECTORY)
+  // One transaction, so that all tables show the same committed state.
+  const { files, notices } = await db.transaction(async () => ({
+    files: await writeTables(request, { directory, previous, previousDirectory }),
+    notices: await countNotices(db),
+  }))
+  const catalog = join(directory, 'catalog.duckdb')
+  const publishedAt = now.toISOString()
+  const like =
+    previous && previousDirectory && previous.catalog_hash === state.catalog_hash
+      ? { path: join(previousDirectory, 'catalog.duckdb'), sha256: previous.catalog_sha256 }
+      : await catalogTemplate(db, { sourceTimezone, hash: state.catalog_hash })
+  const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
+  await writeCatalog(db, catalog, [source], like)
+  await makeDurable('catalog.sync', catalog, access)
+  const marts = await martsOf(db, catalog, state, { directory, access })
+  await writeReadMe(source, access)
+  const manifest: Manifest = {
+    snapshot,
+    company,
+    created_at: publishedAt,
+    source_timezone: sourceTimezone,
+    directory,
+    warehouse_id: state.warehouse_id,
+    schema_hash: state.schema_hash,
+    catalog_hash: state.catalog_hash,
+    catalog_sha256: hashOf(await readFile(catalog)),
+    data_version: state.data_version,
+    log: state.log,
+    applied_segment: state.applied_segment,
+    run_id: state.last_run,
+    notices,
+    ...(marts === null ? {} : { marts }),
+    tables: Object.fromEntries(
+      [...files].map(([name, list]) => [
+        name,
+        {
+          rows: list.reduce((sum, file) => sum + file.rows, 0),
+          bytes: list.reduce((sum, file) => sum + file.bytes, 0),
+          files: list,
+        },
+      ]),
+    ),
+  }
+  await openToReaders(directory, access)
+  await syncDirectory('snapshot.directory', directory)
+  await writeManifest(directory, manifest, access)
+  return manifest
+}
+
+async function martsOf(
+  db: Database,
+  catalog: string,
+  { marts, mart_day: day }: State,
+  to: { directory: string; access: LakeAccess },
+): Promise<MartFiles | null> {
+  if (day === null) return null
+  return marts === 'files' ? await writeMarts(db, catalog, { ...to, day }) : { day, files: [] }
+}
+
+/** Writes the tables of a new snapshot, and returns the files of each. */
+async function writeTables(
+  { db, rows, company, access }: Request & { access: LakeAccess },
+  to: { directory: string; previous: Manifest | null; previousDirectory: string | null },
+): Promise<ReadonlyMap<string, readonly SnapshotFile[]>> {
+  const { directory, previous, previousDirectory } = to
+  const versions = await db.rows<{ table_name: string; month: string; version: number }>(
+    'FROM month_versions',
+  )
+  const counts = await countRows(db)
+  const files = new Map<string, readonly SnapshotFile[]>()
+  for (const table of TABLES) {
+    const target = { directory, company, previousDirectory, access, rows: counts[table.name] ?? 0 }
+    if (table.each) {
+      files.set(table.name, await linkRows(db, { table, rows, previous }, target))
+      continue
+    }
+    const lost = await lostMonths(previous, previousDirectory, table)
+    const plan = planTable(table, previous, [...versions, ...lost])
+    files.set(table.name, await writeTable(db, plan, target))
+  }
+  return files
+}
+
+/** Counts the rows of each table in one query, because each query has a fixed cost. Subqueries of one row would be joined. */
+async function countRows(db: Database): Promise<Record<string, number>> {
+  const counts = TABLES.map(
+    ({ name, each }) =>
+      `SELECT ${literal(name)} AS name, ${each ? `coalesce(sum(${each}), 0)::BIGINT AS rows FROM row_places` : `count(*) AS rows FROM ${identifier(name)}`}`,
+  )
+  const rows = await db.rows<{ name: string; rows: number }>(counts.join(' UNION ALL '))
+  return Object.fromEntries(rows.map(({ name, rows }) => [name, rows]))
+}
+
+/** Months whose file is missing or differs from the manifest. They are rewritten as if they had changed. */
+async function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
+  const lost: { table_name: string; month: string; version: number }[] = []
+  for (const file of previous?.tables[table.name]?.files ?? []) {
+    const size = await fileSize(join(directory ?? '', file.path))
+    if (file.month !== null && size !== file.bytes) {
+      lost.push({ table_name: table.name, month: file.month, version: Number.POSITIVE_INFINITY })
+    }
+  }
+  return lost
+}
+
+/** Writes the manifest, which marks the snapshot as complete, so it appears atomically and last. */
+async function writeManifest(directory: string, manifest: Manifest, access: LakeAccess): Promise<void> {
+  const temporary = join(directory, 'manifest.json.part')
+  await writeNew(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
+  await makeDurable('manifest.sync', temporary, access)
+  await move('manifest.rename', temporary, join(directory, 'manifest.json'))
+  await syncNames(directory)
+}
+
+/** Makes durable the names of a snapshot's files, and its own. */
+async function syncNames(directory: string): Promise<void> {
+  await syncDirectory('manifest.directory', directory)
+  await syncDirectory('snapshots.directory', dirname(directory))
+}
+
+async function makeDurable(step: DurableStep, path: string, access: LakeAccess): Promise<void> {
+  await openToReaders(path, access)
+  await syncFile(step, path)
+}
+
+async function pointLatestTo(lake: string, snapshot: string): Promise<void> {
+  const temporary = join(lake, 'latest.part')
+  await remove('latest.link', temporary)
+  await linkTo('latest.link', join('snapshots', snapshot), temporary)
+  await move('latest.rename', temporary, latestLink(lake))
+  await syncDirectory('latest.directory', lake)
+}
+
+/** Returns a free name `<UTC time>-<data_version>`; a second snapshot in the same second gets a later time. */
+async function freeName(directory: string, now: Date, dataVersion: number): Promise<string> {
+  for (let second = 0; ; second += 1) {
+    const time = new Date(now.getTime() + second * 1000).toISOString().replace(/[-:]|\.\d+/g, '')
+    const name = `${time}-${String(dataVersion).padStart(6, '0')}`
+    if (
+      await stat(join(directory, name)).then(
+        () => false,
+        () => true,
+      )
+    )
+      return name
+  }
+}
+
+/** Removes what a killed publish left; nothing points to it. */
+async function removeUnfinished(directory: string, finished: readonly Manifest[]): Promise<void> {
+  const whole = new Set(finished.map(manifest => manifest.snapshot))
+  for (const name of await readdir(directory)) {
+    if (!whole.has(name)) await remove('unfinished.remove', join(directory, name))
+  }
+}
+
+function writtenBytes(manifest: Manifest, previous: Manifest | null): number {
+  const before = previous ? publishedFiles(previous) : []
+  const known = new Set(before.map(file => `${file.path} ${file.sha256}`))
+  return publishedFiles(manifest)
+    .filter(file => !known.has(`${file.path} ${file.sha256}`))
+    .reduce((sum, file) => sum + file.bytes, 0)
+}

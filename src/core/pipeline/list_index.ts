@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Settings } from '#config/settings.ts'
+import { TABLES } from '#schema/tables.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { latestLink, latestName } from '#src/core/lake/manifest.ts'
+import { segmentPath } from '#src/core/rawlog/files.ts'
+import { move, writeNew } from '#src/lib/durable.ts'
+import { hashOf } from '#src/lib/hash.ts'
+import type { ShownPage } from './shown.ts'
+
+/**
+ * The list as the last run saw it. It exists only if a run that sees the same list again, before `due_at`, would find nothing to
+ * do: then a look at the list can replace that run (docs/decisions/021-looks.md).
+ */
+export type ListIndex = {
+  readonly run_id: string
+  /** The log's name, as in the warehouse. */
+  readonly log: string | null
+  /** When the last run opened the warehouse. */
+  readonly made_at: string
+  /** When the data need a run even if the list stays the same; null for never. */
+  readonly due_at: string | null
+  /** The program and the settings that it was made with, as a hash. */
+  readonly basis: string
+  readonly place: Place
+  /** How many notices are listed, and how many of them wait or are excluded. */
+  readonly listed: number
+  readonly deferred: number
+  readonly pages: readonly ShownPage[]
+}
+
+/** The positions of log, warehouse and lake at the end of the run. A change of any of them makes the index outdated. */
+type Place = {
+  readonly root: string
+  /** Sealed segments of the raw log: each run adds at least one before it changes anything else. */
+  readonly segments: number
+  /** Size and time of the warehouse's file. */
+  readonly warehouse: string
+  /** The directory with its rows, named after it: without that, a run rebuilds the warehouse. */
+  readonly rows: readonly string[]
+  /** Name of the latest snapshot, and size and time of its manifest: without that, a run publishes it again. */
+  readonly snapshot: readonly [name: string | null, manifest: string | null]
+}
+
+type Basis = { readonly paths: CompanyPaths; readonly settings: Settings }
+
+/** Writes the index atomically. Its first line is a checksum: after a power failure the rest may be incomplete. */
+export async function writeListIndex(
+  { paths, settings }: Basis,
+  index: Omit<ListIndex, 'basis' | 'place'>,
+  segments: number,
+): Promise<void> {
+  const place = await placeOf(paths, segments)
+  if (place === null) return
+  const text = JSON.stringify({ ...index, basis: basisOf(settings), place })
+  await writeNew(`${paths.listIndex}.part`, `${hashOf(text)}\n${text}\n`)
+  await move('index.rename', `${paths.listIndex}.part`, paths.listIndex)
+}
+
+/** Returns null if there is none, or it is damaged. */
+export async function readListIndex({ listIndex }: CompanyPaths): Promise<ListIndex | null> {
+  const content = await readFile(listIndex, 'utf8').catch(() => '')
+  const [sum, text = ''] = content.split('\n')
+  return sum === hashOf(text) ? (JSON.parse(text) as ListIndex) : null
+}
+
+/** Returns why a look at the list cannot replace a run; null if it can. Reads names, sizes and times of files only. */
+export async function whyOutdated(
+  { basis, place, made_at, due_at }: ListIndex,
+  { paths, settings }: Basis,
+  now: Date,
+): Promise<string | null> {
+  if (basis !== basisOf(settings)) return 'the program or its settings changed'
+  const present = await placeOf(paths, place.segments)
+  if (JSON.stringify(place) !== JSON.stringify(present)) return 'the data changed since the last run'
+  if (now.getTime() < Date.parse(made_at)) return 'the clock was set back'
+  if (due_at !== null && now.getTime() >= Date.parse(due_at)) return 'a stored record or analysis is due'
+  return null
+}
+
+/** Returns null if the log does not end with this segment. */
+async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | null> {
+  const { root, raw, lake } = paths
+  const [last, next, warehouse, rows, ...snapshot] = await Promise.all([
+    fileOf(segmentPath(raw, segments)),
+    fileOf(segmentPath(raw, segments + 1)),
+    fileOf(paths.warehouse),
+    readdir(paths.rows).catch((): string[] => []),
+    latestName(lake),
+    fileOf(join(latestLink(lake), 'manifest.json')),
+  ])
+  if (last === null || next !== null || warehouse === null) return null
+  return { root, segments, warehouse, rows: rows.sort(), snapshot }
+}
+
+async function fileOf(path: string): Promise<string | null> {
+  return await stat(path).then(
+    ({ size, mtimeMs }) => `${size} ${mtimeMs}`,
+    () => null,
+  )
+}
+
+/** Omits settings that affect no data: where `ask` looks for questions depends on the working directory. */
+function basisOf({ logLevel: _, questionsDir: __, ...settings }: Settings): string {
+  return hashOf(JSON.stringify([programHash(), settings]))
+}
+
+let program: string | null = null
+
+/** Changes with the program's version, its dependencies and its tables: then the next run may rebuild the warehouse. */
+function programHash(): string {
+  program ??= hashOf(
+    JSON.stringify([
+      readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'),
+      process.version,
+      TABLES,
+    ]),
+  )
+  return program
+}

@@ -1,0 +1,74 @@
+import type { Line, LoggedDocument } from '#src/core/rawlog/line.ts'
+import type { RawLogWriter } from '#src/core/rawlog/writer.ts'
+import { applySegment } from '#src/core/warehouse/apply.ts'
+import type { Warehouse } from '#src/core/warehouse/warehouse.ts'
+import type { InStage } from './stage.ts'
+
+/**
+ * A segment is sealed at the first of these bounds, so a crash loses at most that much. They also bound how
+ * much of a segment DuckDB holds in memory, and how long the answers of a slow API stay unseen.
+ */
+const MAX_SEGMENT = { bytes: 64 * 1024 * 1024, documents: 3000, ageMs: 60_000 }
+/** One segment being applied and one waiting, while the next is written. Beyond that, fetching waits. */
+const MAX_SEGMENTS_WAITING = 2
+
+export type Loader = {
+  /** Adds a line to the raw log. Resolves when there is room for more. */
+  append(line: Line, document?: LoggedDocument): Promise<void>
+  /** Seals the current segment. Resolves when every sealed segment is in the warehouse. */
+  settle(): Promise<void>
+  /** Resolves when nothing is being applied, whether it succeeded or failed. Then the warehouse may be closed. */
+  idle(): Promise<void>
+  /** Notices whose lines could not be loaded and were quarantined instead. */
+  readonly poisoned: readonly string[]
+}
+
+/**
+ * Moves lines into the warehouse: first durable in the log, then applied (invariant I6). While DuckDB
+ * applies one segment, the next one fills.
+ */
+export function createLoader(
+  options: Warehouse & { log: RawLogWriter; onLoaded: (documents: number) => void; inStage: InStage },
+): Loader {
+  const { log, db, rows, projection, inStage } = options
+  const poisoned: string[] = []
+  let applied: Promise<void> = Promise.resolve()
+  let waiting = 0
+
+  function rotate(): void {
+    const { documents } = log.unsealed
+    const sealed = log.seal()
+    sealed.catch(() => {})
+    waiting += 1
+    applied = applied.then(async () => {
+      const segment = await sealed
+      if (segment) {
+        await inStage('load', async () => {
+          poisoned.push(...(await applySegment(db, segment, projection)))
+          await rows.relieve()
+        })
+      }
+      waiting -= 1
+      options.onLoaded(documents)
+    })
+    // A failure stays in the chain. The next `append` or `settle` that waits for it throws it.
+    applied.catch(() => {})
+  }
+
+  return {
+    poisoned,
+    async append(line, document) {
+      await log.append(line, document)
+      const { bytes, documents, ageMs } = log.unsealed
+      if (bytes < MAX_SEGMENT.bytes && documents < MAX_SEGMENT.documents && ageMs < MAX_SEGMENT.ageMs) return
+      if (waiting >= MAX_SEGMENTS_WAITING) await applied
+      // Another caller that waited too may have rotated already.
+      else rotate()
+    },
+    async settle() {
+      rotate()
+      await applied
+    },
+    idle: () => applied.catch(() => {}),
+  }
+}

@@ -1,0 +1,168 @@
+import type { Settings } from '#config/settings.ts'
+import { isGoodRun } from '#schema/sync_runs.ts'
+import type { Api } from '#src/core/api/client.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { readFailure } from '#src/core/company/failure.ts'
+import { type KnownState, readState } from '#src/core/company/state.ts'
+import type { Drift } from '#src/core/rawlog/line.ts'
+import { FatalError, RequestError } from '#src/lib/errors.ts'
+import { type ListIndex, readListIndex, whyOutdated } from './list_index.ts'
+import { type ReadPage, scan } from './scan.ts'
+import { pageHash, type ShownNotice, type ShownPage, shownPage } from './shown.ts'
+import { validatePage } from './validate.ts'
+
+type LookContext = {
+  readonly paths: CompanyPaths
+  readonly settings: Settings
+  readonly now: () => Date
+  /** For this long after a run, looks may replace the next runs. */
+  readonly maxAgeMs: number
+  /** Called only if a look is worth a request; null while another process holds the company. */
+  readonly openApi: () => Promise<LookApi | null>
+  /**
+   * Whether the log that hosts share has more than this segment, or is no longer the one on this disk; absent if the log is on
+   * this disk alone.
+   */
+  readonly isOther?: (segment: number) => Promise<boolean>
+  readonly signal: AbortSignal
+}
+
+export type LookApi = Pick<Api, 'list' | 'concurrency' | 'close'>
+
+/** The result of a look: nothing new since the run that left this state, or why a run must start. */
+export type Look =
+  | { readonly isNew: false; readonly state: KnownState; readonly index: ListIndex }
+  | { readonly isNew: true; readonly why: string; readonly hasAsked: boolean }
+
+/** The list shows what only a run can judge. */
+class Doubt extends Error {
+  override readonly name = 'Doubt'
+}
+
+/**
+ * Returns whether a run would find anything to do: reads the list, and compares it with what the last run saw. Takes no lock,
+ * opens no database, writes nothing, and decides nothing about what is new.
+ * @throws InterruptedError if the signal is aborted.
+ */
+export async function look(context: LookContext): Promise<Look> {
+  const { paths, now, maxAgeMs } = context
+  const notAsked = (why: string): Look => ({ isNew: true, why, hasAsked: false })
+  const index = await readListIndex(paths)
+  if (index === null) return notAsked('the last run left work to do')
+  if (now().getTime() >= Date.parse(index.made_at) + maxAgeMs) return notAsked('the last run is old')
+  const outdated = await whyOutdated(index, context, now())
+  if (outdated !== null) return notAsked(outdated)
+  const state = await readState(paths)
+  if (state?.last_run.run_id !== index.run_id || !isGoodRun(state.last_run))
+    return notAsked('the state belongs to another run')
+  if ((await readFailure(paths)) !== null) return notAsked('the last run left no report')
+  const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, index))
+  return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
+}
+
+/**
+ * Returns why this look counts no more, or null: a manual run may have begun or ended while the list was read, and another host
+ * may have run at any time.
+ */
+async function whyReplaced(context: LookContext, { run_id, place }: ListIndex): Promise<string | null> {
+  const index = await readListIndex(context.paths)
+  if (index?.run_id !== run_id) return 'another run ended meanwhile'
+  if (await context.isOther?.(place.segments)) return 'another host wrote to the log'
+  return await whyOutdated(index, context, context.now())
+}
+
+async function whatIsNew({ openApi, signal }: LookContext, index: ListIndex): Promise<string | null> {
+  let api: LookApi | null = null
+  try {
+    api = await openApi()
+    if (api === null) return 'another process holds the company'
+    return await compareList(api, index, signal)
+  } catch (error) {
+    // A failing API or a refused key is for the run to report.
+    const isOfApi = error instanceof RequestError || (error instanceof FatalError && !signal.aborted)
+    if (error instanceof Doubt || isOfApi) return error.message
+    throw error
+  } finally {
+    await api?.close()
+  }
+}
+
+/** Reads the list by the rules of a run's scan. */
+async function compareList(api: LookApi, index: ListIndex, signal: AbortSignal): Promise<string | null> {
+  const known = knownFrom(index)
+  const { complete } = await scan({
+    api,
+    statuses: null,
+    readPage: readKnown(known),
+    // The list is changing: the run reads it as often as it takes.
+    maxPasses: 1,
+    signal,
+    onProgress: () => {},
+  })
+  if (!complete) return 'the list changed while it was read'
+  return isAllShown(known) ? null : 'the list no longer shows a notice'
+}
+
+type Known = {
+  /** Pages by the hash of their bytes: the same bytes need not be parsed again, nor compared. */
+  readonly pages: ReadonlyMap<string, ShownPage>
+  /** The known pages that were shown again. */
+  readonly seenPages: Set<ShownPage>
+  /** The ids that other pages showed. */
+  readonly seen: Set<string>
+  /** Fingerprints by id. Made when the first page with other bytes is read: usually there is none. */
+  readonly notices: () => ReadonlyMap<string, string>
+  readonly drift: ReadonlySet<string>
+}
+
+function knownFrom({ pages }: ListIndex): Known {
+  let notices: ReadonlyMap<string, string> | undefined
+  return {
+    pages: new Map(pages.map(page => [page.hash, page])),
+    seenPages: new Set(),
+    seen: new Set(),
+    notices: () => {
+      notices ??= new Map(pages.flatMap(page => page.notices))
+      return notices
+    },
+    drift: new Set(pages.flatMap(({ drift }) => drift.map(nameOf))),
+  }
+}
+
+function readKnown(known: Known): ReadPage {
+  return async body => {
+    const same = known.pages.get(pageHash(body))
+    if (same !== undefined) {
+      known.seenPages.add(same)
+      return same
+    }
+    const page = shorten(body)
+    if (typeof page === 'string') return page
+    if (!page.notices.every(notice => isKnown(notice, known.notices())))
+      throw new Doubt('the list shows something new')
+    if (!page.drift.every(drift => known.drift.has(nameOf(drift))))
+      throw new Doubt('the list differs from the contract in a new way')
+    for (const [key] of page.notices) known.seen.add(key)
+    return page
+  }
+}
+
+function isAllShown({ pages, seenPages, seen, notices }: Known): boolean {
+  if (seenPages.size === pages.size) return true
+  const shown = new Set(seen)
+  for (const page of seenPages) for (const [key] of page.notices) shown.add(key)
+  return shown.size === notices().size
+}
+
+function shorten(body: Buffer): ShownPage | string {
+  const page = validatePage(body)
+  return typeof page === 'string' ? page : shownPage(body, page)
+}
+
+function isKnown([key, fingerprint]: ShownNotice, notices: ReadonlyMap<string, string>): boolean {
+  return notices.get(key) === fingerprint
+}
+
+function nameOf({ kind, path }: Drift): string {
+  return `${kind} ${path}`
+}

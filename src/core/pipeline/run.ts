@@ -1,0 +1,248 @@
+import type { Settings } from '#config/settings.ts'
+import { isGoodRun } from '#schema/sync_runs.ts'
+import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/core/company/company.ts'
+import { forgetFailure } from '#src/core/company/failure.ts'
+import {
+  assertConserved,
+  newReport,
+  type Reported,
+  type RunMode,
+  type RunReport,
+  secondsSince,
+} from '#src/core/company/run_report.ts'
+import { broughtNothing, readState, writeState } from '#src/core/company/state.ts'
+import { type Published, publish } from '#src/core/lake/publish.ts'
+import { type RawLogSize, rawLogSize, removeUnsealed, sealedSegments } from '#src/core/rawlog/files.ts'
+import type { Drift } from '#src/core/rawlog/line.ts'
+import { type OuterLog, RawLogWriter } from '#src/core/rawlog/writer.ts'
+import type { Database } from '#src/core/warehouse/database.ts'
+import {
+  logName,
+  openWarehouse,
+  settleWarehouse,
+  type Warehouse,
+  type WarehouseOptions,
+} from '#src/core/warehouse/warehouse.ts'
+import { remove } from '#src/lib/durable.ts'
+import { leaveIndex } from './leave_index.ts'
+import { createLoader, type Loader } from './load.ts'
+import type { ShownPage } from './shown.ts'
+import type { InStage } from './stage.ts'
+
+/** Progress of a run; `total` is 0 while unknown. */
+export type Progress = {
+  readonly stage: 'open' | 'scan' | 'fetch' | 'load' | 'publish'
+  readonly done: number
+  readonly total: number
+  readonly note?: string
+}
+
+/** The effects of a run, real or simulated. */
+export type RunContext = {
+  readonly paths: CompanyPaths
+  readonly settings: Settings
+  readonly now: () => Date
+  /** Names this run; sorts by time. */
+  readonly runId: string
+  /** A name that no other run or warehouse has. */
+  readonly newId: () => string
+  /** Abort it to stop early: what was fetched is sealed, loaded and published. */
+  readonly signal: AbortSignal
+  readonly onProgress: (progress: Progress) => void
+  readonly inStage: InStage
+  /** A sentence for the operator. */
+  readonly onNote: (text: string) => void
+  readonly follower: Follower
+  /** The log that several hosts share; null if it is on this disk alone. */
+  readonly sharedLog: HostsLog | null
+}
+
+/** The log that several hosts share, as a run needs it. */
+type HostsLog = OuterLog & {
+  /** Whether the host before this one did not end: then the first segment must be sealed soon, so that it finds out. */
+  readonly isTakeover: boolean
+  /** Resolves once it is sure that no other host took the log over. */
+  confirm(): Promise<boolean>
+  /** Copies the beginning of the log to this disk, if only its end is there. */
+  bringWhole(onSegment: (done: number, total: number) => void): Promise<void>
+  /**
+   * Makes a checkpoint for hosts whose disk is empty, if one is due.
+   * @param close closes the warehouse.
+   * @returns why it failed; null if it did not.
+   */
+  checkpoint(db: Database, close: () => void, now: Date): Promise<string | null>
+}
+
+/** A reader of the lake whose snapshots are kept, and who may be pointed to each new one. */
+export type Follower = {
+  /** Names of the snapshots that it may be reading. They are kept. */
+  inUse(): Promise<readonly string[]>
+  /** Follows the snapshot. Never throws: if it fails, the data is published anyway. */
+  follow(snapshot: Published, run: Pick<RunContext, 'now' | 'signal'>): Promise<void>
+}
+
+export type Run = {
+  readonly warehouse: Warehouse
+  readonly loader: Loader
+  /** Its report as it begins: all counters are 0. */
+  readonly begun: RunReport
+}
+
+export type RunResult = Reported & {
+  readonly published: Published
+  /** From start to end, including publishing; the report is written before publishing. */
+  readonly seconds: number
+}
+
+/** Opens the files that a run writes to, and closes them after `work`. The caller holds the company's lock. */
+export async function withRun<T>(
+  context: RunContext,
+  mode: RunMode,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
+  const { paths, onProgress, inStage } = context
+  const begun = newReport(context.runId, mode, context.now())
+  const { warehouse, log } = await inStage('open', () => openFiles(context))
+  let loaded = 0
+  const onLoaded = (documents: number) => {
+    loaded += documents
+    onProgress({ stage: 'load', done: loaded, total: 0 })
+  }
+  const loader = createLoader({ log, ...warehouse, onLoaded, inStage })
+  try {
+    const result = await work({ warehouse, loader, begun })
+    await loader.idle()
+    await makeCheckpoint(context, warehouse)
+    return result
+  } finally {
+    await log.close()
+    await loader.idle()
+    warehouse.db.close()
+    await remove('temporary.remove', paths.temporary)
+  }
+}
+
+async function openFiles(context: RunContext): Promise<{ warehouse: Warehouse; log: RawLogWriter }> {
+  const { paths, settings, now, runId, sharedLog: outer } = context
+  await makeDirectories(paths, settings.lake)
+  await freshTemporary(paths)
+  await removeUnsealed(paths.raw)
+  const warehouse = await openWarehouse(openOptions(context))
+  const firstNumber = (await sealedSegments(paths.raw)).length + 1
+  return { warehouse, log: new RawLogWriter({ directory: paths.raw, firstNumber, runId, now, outer }) }
+}
+
+/** Makes a checkpoint, for hosts whose disk is empty. A failed checkpoint does not fail the run; the next run retries it. */
+async function makeCheckpoint(
+  { sharedLog, now, onNote, signal, inStage }: RunContext,
+  { db }: Warehouse,
+): Promise<void> {
+  if (signal.aborted || sharedLog === null) return
+  const make = () => sharedLog.checkpoint(db, () => db.close(), now())
+  const failed = await inStage('checkpoint', make, reason => reason)
+  if (failed) onNote(`No checkpoint was made. ${failed}`)
+}
+
+/**
+ * Ends a run: adds its report to the log and the warehouse, then publishes the lake.
+ * @param ended its report, where the list's envelope differs from the contract, and the list, if it was read as a whole.
+ */
+export async function finishRun(
+  { warehouse, loader }: Run,
+  context: RunContext,
+  ended: Reported & { readonly drift?: readonly Drift[]; readonly pages?: readonly ShownPage[] | null },
+): Promise<RunResult> {
+  const { causes, drift = [], pages = null } = ended
+  const report = { ...ended.report, finished_at: context.now().toISOString() }
+  assertConserved(report)
+  await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
+  await loader.settle()
+  await settleWarehouse(warehouse)
+  context.onProgress({ stage: 'publish', done: 0, total: 0 })
+  const published = await context.inStage('publish', () => publishLake(context, warehouse))
+  const { segments } = await rememberRun({ report, causes }, warehouse, context, published)
+  if (pages !== null) await leaveIndex(context, warehouse, { report, pages, segments })
+  // Last: whatever it does, the run is over.
+  await lead(context, published)
+  return { report, causes, published, seconds: secondsSince(report, context) }
+}
+
+/** Writes the run to the state: a run that changed nothing is not published at once, and readers cannot open the warehouse. */
+async function rememberRun(
+  { report, causes }: Reported,
+  warehouse: Warehouse,
+  { paths }: RunContext,
+  published: Published,
+): Promise<RawLogSize> {
+  const before = await readState(paths)
+  const { open } = await warehouse.db.row<{ open: number }>(
+    'SELECT count(*)::INTEGER AS open FROM quarantine WHERE resolved_at IS NULL',
+  )
+  const raw_log = await rawLogSize(paths.raw, before?.raw_log)
+  await writeState(paths, {
+    last_run: report,
+    causes: [...causes],
+    last_good_at: isGoodRun(report) ? report.finished_at : (before?.last_good_at ?? null),
+    quarantined: open,
+    quarantined_before: before?.quarantined ?? 0,
+    log: await logName(warehouse),
+    raw_log,
+    snapshot: { directory: published.directory, bytes: published.bytes },
+  })
+  if (!broughtNothing(report)) await forgetFailure(paths)
+  return raw_log
+}
+
+type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower'>
+
+/** Publishes the warehouse to the lake, then points the follower to the new snapshot. */
+export async function publishWarehouse(
+  context: Publishing,
+  warehouse: Pick<Warehouse, 'db' | 'rows'>,
+): Promise<Published> {
+  const published = await publishLake(context, warehouse)
+  await lead(context, published)
+  return published
+}
+
+async function publishLake(
+  { paths, settings, now, follower }: Publishing,
+  { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
+): Promise<Published> {
+  const { company, lake } = paths
+  const { snapshotKeepMs: keepMs, sourceTimezone, martFiles, remoteLake } = settings
+  const inUse = await follower.inUse()
+  return await publish({
+    db,
+    rows,
+    lake,
+    company,
+    now: now(),
+    keepMs,
+    sourceTimezone,
+    marts: martFiles ? 'files' : remoteLake ? 'daily' : 'none',
+    inUse,
+  })
+}
+
+async function lead({ follower, now, signal }: Publishing, published: Published): Promise<void> {
+  await follower.follow(published, { now, signal })
+}
+
+export function openOptions(context: RunContext): WarehouseOptions {
+  const { paths, settings, newId, signal, sharedLog, onProgress } = context
+  return {
+    paths,
+    sourceTimezone: settings.sourceTimezone,
+    newId,
+    signal,
+    bringWholeLog: async () => {
+      const note = 'Earlier segments from the object store'
+      await sharedLog?.bringWhole((done, total) => onProgress({ stage: 'open', done, total, note }))
+    },
+    onApply: ({ reason, done, total }) => {
+      const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply segments from an earlier run'
+      onProgress({ stage: 'open', done, total, note })
+    },
+  }
+}

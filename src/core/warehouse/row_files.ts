@@ -1,0 +1,195 @@
+import { readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { makePrivateDirectory } from '#src/lib/access.ts'
+import { counted } from '#src/lib/count.ts'
+import { remove, syncDirectory, syncFile } from '#src/lib/durable.ts'
+import { digestOf } from '#src/lib/hash.ts'
+import type { Database } from './database.ts'
+import { listRowFiles, rowPath } from './row_list.ts'
+import {
+  assignFiles,
+  copyRows,
+  finishMove,
+  MOVED_ROWS,
+  type Moved,
+  NEWEST_SEGMENT,
+  ROW_TABLES,
+  type RowFile,
+  type RowTable,
+  rowsWaiting,
+  UNSETTLED_MONTHS,
+  USED_FILES,
+  WAITING_MONTHS,
+} from './row_sql.ts'
+
+/**
+ * At most this many rows wait in memory, besides those of one segment. More would take memory; with fewer, a month
+ * whose rows arrive in several turns is written more often.
+ */
+const MAX_WAITING_ROWS = 150_000
+
+type Stored = { readonly files: readonly RowFile[]; readonly segment: number; readonly lost: number }
+
+/** The directory of a warehouse's files of rows, and the company that is written into them. */
+type RowPlace = { readonly directory: string; readonly company: string }
+
+/**
+ * The rows of requirements, items and alerts: nine tenths of all data. They are written once, as the Parquet files that
+ * snapshots link, and are not stored in the warehouse. There, `row_places` has the file with the rows of each analysis,
+ * and `row_files` lists the files. Rows that are in no file yet wait in temporary tables.
+ *
+ * A file never changes. A month whose rows changed gets a new one, composed of the old one's rows that still count and
+ * of those that wait. Files become durable before the checkpoint of a warehouse that lists them, and are removed after
+ * the checkpoint of one that does not.
+ */
+export class RowFiles {
+  readonly directory: string
+  readonly #db: Database
+  readonly #company: string
+  #files: readonly RowFile[]
+  #lastFile: number
+  /** Up to this segment, the rows of each month are in one file of each table. */
+  #settledSegment: number
+  /** Analyses whose rows were waiting when the warehouse was closed. */
+  readonly #lost: number
+  /** Not durable yet. */
+  readonly #written = new Set<number>()
+
+  private constructor(db: Database, place: RowPlace, stored: Stored) {
+    this.#db = db
+    this.directory = place.directory
+    this.#company = place.company
+    this.#files = stored.files
+    this.#lastFile = Math.max(0, ...stored.files.map(({ file }) => file))
+    this.#settledSegment = stored.segment
+    this.#lost = stored.lost
+  }
+
+  /** Returns the files that the warehouse lists. */
+  get files(): readonly RowFile[] {
+    return this.#files
+  }
+
+  /** Opens the files of a warehouse, and removes what a killed run left beside them. The caller holds the company's lock. */
+  static async open(db: Database, place: RowPlace): Promise<RowFiles> {
+    const tables = ROW_TABLES.map(({ name }) => join(place.directory, name))
+    for (const path of [dirname(place.directory), place.directory, ...tables])
+      await makePrivateDirectory(path)
+    const at = await db.row<{ segment: number; lost: number }>(
+      `SELECT (${NEWEST_SEGMENT}) AS segment, (SELECT count(*) FROM row_places WHERE file IS NULL) AS lost`,
+    )
+    const rows = new RowFiles(db, place, { ...at, files: await listRowFiles(db) })
+    await rows.removeOld()
+    return rows
+  }
+
+  /** Returns whether all rows are there: each file, with its size. If not, only a rebuild restores them. */
+  async areThere(): Promise<boolean> {
+    if (this.#lost > 0) return false
+    const sizes = this.#files.map(async file => {
+      const about = await stat(rowPath(this.directory, file)).catch(() => null)
+      return about?.size === file.bytes
+    })
+    return (await Promise.all(sizes)).every(Boolean)
+  }
+
+  /** Writes the rows of months that seem complete, if too many rows wait. */
+  async relieve(): Promise<void> {
+    const { rows } = await this.#db.row<{ rows: number }>(rowsWaiting())
+    if (rows < MAX_WAITING_ROWS) return
+    const waiting = await this.#db.rows<{ month: string; rows: number; arriving: boolean }>(WAITING_MONTHS)
+    const complete = waiting.filter(({ arriving }) => !arriving)
+    const freed = complete.reduce((sum, { rows }) => sum + rows, 0)
+    // Memory is freed in whatever order they arrive.
+    await this.#write(freed * 2 > rows ? complete : waiting, 'waiting')
+  }
+
+  /**
+   * Moves the rows of each month into one file of each table, and makes the files durable. To be followed by a
+   * checkpoint, and by `removeOld`.
+   */
+  async settle(): Promise<void> {
+    const { segment } = await this.#db.row<{ segment: number }>(NEWEST_SEGMENT)
+    if (segment === this.#settledSegment) return
+    const since = this.#settledSegment
+    await this.#write(await this.#db.rows<{ month: string }>(UNSETTLED_MONTHS, { since }), 'all')
+    await this.#unlist()
+    for (const file of this.#files)
+      if (this.#written.has(file.file)) await syncFile('rows.sync', rowPath(this.directory, file))
+    if (this.#written.size > 0) await this.#syncNames()
+    this.#written.clear()
+    this.#settledSegment = segment
+  }
+
+  /** Removes files from the list if none of their rows counts any more. */
+  async #unlist(): Promise<void> {
+    const used = await this.#db.rows<{ file: number }>(USED_FILES)
+    const numbers = new Set(used.map(({ file }) => file))
+    const files = this.#files.filter(({ file }) => numbers.has(file))
+    if (files.length === this.#files.length) return
+    await this.#db.run(`DELETE FROM row_files WHERE file NOT IN (${USED_FILES})`)
+    this.#files = files
+  }
+
+  /** Makes the names of the files durable, and those of their directories, which may be new. */
+  async #syncNames(): Promise<void> {
+    const tables = ROW_TABLES.map(({ name }) => join(this.directory, name))
+    for (const path of [...tables, this.directory, dirname(this.directory)])
+      await syncDirectory('rows.directory', path)
+  }
+
+  /** Removes files that the warehouse does not list. */
+  async removeOld(): Promise<void> {
+    const listed = new Set(this.#files.map(file => rowPath(this.directory, file)))
+    for (const { name } of ROW_TABLES) {
+      const directory = join(this.directory, name)
+      for (const file of await readdir(directory)) {
+        const path = join(directory, file)
+        if (!listed.has(path)) await remove('rows.remove', path)
+      }
+    }
+  }
+
+  /** Writes the rows of each of these months to a new file of each table: those that wait, or all of them. */
+  async #write(months: readonly { month: string }[], which: 'waiting' | 'all'): Promise<void> {
+    if (months.length === 0) return
+    const files = new Map(months.map(({ month }, index) => [this.#lastFile + 1 + index, month]))
+    const written: RowFile[] = []
+    await this.#db.transaction(async () => {
+      await this.#db.run(assignFiles(files, which))
+      const moved = await this.#db.rows<Moved>(MOVED_ROWS)
+      for (const [file, month] of files) {
+        const sources = moved.filter(one => one.file === file)
+        for (const table of ROW_TABLES)
+          if (sources.some(source => source[table.each] > 0))
+            written.push(await this.#writeFile(table, { file, month }, sources))
+      }
+      for (const sql of finishMove(written, [...files.values()])) await this.#db.run(sql)
+    })
+    this.#files = [...this.#files, ...written]
+    this.#lastFile += months.length
+    for (const file of files.keys()) this.#written.add(file)
+  }
+
+  /** Writes a file of rows. @throws Error unless it holds exactly the rows that its analyses have. */
+  async #writeFile(
+    table: RowTable,
+    to: { file: number; month: string },
+    moved: readonly Moved[],
+  ): Promise<RowFile> {
+    const about = { ...to, table_name: table.name }
+    const path = rowPath(this.directory, about)
+    const sources = moved
+      .filter(one => one[table.each] > 0)
+      .map(({ source }) => ({
+        source,
+        path: source === null ? null : rowPath(this.directory, { ...about, file: source }),
+      }))
+    const sql = copyRows(table, { ...to, path, company: this.#company }, sources)
+    const { Count: rows } = await this.#db.row<{ Count: number }>(sql)
+    const expected = moved.reduce((sum, one) => sum + one[table.each], 0)
+    if (rows !== expected)
+      throw new Error(`${path}: ${counted(rows, 'row')} written, but its analyses have ${expected}`)
+    return { ...about, rows, ...(await digestOf(path)) }
+  }
+}

@@ -1,0 +1,197 @@
+import { TABLES } from '#schema/tables.ts'
+import { foreignness } from '#src/core/rawlog/examine.ts'
+import { unusableSegment } from '#src/core/rawlog/files.ts'
+import { counted } from '#src/lib/count.ts'
+import { type Database, isMemoryError } from './database.ts'
+import { literal } from './quoted.ts'
+import { shortenLines } from './shorten.ts'
+import { documentType, longRow, reportType } from './sql.ts'
+
+/** DuckDB sizes its read buffers by the longest line; this is the default if that is unknown. */
+const USUAL_LINE_BYTES = 4 * 1024 * 1024
+/** Smaller buffers are only slower. */
+const MIN_BUFFER_BYTES = 1024 * 1024
+
+/** The line's properties (`src/core/rawlog/line.ts`) that the projections need, with their types. */
+export const LINE: Readonly<Record<string, string>> = {
+  seq: 'BIGINT',
+  number: 'BIGINT',
+  run_id: 'VARCHAR',
+  at: 'TIMESTAMPTZ',
+  type: 'VARCHAR',
+  mode: 'VARCHAR',
+  analysis_statuses: 'VARCHAR[]',
+  refetch_before: 'TIMESTAMPTZ',
+  edital_id: 'VARCHAR',
+  updated_at: 'VARCHAR',
+  source_updated_at: 'VARCHAR',
+  hash: 'VARCHAR',
+  fetched_at: 'TIMESTAMPTZ',
+  fetched_in: 'BIGINT',
+  company: 'VARCHAR',
+  log: 'VARCHAR',
+  kind: 'VARCHAR',
+  reason: 'VARCHAR',
+  path: 'VARCHAR',
+  excerpt: 'VARCHAR',
+  drift: 'STRUCT(path VARCHAR, kind VARCHAR, sample VARCHAR, count BIGINT)[]',
+  report: reportType(),
+  notice: documentType('notice'),
+  analysis: documentType('analysis'),
+}
+
+type Signs = Parameters<typeof foreignness>[0]
+
+type Staged = Pick<Signs, 'otherNumber' | 'company'> & {
+  readonly segment: number
+  readonly count: number
+  readonly last: number
+  readonly distinct: number
+  /** Lines about a notice that lack its id. */
+  readonly nameless: number
+  readonly log: string | null
+}
+
+/** The staged lines are not all those of their segment, or lack what every line has. */
+export class WrongLines extends Error {}
+
+export type SegmentFile = { readonly number: number; readonly path: string }
+
+/**
+ * Reads lines of the raw log into the temporary table `lines`. If the tables cannot carry all their texts, these are cut, and
+ * `whole_parts` has the documents.
+ */
+export async function stageLines(
+  db: Database,
+  { number, path, longestLineBytes = USUAL_LINE_BYTES }: SegmentFile & { readonly longestLineBytes?: number },
+  temporaryDirectory: string,
+): Promise<void> {
+  if (longestLineBytes <= USUAL_LINE_BYTES) {
+    try {
+      await stage(db, 'lines', OF_SEGMENT(number), readSegments(literal(path), longestLineBytes))
+      if (!(await haveLongRow(db, 'lines'))) return
+    } catch (error) {
+      if (!isTooLarge(error)) throw error
+    }
+  }
+  await stageShortened(db, { number, path }, temporaryDirectory)
+}
+
+/** Reads lines that may be long into the same tables: the program cuts them before DuckDB reads them, which takes longer. */
+export async function stageShortened(
+  db: Database,
+  { number, path }: SegmentFile,
+  temporaryDirectory: string,
+): Promise<void> {
+  const files = { directory: temporaryDirectory, name: `segment-${number}`, columns: LINE_COLUMNS }
+  // Those of a failed attempt take memory.
+  await db.run('DROP TABLE IF EXISTS lines; DELETE FROM whole_parts')
+  const { lines, parts, remove } = await shortenLines(path, files)
+  try {
+    await stage(db, 'lines', OF_SEGMENT(number), lines ?? readSegments(literal(path), 0))
+    if (parts !== null)
+      await db.run(`INSERT INTO whole_parts SELECT ${number}, seq, ordinal, content FROM ${parts}`)
+  } finally {
+    await remove()
+  }
+}
+
+const OF_SEGMENT = (number: number) => `*, ${number}::BIGINT AS segment`
+
+/** The parts of documents in the staged lines whose texts are cut. Empty for nearly all segments. */
+export const WHOLE_PARTS = `CREATE TEMP TABLE IF NOT EXISTS whole_parts
+  (segment BIGINT, seq BIGINT, ordinal INTEGER, content VARCHAR)`
+
+/** Returns whether DuckDB cannot read the lines of a segment as they are: too long, or too much at once. */
+function isTooLarge(error: unknown): boolean {
+  return isMemoryError(error) || String(error).includes('maximum_object_size')
+}
+
+/** Returns whether the tables might not carry a text of the staged lines. */
+async function haveLongRow(db: Database, relation: 'lines' | 'staged'): Promise<boolean> {
+  const rows = TABLES.filter(({ document }) => document !== 'kept').map(longRow)
+  const [long] = await db.rows(`SELECT 1 FROM ${relation} WHERE ${[...new Set(rows)].join(' OR ')} LIMIT 1`)
+  return long !== undefined
+}
+
+/**
+ * Reads the lines of several segments into the temporary table `staged`.
+ * @returns false if they must be staged one by one, because the tables cannot carry all their texts.
+ */
+export async function stageSegments(db: Database, segments: readonly SegmentFile[]): Promise<boolean> {
+  try {
+    const columns = String.raw`* EXCLUDE (filename), regexp_extract(filename, '(\d+)\.ndjson\.zst$', 1)::BIGINT AS segment`
+    const files = `[${segments.map(({ path }) => literal(path)).join(', ')}], filename = true`
+    await stage(db, 'staged', columns, readSegments(files, USUAL_LINE_BYTES))
+    return !(await haveLongRow(db, 'staged'))
+  } catch (error) {
+    if (isTooLarge(error)) return false
+    throw error
+  }
+}
+
+/**
+ * Counts the staged lines of a segment.
+ * @param first the number of the first line that must be staged; 1 unless a segment is applied in batches.
+ * @returns how many lines are staged.
+ * @throws FatalError if they do not belong at this place in this log.
+ * @throws WrongLines unless they are all the lines of a segment, from the first to the last, each once, and none lacks its
+ * notice.
+ */
+export async function countStagedLines(db: Database, segment: SegmentFile, first = 1): Promise<number> {
+  const [count] = await countLines(db, 'lines', [segment], first)
+  return count as number
+}
+
+/** Counts the staged lines of each segment in a table of lines, with the same checks as `countStagedLines`. */
+export async function countLines(
+  db: Database,
+  relation: 'lines' | 'staged',
+  segments: readonly SegmentFile[],
+  first = 1,
+): Promise<number[]> {
+  const rows = await db.rows<Staged>(
+    `SELECT segment, count(*) AS count, max(seq) AS last, count(DISTINCT seq) AS "distinct",
+       count(*) FILTER (edital_id IS NULL AND type IN ('notice', 'analysis', 'analysis_same')) AS nameless,
+       any_value(number) FILTER (number <> segment) AS "otherNumber", any_value(company) AS company, any_value(log) AS log
+     FROM ${relation} GROUP BY segment`,
+  )
+  const unknown = await unknownRuns(db, relation)
+  const own = (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
+  const staged = new Map(rows.map(row => [row.segment, row]))
+  return segments.map(({ number, path }) => {
+    const { count, last, distinct, nameless, ...signs } = staged.get(number) ?? EMPTY
+    const otherLog = own === null || signs.log === null || own === signs.log ? null : signs.log
+    const foreign = foreignness({ number, ...signs, otherLog, unknownRun: unknown.get(number) ?? null })
+    if (foreign !== null) throw unusableSegment(path, foreign)
+    if (count > 0 && count === last - first + 1 && count === distinct && nameless === 0) return count
+    throw new WrongLines(`${path}: ${counted(count, 'line')} read, but the last one is number ${last}`)
+  })
+}
+
+const EMPTY = { count: 0, last: 0, distinct: 0, nameless: 0, otherNumber: null, company: null, log: null }
+
+/** Returns the first run of each segment that neither this log nor the segment began. */
+async function unknownRuns(db: Database, relation: 'lines' | 'staged'): Promise<ReadonlyMap<number, string>> {
+  const unknown = await db.rows<{ segment: number; run: string }>(
+    `SELECT min(segment) AS segment, run_id AS run FROM ${relation} ANTI JOIN sync_runs USING (run_id)
+     WHERE run_id IS NOT NULL GROUP BY run_id
+     HAVING min(segment) IS DISTINCT FROM min(segment) FILTER (type IN ('run_started', 'lost'))
+     ORDER BY min(seq) DESC`,
+  )
+  return new Map(unknown.map(({ segment, run }) => [segment, run]))
+}
+
+const LINE_COLUMNS = `{${Object.entries(LINE)
+  .map(([name, type]) => `${literal(name)}: ${literal(type)}`)
+  .join(', ')}}`
+
+/** Returns SQL that reads segments. @param files SQL for a path or a list of paths, and further options. */
+function readSegments(files: string, longestLineBytes: number): string {
+  return `read_json(${files}, format = 'newline_delimited', hive_partitioning = false,
+    maximum_object_size = ${Math.max(longestLineBytes, MIN_BUFFER_BYTES)}, columns = ${LINE_COLUMNS})`
+}
+
+async function stage(db: Database, table: string, columns: string, relation: string): Promise<void> {
+  await db.run(`CREATE OR REPLACE TEMP TABLE ${table} AS SELECT ${columns} FROM ${relation}`)
+}

@@ -1,0 +1,96 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { MetabaseTarget } from '#config/settings.ts'
+import type { Manifest } from '#src/core/lake/manifest.ts'
+import { EXIT, explain, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { decodeText } from '#src/lib/text_file.ts'
+import { createMetabase } from './client.ts'
+import type { Owner } from './database.ts'
+import { pointDatabase } from './point.ts'
+import { type MetabaseState, readMetabaseState, writeMetabaseState } from './state.ts'
+
+/** For all calls together: the run that waits for them still holds the company's lock. */
+const WITHIN_MS = 30_000
+
+type FollowRequest = {
+  readonly target: MetabaseTarget
+  readonly owner: Owner
+  /** The file that remembers the state. */
+  readonly path: string
+  readonly manifest: Pick<Manifest, 'directory' | 'catalog_hash'>
+  readonly now: Date
+  readonly signal: AbortSignal
+}
+
+/**
+ * Points Metabase's database to the latest snapshot, unless it already reads it, and remembers the outcome.
+ * Never throws: data is published even if Metabase is down, slow or rejects the request. The next run tries again.
+ */
+export async function followSnapshot(request: FollowRequest): Promise<MetabaseState> {
+  const { path, target, now } = request
+  const before = await readMetabaseState(path)
+  const trial = {
+    database_id: target.databaseId ?? before?.database_id ?? null,
+    reads: before?.reads ?? [],
+    catalog_hash: before?.catalog_hash ?? null,
+  }
+  const error = await point(request, trial).then(
+    () => null,
+    reason => (request.signal.aborted ? (before?.error ?? null) : explain(reason).message),
+  )
+  const state = { tried_at: now.toISOString(), ...trial, error }
+  // A full disk is reported elsewhere.
+  await writeMetabaseState(path, state).catch(() => {})
+  return state
+}
+
+type Trial = Pick<
+  { -readonly [K in keyof MetabaseState]: MetabaseState[K] },
+  'database_id' | 'reads' | 'catalog_hash'
+>
+
+/** Keeps in `trial` what is known about Metabase so far, even if it throws. */
+async function point(request: FollowRequest, trial: Trial): Promise<void> {
+  const { target, owner, manifest } = request
+  const { url, timeoutMs } = target
+  if (trial.database_id === null) {
+    throw new FatalError('Metabase is not set up for this company yet. Run `npm run metabase`.', EXIT.usage)
+  }
+  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
+  const client = createMetabase({ url, timeoutMs, signal, apiKey: await readKey(target) })
+  const catalogPath = join(manifest.directory, 'catalog.duckdb')
+  try {
+    await pointDatabase({
+      client,
+      databaseId: trial.database_id,
+      owner,
+      catalogPath,
+      columnsChanged: trial.catalog_hash !== manifest.catalog_hash,
+      resources: target,
+      onRead: reads => {
+        trial.reads = reads
+      },
+    })
+    trial.catalog_hash = manifest.catalog_hash
+  } catch (error) {
+    if (request.signal.aborted || !signal.aborted) throw error
+    throw new FatalError(
+      `Metabase at ${url} did not switch to the new snapshot within ${WITHIN_MS / 1000} s. The next run tries again.`,
+    )
+  } finally {
+    await client.close()
+  }
+}
+
+/** Reads the key, again each time, so that it can be replaced without a restart. */
+async function readKey({ apiKeyFile }: MetabaseTarget): Promise<string> {
+  if (apiKeyFile === null) throw new FatalError('METABASE_API_KEY_FILE is not set.', EXIT.usage)
+  const key = await readFile(apiKeyFile)
+    .then(decodeText)
+    .catch(error => {
+      const why = systemCode(error) ?? messageOf(error)
+      throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) cannot be read: ${why}.`, EXIT.usage)
+    })
+  if (key.trim()) return key.trim()
+  throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) is empty.`, EXIT.usage)
+}

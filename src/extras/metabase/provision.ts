@@ -1,0 +1,190 @@
+import type { TrinoTarget } from '#config/metabase_trino.ts'
+import { counted } from '#src/lib/count.ts'
+import type { MetabaseSetting, Properties } from './answers.ts'
+import type { Metabase } from './client.ts'
+import { buildDashboards } from './dashboards.ts'
+import { createDatabase, findDatabase, type Owner } from './database.ts'
+import { MetabaseError } from './metabase_error.ts'
+import { describeTables, type MetabasePatience } from './metadata.ts'
+import { pointDatabase } from './point.ts'
+import type { Resources } from './resources.ts'
+import { type Access, becomeAdmin } from './setup.ts'
+import { connectTrino } from './trino.ts'
+
+export type ProvisionRequest = Owner &
+  MetabasePatience & {
+    readonly client: Metabase
+    readonly access: Access
+    /** Null: found by its mark or by what it reads, or created. */
+    readonly databaseId: number | null
+    /** Path of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
+    readonly catalogPath: string
+    readonly sourceTimezone: string
+    readonly resources: Resources
+    /** Null if Metabase does not use Trino. */
+    readonly trino: TrinoTarget | null
+    readonly onStep?: (step: string) => void
+  }
+
+export type Provisioned = {
+  readonly databaseId: number
+  /** Id of the connection to Trino; null without METABASE_TRINO_URL. */
+  readonly trinoDatabaseId: number | null
+  readonly metabaseVersion: string | null
+  /** The changes, one sentence each; empty if there were none. */
+  readonly changes: readonly string[]
+  /** The problems that need a person's attention. */
+  readonly warnings: readonly string[]
+  readonly dashboards: readonly { readonly name: string; readonly url: string }[]
+}
+
+/**
+ * Sets up Metabase for a company's data: first user and API key, database on the latest catalog, Portuguese names,
+ * semantic types and foreign keys, report time zone, dashboards. Does only what is missing: a second run changes
+ * nothing, and finishes a first one that was interrupted anywhere.
+ * @throws FatalError, mostly MetabaseError, and InterruptedError.
+ */
+export async function provision(request: ProvisionRequest): Promise<Provisioned> {
+  const { client, onStep = () => {} } = request
+  const changes: string[] = []
+  const did = (what: string) => void changes.push(what)
+  const didEach = (count: number, one: string, how: string) => {
+    if (count > 0) changes.push(`${counted(count, one)} ${how}`)
+  }
+  onStep('logging in')
+  for (const step of await becomeAdmin(client, request.access)) did(step)
+  const { version } = await client.get<Properties>('/api/session/properties')
+
+  onStep('settings')
+  const { changed, warnings } = await settle(client, request.sourceTimezone)
+  changed.forEach(did)
+
+  onStep('database')
+  const found = await findDatabase(client, request.databaseId, request)
+  const database = found ?? (await createDatabase(client, request, request.catalogPath))
+  if (!found) did(`added the database "${database.name}" (${database.id})`)
+  const { moved } = await pointDatabase({
+    client,
+    databaseId: database.id,
+    owner: request,
+    catalogPath: request.catalogPath,
+    columnsChanged: false,
+    resources: request.resources,
+  })
+  if (moved) did(`pointed the database to ${request.catalogPath}`)
+
+  onStep('names and types')
+  const described = await describeTables(client, database.id, {
+    ...request,
+    justMade: !found,
+    schema: 'main',
+  })
+  didEach(described.tables, 'table', 'described')
+  didEach(described.fields, 'column', 'described')
+
+  onStep('dashboards')
+  const { cards, dashboards, shown } = await buildDashboards({
+    client,
+    databaseId: database.id,
+    company: request.company,
+  })
+  didEach(cards.made, 'card', 'created')
+  didEach(cards.changed, 'card', 'repaired')
+  didEach(dashboards.made, 'dashboard', 'created')
+  didEach(dashboards.changed, 'dashboard', 'repaired')
+
+  const trino = await setUpTrino(request)
+  trino.changes.forEach(did)
+  return {
+    databaseId: database.id,
+    trinoDatabaseId: trino.databaseId,
+    metabaseVersion: version?.tag ?? null,
+    changes,
+    warnings: [...warnings, ...unread(described.missing, 'the catalog'), ...trino.warnings],
+    dashboards: shown,
+  }
+}
+
+type TrinoSetUp = {
+  readonly databaseId: number | null
+  readonly changes: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** Connects Trino, as the last step: without it, everything else works. A Trino that Metabase cannot use is a warning. */
+async function setUpTrino(request: ProvisionRequest): Promise<TrinoSetUp> {
+  const { client, company, trino, onStep = () => {} } = request
+  if (trino === null) return { databaseId: null, changes: [], warnings: [] }
+  onStep('Trino')
+  try {
+    const { id, name, change } = await connectTrino(client, company, trino)
+    const { tables, fields, missing } = await describeTables(client, id, {
+      ...request,
+      justMade: change === 'made',
+      schema: trino.schema,
+    })
+    const changes = [
+      ...(change === 'made' ? [`added the database "${name}" (${id})`] : []),
+      ...(change === 'repaired' ? [`repaired the database "${name}" (${id})`] : []),
+      ...(tables > 0 ? [`${counted(tables, 'table')} described in Trino`] : []),
+      ...(fields > 0 ? [`${counted(fields, 'column')} described in Trino`] : []),
+    ]
+    return { databaseId: id, changes, warnings: unread(missing, `Trino (schema ${trino.schema})`) }
+  } catch (error) {
+    if (!(error instanceof MetabaseError && error.trouble === 'rejected')) throw error
+    const what = 'Metabase has no connection to Trino, or cannot use it. Check METABASE_TRINO_URL.'
+    return { databaseId: null, changes: [], warnings: [`${what} ${error.message}`] }
+  }
+}
+
+/** How Brazilians write numbers and dates; the values are those of Metabase's formatting settings. */
+const FORMATTING = {
+  'type/Number': { number_separators: ',.' },
+  'type/Currency': { currency: 'BRL', currency_style: 'symbol' },
+  'type/Temporal': { date_style: 'D/M/YYYY', date_separator: '/', time_style: 'HH:mm' },
+}
+
+/** Changes global settings of Metabase only if they are unset: other users may depend on them. */
+async function settle(
+  client: Metabase,
+  timezone: string,
+): Promise<{ changed: string[]; warnings: string[] }> {
+  const settings = new Map(
+    (await client.get<MetabaseSetting[]>('/api/setting')).map(setting => [setting.key, setting]),
+  )
+  const changed: string[] = []
+  const zone = settings.get('report-timezone')
+  if (!isSet(zone)) {
+    await client.put('/api/setting/report-timezone', { value: timezone })
+    changed.push(`set the report time zone to ${timezone}`)
+  }
+  const formatting = settings.get('custom-formatting')
+  if (!isSet(formatting)) {
+    await client.put('/api/setting/custom-formatting', { value: FORMATTING })
+    changed.push('set the formats of numbers, money and dates')
+  }
+  const warnings =
+    isSet(zone) && zone?.value !== timezone && !zone?.is_env_setting
+      ? [
+          `Metabase's report time zone is ${zone?.value}, not ${timezone} (SOURCE_TIMEZONE). It was not changed. Columns named "local" do not depend on it.`,
+        ]
+      : []
+  return { changed, warnings }
+}
+
+/** Returns whether a value was set; one that comes from Metabase's environment cannot be changed anyway. */
+function isSet(setting: MetabaseSetting | undefined): boolean {
+  if (!setting || setting.is_env_setting) return true
+  const { value } = setting
+  if (value === null || value === undefined || value === '') return false
+  return typeof value !== 'object' || Object.keys(value).length > 0
+}
+
+function unread(missing: readonly string[], from: string): string[] {
+  if (missing.length === 0) return []
+  const some = missing.slice(0, 5).join(', ')
+  const more = missing.length > 5 ? ` and ${missing.length - 5} more` : ''
+  return [
+    `Metabase has not read ${some}${more} from ${from} yet. Run this again in a few minutes to set their names.`,
+  ]
+}

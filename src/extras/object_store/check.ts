@@ -1,0 +1,78 @@
+import type { CatalogSettings } from '#config/iceberg_catalog.ts'
+import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
+import { checkRace } from '#src/core/company/store_race.ts'
+import { requireLatest } from '#src/core/lake/latest.ts'
+import { latestName } from '#src/core/lake/manifest.ts'
+import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
+
+const CHECK = 'store'
+type StoreOptions = {
+  readonly paths: CompanyPaths
+  readonly remoteLake: RemoteLakeSettings | null
+  readonly quick: boolean
+  /** Aborted when the process is to end. */
+  readonly signal: AbortSignal
+}
+
+/** Checks whether the object store has what the local lake has, and keeps the one promise that a publish relies on. */
+export async function checkObjectStore({
+  paths,
+  remoteLake,
+  quick,
+  signal,
+}: StoreOptions): Promise<Finding[]> {
+  if (remoteLake === null) return []
+  const { withS3 } = await import('./remote_lake.ts')
+  return await withS3(remoteLake, signal, async store => [
+    await checkLatest(store, paths),
+    ...(remoteLake.catalog ? [await checkCatalog(remoteLake.catalog, store)] : []),
+    ...(quick ? [] : [await checkRace(store, paths.company)]),
+  ]).catch(error => {
+    if (!(error instanceof RemoteError)) throw error
+    const what = `cannot be checked: ${error.message.replace(/\.$/, '')}`
+    return [problem(CHECK, 'The object store', what, 'See LAKE_URL, and the S3_ and ICEBERG_ settings')]
+  })
+}
+
+async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths): Promise<Finding> {
+  const { readRemoteLatest } = await import('./latest.ts')
+  const there = (await readRemoteLatest(store, company))?.latest ?? null
+  const here = await latestName(lake)
+  const { hasContent, IF_RIGHT, whyPublishRefused } = await import('./lag.ts')
+  const manifest = here === null ? null : await requireLatest(lake)
+  if (there?.pending === null && (manifest === null ? there.snapshot === null : hasContent(there, manifest)))
+    return ok(CHECK, store.root, `The object store has the snapshot ${there.snapshot}`)
+  const refusal = manifest && whyPublishRefused(there, manifest)
+  if (refusal !== null)
+    return problem(
+      CHECK,
+      store.root,
+      `refuses each publish: ${refusal.replace(/\.$/, '')}`,
+      IF_RIGHT(company),
+    )
+  const has = there?.pending
+    ? `has a publish of ${there.pending.snapshot} that is not finished`
+    : `has ${there?.snapshot ?? 'no snapshot'}; the local lake has ${here ?? 'none'}`
+  return warning(CHECK, store.root, has, 'The next run brings it there, or `npm run lake -- publish`')
+}
+
+/** Returns whether the catalog answers, lets us in, and has the company's tables. */
+async function checkCatalog(settings: CatalogSettings, { patience }: ObjectStore): Promise<Finding> {
+  const { openRestCatalog } = await import('./iceberg/rest_catalog.ts')
+  const catalog = await openRestCatalog(settings, patience)
+  try {
+    const has = (await catalog.load('editais')) !== null
+    const what = `has the tables of ${settings.namespace.join('.')}`
+    if (has) return ok(CHECK, catalog.name, `${catalog.name} ${what}`)
+    return warning(
+      CHECK,
+      catalog.name,
+      `${what.replace('has', 'has not yet')}`,
+      'Run `npm run lake -- publish`',
+    )
+  } finally {
+    catalog.close()
+  }
+}

@@ -1,0 +1,236 @@
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { martPath } from '#src/core/lake/mart_files.ts'
+import type { Database } from '#src/core/warehouse/database.ts'
+import { runConcurrently } from '#src/lib/concurrency.ts'
+import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
+import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
+import type { Formats, OpenTable, RemoteFile, TableKeeper } from './format.ts'
+import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './lag.ts'
+import {
+  type Latest,
+  nothingPublished,
+  readRemoteLatest,
+  replaceLatest,
+  tableKey,
+  type Versioned,
+} from './latest.ts'
+import type { Local } from './marts.ts'
+import { parquetBytes } from './parquet_bytes.ts'
+import { type ColumnStatistics, statisticsOf } from './statistics.ts'
+
+export type RemotePublished = {
+  readonly snapshot: string
+  /** False if the snapshot was there already. */
+  readonly written: boolean
+  readonly uploaded: number
+  readonly bytesUploaded: number
+}
+
+type RemoteRequest = {
+  readonly formats: Formats
+  /** The directory of the local lake. */
+  readonly lake: string
+  /** A snapshot of the local lake, with its marts. */
+  readonly local: (manifest: Manifest) => Promise<Local>
+  /** For files that are not needed afterwards. */
+  readonly temporary: string
+  /** The manifest of the lake's latest snapshot. */
+  readonly manifest: Manifest
+  readonly now: Date
+  /** Whether it replaces data of another log, or of a later state of this one. */
+  readonly isNewLog?: boolean
+  /** Whether to open each table even if the snapshot was published, in case another program changed it. */
+  readonly isThorough?: boolean
+  /** Called before the first table gets a snapshot: from then on, its local files must stay until it is published. */
+  readonly onBegin: (snapshot: string) => Promise<void>
+}
+
+const UPLOADS_AT_ONCE = 8
+/** Each commit writes a few small objects, one after another. */
+const COMMITS_AT_ONCE = 32
+
+/**
+ * Publishes a snapshot of the local lake to the object store: uploads missing files, commits each table, then
+ * replaces `latest.json`. The next publish finishes an interrupted one, without repeating what is done.
+ * @throws RemoteError if the store refuses, or another program wrote there.
+ */
+export async function publishRemote(
+  store: ObjectStore,
+  db: Database,
+  request: RemoteRequest,
+): Promise<RemotePublished> {
+  const { formats, lake, manifest, now, isThorough = false, isNewLog = false, local } = request
+  const { snapshot, company } = manifest
+  let published = await readRemoteLatest(store, company)
+  const refusal =
+    isNewLog || (await isBegun(published?.latest ?? null, lake, manifest))
+      ? null
+      : whyPublishRefused(published?.latest ?? null, manifest)
+  if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${IF_RIGHT(company)}.`)
+  const uploads = { uploaded: 0, bytesUploaded: 0 }
+  const { pending = null, snapshot: before = null } = published?.latest ?? {}
+  const isInAll = [...formats.keys()].every(format => published?.latest[format])
+  const isThere = published !== null && hasContent(published.latest, manifest)
+  if (isThere && pending === null && isInAll && !isThorough) return { snapshot, written: false, ...uploads }
+  const context = { ...request, store, db, uploads }
+  if (pending !== null && pending.snapshot !== snapshot) {
+    const unfinished = await readManifest(join(snapshotsDirectory(lake), pending.snapshot))
+    // Without its files, for example on another machine, some tables stay one snapshot ahead until the next publish.
+    if (unfinished) published = await bring(context, published, await local(unfinished), new Date(pending.at))
+  }
+  const at = timeAfter(published?.latest ?? null, snapshot, now)
+  const done = await bring(context, published, await local(manifest), at)
+  const written = before !== snapshot || hasChanged([...formats.keys()], published?.latest, done.latest)
+  return { snapshot, written, ...uploads }
+}
+
+/** Returns whether a publish of this log was allowed before, and did not end. */
+async function isBegun(latest: Latest | null, lake: string, { log }: Manifest): Promise<boolean> {
+  if (!latest?.pending) return false
+  const begun = await readManifest(join(snapshotsDirectory(lake), latest.pending.snapshot))
+  return begun !== null && begun.log === log
+}
+
+/** Returns whether a table got a new version, which it does only if it lacked something. */
+function hasChanged(formats: readonly TableKeeper[], before: Latest | undefined, after: Latest): boolean {
+  const versions = (latest: Latest | undefined) =>
+    formats.flatMap(format => Object.entries(latest?.[format] ?? {}).map(pair => `${format} ${pair}`)).sort()
+  return !isDeepStrictEqual(versions(before), versions(after))
+}
+
+type Context = Omit<RemoteRequest, 'manifest' | 'now' | 'local'> & {
+  readonly store: ObjectStore
+  readonly db: Database
+  readonly uploads: { uploaded: number; bytesUploaded: number }
+}
+
+/** A table, the files that it should have, and its current state in each format. */
+type Part = {
+  readonly table: RemoteTable
+  readonly files: readonly File[]
+  readonly opened: ReadonlyMap<TableKeeper, OpenTable>
+}
+
+async function bring(
+  context: Context,
+  before: Versioned | null,
+  local: Local,
+  wanted: Date,
+): Promise<Versioned> {
+  const { store, formats } = context
+  const { manifest } = local
+  const { company, snapshot, data_version, log = null } = manifest
+  const latest = before?.latest ?? nothingPublished(company)
+  const parts = await openAll(context, local, latest)
+  // A catalog refuses a snapshot that is older than the table's last change, and its clock may be ahead of ours.
+  const changes = [...formats.values()].map(format => format.lastChange())
+  const at = new Date(Math.max(wanted.getTime(), ...changes))
+  await uploadFiles(context, manifest.company, parts)
+  await context.onBegin(snapshot)
+  const begun: Latest = { ...latest, pending: { snapshot, at: at.toISOString() } }
+  const begunTag = await replaceLatest(store, begun, before?.tag ?? null)
+  const versions = new Map([...formats.keys()].map(format => [format, {} as Record<string, number>]))
+  const waiting = parts.flatMap(part => [...formats.keys()].map(format => ({ part, format })))
+  await runConcurrently(COMMITS_AT_ONCE, async stopped => {
+    for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
+      const { part, format } = next
+      const version = await commitPart(context, manifest, part, { format, at })
+      Object.assign(versions.get(format) ?? {}, { [part.table.name]: version })
+    }
+  })
+  for (const format of formats.values()) await format.finish()
+  // A format that is no longer published is left out: it would show an old state.
+  const done: Latest = {
+    ...{ format: 1, company, snapshot, data_version, log, published_at: at.toISOString(), pending: null },
+    applied_segment: manifest.applied_segment,
+    content: contentOf(manifest),
+    ...Object.fromEntries(versions),
+  }
+  return { latest: done, tag: await replaceLatest(store, done, begunTag) }
+}
+
+async function openAll({ formats }: Context, local: Local, latest: Latest): Promise<Part[]> {
+  const parts = REMOTE_TABLES.map(table => ({ table, files: filesOf(table, local) }))
+  return await Promise.all(
+    parts.map(async ({ table, files }) => {
+      const { name } = table
+      const opened = [...formats].map(async ([format, tables]) => {
+        const known = latest[format]?.[name] ?? null
+        return [format, await tables.open(name, known, table)] as const
+      })
+      return { table, files, opened: new Map(await Promise.all(opened)) }
+    }),
+  )
+}
+
+async function commitPart(
+  context: Context,
+  manifest: Manifest,
+  { table, files, opened }: Part,
+  { format, at }: { readonly format: TableKeeper; readonly at: Date },
+): Promise<number> {
+  const { db, temporary } = context
+  const places = new Map(files.map(file => [file.path, file.place]))
+  const known = new Map<string, Promise<ColumnStatistics[]>>()
+  return await (opened.get(format) as OpenTable).commit({
+    table,
+    files,
+    snapshot: manifest.snapshot,
+    at,
+    async statisticsOf({ path }) {
+      const own = known.get(path) ?? statisticsOf(db, places.get(path) ?? '', table.columns)
+      known.set(path, own)
+      return await own
+    },
+    parquetOf: async (columns, rows) => await parquetBytes(db, temporary, columns, rows),
+  })
+}
+
+/** Uploads the files that the tables lack, a few at a time. */
+async function uploadFiles(context: Context, company: string, parts: readonly Part[]): Promise<void> {
+  const { store, uploads } = context
+  const waiting = parts.flatMap(({ table, files, opened }) => {
+    const isThere = ({ path }: File) => [...opened.values()].some(one => one.files.has(path))
+    const missing = files.filter(file => !isThere(file))
+    return missing.map(file => ({ ...file, key: `${tableKey(company, table.name)}/${file.path}` }))
+  })
+  await runConcurrently(UPLOADS_AT_ONCE, async stopped => {
+    for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
+      const { key, place: path, bytes, sha256 } = next
+      // A publish that died may have uploaded it.
+      if (!(await store.upload(key, { path, bytes, sha256 }))) continue
+      uploads.uploaded += 1
+      uploads.bytesUploaded += bytes
+    }
+  })
+}
+
+type File = RemoteFile & {
+  /** The path of the local file. */
+  readonly place: string
+  readonly sha256: string
+}
+
+/** Returns the files of a table, named by their content and never replaced. */
+function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): File[] {
+  const isOf = (path: string) => path.startsWith(`${table.name}/`) || path === martPath(table.name)
+  return publishedFiles(manifest)
+    .filter(({ path }) => isOf(path))
+    .map(({ path, month, rows, bytes, sha256 }) => ({
+      place: join(path === martPath(table.name) ? marts : directory, path),
+      path: `data/${month ?? 'all'}-${sha256}.parquet`,
+      rows,
+      bytes,
+      sha256,
+    }))
+}
+
+/** Returns a time later than that of the previous snapshot, even if the clock went back. */
+function timeAfter(before: Latest | null, snapshot: string, now: Date): Date {
+  const { pending, published_at } = before ?? {}
+  if (pending?.snapshot === snapshot) return new Date(pending.at)
+  const last = Math.max(Date.parse(published_at ?? '') || 0, Date.parse(pending?.at ?? '') || 0)
+  return new Date(Math.max(now.getTime(), last + 1))
+}

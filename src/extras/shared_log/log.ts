@@ -1,0 +1,262 @@
+import { existsSync } from 'node:fs'
+import { hostname } from 'node:os'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import { directoryId } from '#src/core/company/directory_id.ts'
+import { readBase, removeUnsealed, segmentNumbers, writeBase } from '#src/core/rawlog/files.ts'
+import type { OuterLog } from '#src/core/rawlog/writer.ts'
+import type { Database } from '#src/core/warehouse/database.ts'
+import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
+import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
+import { type S3Settings, s3Root } from '#src/lib/objects/place.ts'
+import { openS3 } from '#src/lib/objects/s3.ts'
+import { currentOwner, type LogHolder, type Ownership, takeOwnership } from './owner.ts'
+import {
+  compareWithStore,
+  copyLater,
+  copySegments,
+  describePlace,
+  type OnSegment,
+  pushSegments,
+  type SharedPlace,
+  type Standing,
+  sealSegment,
+  segmentsAfter,
+} from './segments.ts'
+
+/** For how long a process that is to end waits for a store that hangs, to seal what it has fetched. */
+const GRACE_MS = 2000
+
+type Taking = {
+  /** The work of this process, for others who wait. */
+  readonly what: string
+  readonly waitMs: number
+  readonly now: () => Date
+  readonly signal: AbortSignal
+  readonly onWait: (what: string) => void
+  readonly onSegment: OnSegment
+  /** Called with a sentence for each checkpoint that cannot be trusted. */
+  readonly onRefused: (text: string) => void
+  /** For a disk that is restored. */
+  readonly sourceTimezone: string
+  /** Brings nothing: this disk has what the store lacks. */
+  readonly leavesDisk?: boolean
+}
+
+/** The output of `npm run log -- status --json`. */
+export type SharedLogState = {
+  readonly place: string
+  readonly segments: number
+  readonly bytes: number
+  /** Newest first. */
+  readonly checkpoints: readonly { readonly segment: number; readonly made_at: string }[]
+  /** The process that writes to it now. */
+  readonly owner: LogHolder | null
+  /** The segments that this disk has. */
+  readonly on_this_disk: { readonly first: number; readonly last: number } | null
+}
+
+async function localSegments(raw: string): Promise<SharedLogState['on_this_disk']> {
+  const { segments: base } = await readBase(raw).catch(() => ({ segments: 0 }))
+  const numbers = (existsSync(raw) ? await segmentNumbers(raw) : []).filter(number => number > base)
+  const [first] = numbers
+  return first === undefined ? null : { first, last: numbers.at(-1) ?? first }
+}
+
+/**
+ * A company's raw log in an object store (LOG_URL), shared by several hosts, each with a disk of its own. A segment
+ * counts once it is there. The disk has a copy of the log, or of its end.
+ *
+ * The caller holds the company's lock on this disk.
+ */
+export class SharedLog implements OuterLog {
+  readonly #settings: S3Settings
+  readonly #paths: CompanyPaths
+  readonly #signal: AbortSignal
+  #store: ObjectStore | null = null
+  #ownership: Ownership | null = null
+
+  /** @param signal aborted when the process is to end. */
+  constructor(settings: S3Settings, paths: CompanyPaths, signal: AbortSignal) {
+    this.#signal = signal
+    this.#settings = settings
+    this.#paths = paths
+  }
+
+  /** Returns the address of the store, as LOG_URL has it. */
+  get root(): string {
+    return s3Root(this.#settings)
+  }
+
+  /** Returns whether the previous owner did not end: then the first segment must be sealed soon, so that it notices. */
+  get isTakeover(): boolean {
+    return this.#ownership?.isTakeover ?? false
+  }
+
+  /**
+   * Takes the log for this process, then brings to the disk what others sealed.
+   * @returns the last segment of a checkpoint that restored an empty disk; 0 without one.
+   * @throws FatalError (held) naming the owner, if it still holds the log after `waitMs`.
+   */
+  async take({
+    what,
+    waitMs,
+    now,
+    signal,
+    onWait,
+    onSegment,
+    onRefused,
+    sourceTimezone,
+    leavesDisk = false,
+  }: Taking): Promise<number> {
+    const { company, id } = this.#paths
+    const holder = { directory: await directoryId(id), host: hostname(), pid: process.pid, what }
+    return await this.#asking(async place => {
+      this.#ownership = await takeOwnership(place.store, { company, holder, now, waitMs, signal, onWait })
+      try {
+        return leavesDisk ? 0 : await this.#bring(place, { sourceTimezone, onSegment, onRefused })
+      } catch (error) {
+        await this.release()
+        throw error
+      }
+    })
+  }
+
+  /**
+   * Brings to the disk what others sealed, without taking the log: a run on another host continues. The caller holds the
+   * company's lock on this disk.
+   */
+  async bring(about: Pick<Taking, 'sourceTimezone' | 'onSegment' | 'onRefused'>): Promise<number> {
+    return await this.#asking(place => this.#bring(place, about))
+  }
+
+  async #bring(
+    place: SharedPlace,
+    about: Pick<Taking, 'sourceTimezone' | 'onSegment' | 'onRefused'>,
+  ): Promise<number> {
+    await removeUnsealed(this.#paths.raw)
+    const restored = (await this.#isDiskEmpty()) ? await this.#restore(place.store, about) : 0
+    await copyLater(place, about.onSegment)
+    return restored
+  }
+
+  /** Returns whether this disk has nothing of the log: then a checkpoint saves it from reading the whole log. */
+  async #isDiskEmpty(): Promise<boolean> {
+    const { raw, warehouse } = this.#paths
+    return (
+      !existsSync(warehouse) && (await localSegments(raw)) === null && (await readBase(raw)).segments === 0
+    )
+  }
+
+  async #restore(
+    store: ObjectStore,
+    { sourceTimezone, onRefused }: Pick<Taking, 'sourceTimezone' | 'onRefused'>,
+  ): Promise<number> {
+    // Loaded only for an empty disk: it loads DuckDB.
+    const { restoreCheckpoint } = await import('./restore.ts')
+    const restoring = { store, paths: this.#paths, signal: this.#signal, onRefused }
+    return await restoreCheckpoint(restoring, sourceTimezone)
+  }
+
+  /** Gives the log back. Never throws. */
+  async release(): Promise<void> {
+    await this.#ownership?.release()
+    this.#ownership = null
+    this.#store?.close()
+    this.#store = null
+  }
+
+  async seal(number: number, path: string): Promise<void> {
+    this.assertHeld()
+    await this.#asking(place => sealSegment(place, number, path))
+    this.#ownership?.settled()
+  }
+
+  assertHeld(): void {
+    this.#ownership?.assertHeld()
+  }
+
+  /**
+   * Resolves once it is sure that no other worker took the log over; see `Ownership`. A writer that was silent for long
+   * awaits it before it requests anything: what the other worker sealed is not requested again.
+   */
+  async confirm(): Promise<boolean> {
+    const ownership = this.#ownership
+    return ownership !== null && (await this.#asking(() => ownership.confirm()))
+  }
+
+  /** Copies the beginning of the log, too, if the disk was restored from a checkpoint. */
+  async bringWhole(onSegment: OnSegment): Promise<void> {
+    const { raw } = this.#paths
+    const base = await readBase(raw)
+    if (base.segments === 0) return
+    await this.#asking(async place => {
+      const all = await segmentsAfter(place, 0)
+      await copySegments(place, all.slice(0, base.segments), onSegment)
+    })
+    await writeBase(raw, null)
+  }
+
+  /** Copies to the store what only this disk has: a log that began without LOG_URL. */
+  async push(onSegment: OnSegment): Promise<number> {
+    return await this.#asking(place => pushSegments(place, onSegment))
+  }
+
+  /**
+   * Returns whether the log on this disk is that of the store, and whether the store has more than this segment.
+   * @param segment one that this disk has; by default its last one.
+   */
+  async standing(segment?: number): Promise<Standing> {
+    return await this.#asking(place => compareWithStore(place, segment))
+  }
+
+  /**
+   * Makes a checkpoint of the warehouse if one is due. A failure is not the run's: the next run makes it.
+   * @param close closes the warehouse.
+   * @returns why it failed; null if it did not.
+   */
+  async checkpoint(db: Database, close: () => void, now: Date): Promise<string | null> {
+    try {
+      const { checkpointIfDue, readFacts } = await import('./checkpoints.ts')
+      const facts = await readFacts(db)
+      close()
+      const paths = this.#paths
+      if (facts !== null) await this.#asking(({ store }) => checkpointIfDue({ store, paths }, facts, now))
+      return null
+    } catch (error) {
+      return explain(error).message
+    }
+  }
+
+  /** Returns what is there, and on this disk. */
+  async describe(): Promise<SharedLogState> {
+    const { company, raw } = this.#paths
+    const { listCheckpoints } = await import('./checkpoints.ts')
+    return await this.#asking(async place => {
+      const all = await segmentsAfter(place, 0)
+      const bytes = all.reduce((sum, segment) => sum + segment.bytes, 0)
+      const checkpoints = await listCheckpoints(place.store, company)
+      return {
+        place: describePlace(place),
+        segments: all.length,
+        bytes,
+        checkpoints: checkpoints.map(({ segment, made }) => ({ segment, made_at: made.toISOString() })),
+        owner: await currentOwner(place.store, company),
+        on_this_disk: await localSegments(raw),
+      }
+    })
+  }
+
+  /** Asks the store. Whatever it refuses ends the run, which cannot continue without its log. */
+  async #asking<T>(ask: (place: SharedPlace) => Promise<T>): Promise<T> {
+    try {
+      this.#store ??= await openS3(this.#settings, { signal: this.#signal, graceMs: GRACE_MS })
+      return await ask({ store: this.#store, paths: this.#paths })
+    } catch (error) {
+      if (!(error instanceof RemoteError)) throw error
+      throw new FatalError(
+        `${this.#paths.company}: ${error.message} The raw log is in that store (LOG_URL), so this cannot continue without it.`,
+        EXIT.failed,
+      )
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { type TlsTrouble, tlsTrouble } from '#src/lib/tls.ts'
+
+/** The trouble that prevented a complete answer. */
+type NetworkTrouble =
+  /** TLS failed: nothing was sent, and a retry does not help. */
+  | 'untrusted'
+  /** There was no connection, so nothing was sent. */
+  | 'unreached'
+  /** No complete answer came in time; the request may have been handled. */
+  | 'late'
+  /** The connection was lost, or what came is not HTTP; the request may have been handled. */
+  | 'lost'
+
+/** No complete answer to an HTTP request. The message is a clause, such as `the connection was refused`. */
+export class NetworkError extends Error {
+  override readonly name = 'NetworkError'
+  readonly trouble: NetworkTrouble
+  /** The system's code, for the message; null if our own time limit ended the request. */
+  readonly code: string | null
+
+  constructor(trouble: NetworkTrouble, clause: string, code: string | null, options?: ErrorOptions) {
+    super(clause, options)
+    this.trouble = trouble
+    this.code = code
+  }
+}
+
+const TLS_CLAUSES: Readonly<Record<TlsTrouble, string>> = {
+  not_trusted: 'no trusted authority signed its certificate',
+  expired: 'its certificate has expired',
+  other_name: 'its certificate is for another host name',
+  no_tls: 'it does not speak TLS',
+  failed: 'TLS failed',
+}
+
+/** undici's name for an error of its parser, which usually has no code. */
+const NOT_HTTP = 'HTTPParserError'
+
+type Meaning = readonly [NetworkTrouble, string]
+
+function meanings(limit: string): Readonly<Record<string, Meaning>> {
+  return {
+    ECONNREFUSED: ['unreached', 'the connection was refused'],
+    ENOTFOUND: ['unreached', 'the host name is unknown'],
+    EAI_AGAIN: ['unreached', 'the host name lookup failed'],
+    EHOSTUNREACH: ['unreached', 'the host is unreachable'],
+    EHOSTDOWN: ['unreached', 'the host is down'],
+    EPRIVATE: ['unreached', 'its address is private'],
+    ENETUNREACH: ['unreached', 'the network is unreachable'],
+    UND_ERR_CONNECT_TIMEOUT: ['unreached', `no connection within ${limit}`],
+    UND_ERR_HEADERS_TIMEOUT: ['late', `no answer within ${limit}`],
+    UND_ERR_BODY_TIMEOUT: ['late', `the answer stalled for longer than ${limit}`],
+    ETIMEDOUT: ['lost', 'the connection timed out'],
+    ECONNRESET: ['lost', 'the connection was reset'],
+    EPIPE: ['lost', 'the connection was closed'],
+    EPROTO: ['lost', 'the connection broke'],
+    UND_ERR_SOCKET: ['lost', 'the connection was closed'],
+    [NOT_HTTP]: ['lost', 'the answer is not valid HTTP'],
+  }
+}
+
+/**
+ * Returns a NetworkError for an error of the network; programming errors are returned unchanged, because a retry would not
+ * help.
+ * @param limit names the time limit in messages: a setting, or a duration.
+ */
+export function explainNetwork(error: unknown, limit: string): unknown {
+  const code = codeOf(error)
+  if (code === undefined || code === 'UND_ERR_INVALID_ARG') return error
+  const tls = tlsTrouble(code, messageOf(error))
+  const known: Meaning | undefined = tls ? ['untrusted', TLS_CLAUSES[tls]] : meanings(limit)[code]
+  if (!known && !/^(UND_ERR_|HPE_|EAI_|E[A-Z]+$)/.test(code)) return error
+  const [trouble, clause] = known ?? ['lost', messageOf(error)]
+  return new NetworkError(trouble, clause, code, { cause: error })
+}
+
+/** Returns whether its message is in our words, and not the system's, which can contain an address. */
+export function isInOurWords({ code, trouble }: NetworkError): boolean {
+  return code === null || trouble === 'untrusted' || meanings('')[code] !== undefined
+}
+
+function codeOf(error: unknown): string | undefined {
+  const isParser = error instanceof Error && error.name === NOT_HTTP
+  return systemCode(error) ?? (isParser ? NOT_HTTP : undefined)
+}

@@ -1,0 +1,95 @@
+import { formatCount } from '#src/lib/count.ts'
+import { FatalError } from '#src/lib/errors.ts'
+import type { FileDigest } from '#src/lib/hash.ts'
+import type { Patience } from './patience.ts'
+
+/** An object store, as a remote lake needs it: strongly consistent, with conditional writes. */
+
+export type StoredObject = {
+  readonly bytes: Buffer
+  readonly tag: string
+  /** How long ago it was written, by the store's clock, in whole seconds; null if the store does not say. */
+  readonly ageMs: number | null
+  /** Hash of its content when it was uploaded; null if it was not uploaded as a file. */
+  readonly sha256: string | null
+}
+export type Listed = { readonly key: string; readonly bytes: number; readonly modified: Date }
+
+/** `absent`: only if there is no such object yet; a tag: only if the object is still that version. */
+export type WriteCondition = { readonly absent: true } | { readonly tag: string }
+
+/** A file to upload, whose hash the store checks. */
+export type LocalFile = { readonly path: string; readonly bytes: number; readonly sha256: string }
+
+/** Errors are RemoteErrors: what failed, at which store, and what to do. Keys are relative to the root. */
+export type ObjectStore = {
+  /** `s3://bucket/prefix`, without a slash at the end: what table formats write before a key. */
+  readonly root: string
+  /** Of its requests, and of those to a catalog that belong to the same work. */
+  readonly patience: Patience
+  /**
+   * Reads an object; null if there is none.
+   * @param mostBytes that an object of its kind can have.
+   * @throws ForeignObject if it has more.
+   */
+  get(key: string, mostBytes: number): Promise<StoredObject | null>
+  /**
+   * Reads an object in pieces, into a new file.
+   * @param path null to find out only what it is.
+   * @returns what came, and the hash that it was uploaded with; null if there is no such object.
+   * @throws ForeignObject if it has more bytes.
+   */
+  copy(
+    key: string,
+    path: string | null,
+    mostBytes: number,
+  ): Promise<(FileDigest & { readonly uploadedAs: string | null }) | null>
+  /** Writes an object. @returns the new version's tag; null if the condition does not hold. */
+  put(key: string, body: Buffer, condition?: WriteCondition): Promise<string | null>
+  /** Reads what is known of an object without its content; null if it does not exist. */
+  head(key: string): Promise<Pick<StoredObject, 'tag' | 'sha256'> | null>
+  /** Uploads a file. @returns false if the object was there already. */
+  upload(key: string, file: LocalFile): Promise<boolean>
+  /** Lists objects in the order of their keys. @param after only keys behind this one. */
+  list(prefix: string, after?: string): AsyncIterable<Listed>
+  remove(keys: readonly string[]): Promise<void>
+  close(): void
+}
+
+/** A publish cannot continue because of the store or its contents. The local lake is not affected. */
+export class RemoteError extends FatalError {}
+
+/** An object that this program never writes: another program did, so nothing of it is used. */
+export class ForeignObject extends RemoteError {
+  /** @param address with the company in it. @param what completes a sentence that begins with the address. */
+  constructor(
+    address: string,
+    what: string,
+    mend = 'Restore it from a version or a backup of the bucket, and check who can write there',
+  ) {
+    super(`${address} ${what}: another program wrote it, or it is damaged. It was not used. ${mend}.`)
+  }
+}
+
+/** Makes the error for an object with more bytes than one of its kind can have. @param address of the object. */
+export function tooLarge(address: string, mostBytes: number): ForeignObject {
+  return new ForeignObject(address, `has more than ${formatCount(mostBytes)} bytes`)
+}
+
+/**
+ * Creates an object that only one writer may create.
+ * @returns false if it is there with other content. A lost answer to our own request does not count as other content.
+ */
+export async function create(store: ObjectStore, key: string, body: Buffer): Promise<boolean> {
+  if ((await store.put(key, body, { absent: true })) !== null) return true
+  return (await tagIfContent(store, key, body)) !== null
+}
+
+/** Returns the tag of an object if it has exactly this content; otherwise null. */
+export async function tagIfContent(store: ObjectStore, key: string, body: Buffer): Promise<string | null> {
+  const found = await store.get(key, body.length).catch(error => {
+    if (error instanceof ForeignObject) return null
+    throw error
+  })
+  return found?.bytes.equals(body) ? found.tag : null
+}

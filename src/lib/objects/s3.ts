@@ -1,0 +1,424 @@
+import { createHash } from 'node:crypto'
+import { open, readFile } from 'node:fs/promises'
+import { Readable, Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
+import pRetry, { AbortError } from 'p-retry'
+import { newStream } from '#src/lib/durable.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import type { FileDigest } from '#src/lib/hash.ts'
+import { decodeText } from '#src/lib/text_file.ts'
+import {
+  ForeignObject,
+  type Listed,
+  type LocalFile,
+  type ObjectStore,
+  RemoteError,
+  tooLarge,
+  type WriteCondition,
+} from './objects.ts'
+import { type Attempt, bounded, Patience, type PatienceOptions } from './patience.ts'
+import { type S3Settings, s3Root } from './place.ts'
+
+const RETRIES = 5
+const TIMEOUT_MS = 30_000
+/** Maximum size of any answer but an object's content: a page of a list has a thousand keys of at most a kilobyte. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024
+/** A store that never ends a list must not fill the memory. A year's log has 26,000 objects. */
+const MAX_LISTED = 1_000_000
+/** Without this limit, a store that hangs would hold the publish, and its slot. */
+const MAX_TIMEOUTS = 2
+/** Drops the SDK's warnings about single attempts: what fails in the end is an error. */
+const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} }
+const REMOVED_AT_ONCE = 1000
+/** The name of an uploaded file's hash in the object's own metadata. */
+const HASH = 'sha256'
+
+type S3Options = PatienceOptions & {
+  /** Called with each answer: how far the store's clock is ahead of ours, in ms, to the second. */
+  readonly onDate?: (aheadMs: number) => void
+}
+
+/**
+ * Opens an object store. Each request has a bound on the bytes of its answer, and on its time.
+ * @throws RemoteError if the keys cannot be read.
+ */
+export async function openS3(settings: S3Settings, options: S3Options = {}): Promise<ObjectStore> {
+  // Loaded only here: 40 MB of memory that a sync without a remote lake does not need.
+  const sdk = await import('@aws-sdk/client-s3')
+  const client = await clientOf(sdk, settings)
+  if (options.onDate) watchClock(client, options.onDate)
+  const patience = new Patience(options)
+  const { bucket, prefix } = settings
+  const keyOf = (key: string) => (prefix === '' ? key : `${prefix}/${key}`)
+  const at = (key: string) => ({ Bucket: bucket, Key: keyOf(key) })
+  const root = s3Root(settings)
+  const asking = <T>(what: string, ask: (attempt: Attempt) => Promise<T>, writes: number | null = null) =>
+    persistently({ settings, patience }, what, writes, ask)
+  /** @param use reads the content. */
+  const read = <T>(key: string, mostBytes: number, use: (found: Found) => Promise<T>) =>
+    asking(`read ${root}/${key}`, async attempt => {
+      const command = new sdk.GetObjectCommand(at(key))
+      bound(command, attempt, mostBytes, `${root}/${key}`)
+      const answeredAt = dateOf(command)
+      const found = await unlessMissing(client.send(command, { abortSignal: attempt.signal }))
+      return found?.Body ? await use({ ...found, Body: found.Body as Readable, answeredAt }) : null
+    })
+  return {
+    ...{ root, patience },
+    get: (key, mostBytes) =>
+      read(key, mostBytes, async ({ Body, LastModified: modified, ETag, Metadata, answeredAt }) => {
+        const bytes = Buffer.concat(await Array.fromAsync(Body as AsyncIterable<Buffer>))
+        const ageMs = modified ? answeredAt() - modified.getTime() : null
+        return { bytes, ageMs, tag: tagOf(ETag), sha256: hashIn(Metadata) }
+      }),
+    copy: (key, path, mostBytes) =>
+      read(key, mostBytes, async ({ Body, Metadata }) => ({
+        ...(await writeTo(path, Body)),
+        uploadedAs: hashIn(Metadata),
+      })),
+    head: key =>
+      asking(`look at ${root}/${key}`, async ({ signal }) => {
+        const found = await unlessMissing(
+          client.send(new sdk.HeadObjectCommand(at(key)), { abortSignal: signal }),
+        )
+        return found && { tag: tagOf(found.ETag), sha256: hashIn(found.Metadata) }
+      }),
+    put: (key, body, condition) => {
+      const put = (attempt: Attempt) =>
+        unlessRefused(async () => {
+          const input = { ...at(key), Body: body, ContentLength: body.length, ...headersOf(condition) }
+          const command = bound(new sdk.PutObjectCommand(input), attempt)
+          return tagOf((await client.send(command, { abortSignal: attempt.signal })).ETag)
+        })
+      return asking(`write ${root}/${key}`, put, body.length)
+    },
+    upload: (key, file) =>
+      asking(
+        `write ${root}/${key}`,
+        attempt => uploadFile(file, { sdk, client, place: at(key), attempt }),
+        file.bytes,
+      ),
+    list: (below, after) => listed(below, after, { sdk, client, settings, patience, keyOf }),
+    remove: async keys => {
+      for (let from = 0; from < keys.length; from += REMOVED_AT_ONCE) {
+        const some = keys.slice(from, from + REMOVED_AT_ONCE).map(key => ({ Key: keyOf(key) }))
+        const remove = async (attempt: Attempt) => {
+          const input = { Bucket: bucket, Delete: { Objects: some, Quiet: true } }
+          const command = bound(new sdk.DeleteObjectsCommand(input), attempt)
+          const { Errors = [] } = await client.send(command, { abortSignal: attempt.signal })
+          if (Errors[0]) throw new AbortError(`${Errors[0].Key}: ${Errors[0].Message ?? Errors[0].Code}`)
+        }
+        await asking(`remove objects of ${root}`, remove, 0)
+      }
+    },
+    close() {
+      patience.close()
+      client.destroy()
+    },
+  }
+}
+
+/** An object whose content has not been read yet. */
+type Found = Omit<GetObjectCommandOutput, 'Body'> & {
+  readonly Body: Readable
+  /** When the store answered. */
+  readonly answeredAt: () => number
+}
+
+async function unlessMissing<T>(sent: Promise<T>): Promise<T | null> {
+  return await sent.catch(error => {
+    if (statusOf(error) === 404) return null
+    throw error
+  })
+}
+
+/** Writes a new file, in pieces; null writes nothing. */
+async function writeTo(path: string | null, content: Readable): Promise<FileDigest> {
+  const digest = createHash('sha256')
+  let bytes = 0
+  const measure = new Transform({
+    transform(chunk: Buffer, _, done) {
+      digest.update(chunk)
+      bytes += chunk.length
+      done(null, chunk)
+    },
+  })
+  if (path === null) await pipeline(content, measure.resume())
+  else await pipeline(content, measure, newStream(path))
+  return { bytes, sha256: digest.digest('hex') }
+}
+
+type Sdk = typeof import('@aws-sdk/client-s3')
+
+async function clientOf(sdk: Sdk, { region, endpoint, pathStyle, keyFiles }: S3Settings): Promise<S3Client> {
+  const keys = keyFiles && {
+    accessKeyId: await keyIn('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
+    secretAccessKey: await keyIn('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
+  }
+  return new sdk.S3Client({
+    region,
+    forcePathStyle: pathStyle,
+    ...(endpoint ? { endpoint } : {}),
+    ...(keys ? { credentials: keys } : {}),
+    // Stores other than Amazon's do not support the SDK's own checksums.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // Retried here, because a stream must be opened again.
+    maxAttempts: 1,
+    logger: SILENT,
+    // Of silence, in the middle of a body, too: a large one may take longer than that.
+    requestHandler: { socketTimeout: TIMEOUT_MS, connectionTimeout: 10_000 },
+  })
+}
+
+async function keyIn(setting: string, path: string): Promise<string> {
+  const text = await readFile(path)
+    .then(decodeText)
+    .catch(error => {
+      throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
+    })
+  if (text.trim() === '') throw new RemoteError(`${setting}: ${path} is empty.`)
+  return text.trim()
+}
+
+/** A command of the SDK, whatever it returns. */
+type AnyCommand = {
+  readonly middlewareStack: {
+    add(
+      middleware: (next: (args: never) => Promise<{ response: unknown }>) => (args: never) => Promise<never>,
+      options: { readonly step: 'deserialize'; readonly priority: 'low' },
+    ): void
+  }
+}
+
+/**
+ * Bounds the answer before the SDK reads it.
+ * @param address of the object that is read, if its content is the answer.
+ */
+function bound<C>(command: C, attempt: Attempt, mostBytes = MAX_ANSWER_BYTES, address?: string): C {
+  const { middlewareStack } = command as AnyCommand
+  middlewareStack.add(
+    next => async args => {
+      const result = await next(args)
+      const response = result.response as {
+        statusCode: number
+        headers: Record<string, string>
+        body?: unknown
+      }
+      const isContent = address !== undefined && response.statusCode < 300
+      const most = isContent ? mostBytes : MAX_ANSWER_BYTES
+      const tooMany = () => (isContent ? tooLarge(address, most) : new AbortError('its answer never ends'))
+      const { body } = response
+      if (body instanceof Readable) {
+        response.body = bounded(body, isContent ? attempt : withoutTime(attempt), most, tooMany)
+        if (isContent && Number(response.headers['content-length'] ?? 0) > most) {
+          body.destroy()
+          throw tooMany()
+        }
+      }
+      return result as never
+    },
+    { step: 'deserialize', priority: 'low' },
+  )
+  return command
+}
+
+/** Returns an attempt that bytes do not prolong: what a store answers, other than an object's content, is short. */
+function withoutTime({ signal }: Attempt): Attempt {
+  return { signal, moved() {} }
+}
+
+/** Returns when the store answered, by its own clock; by ours if it does not say. */
+function dateOf(command: InstanceType<Sdk['GetObjectCommand']>): () => number {
+  let date = Number.NaN
+  command.middlewareStack.add(
+    next => async args => {
+      const result = await next(args)
+      const { headers = {} } = result.response as { headers?: Record<string, string> }
+      date = Date.parse(headers.date ?? '')
+      return result
+    },
+    { step: 'deserialize', priority: 'low' },
+  )
+  return () => (Number.isNaN(date) ? Date.now() : date)
+}
+
+function watchClock(client: S3Client, onDate: (aheadMs: number) => void): void {
+  client.middlewareStack.add(
+    next => async args => {
+      const result = await next(args)
+      const { headers = {} } = result.response as { headers?: Record<string, string> }
+      const date = Date.parse(headers.date ?? '')
+      if (!Number.isNaN(date)) onDate(date - Date.now())
+      return result
+    },
+    { step: 'deserialize', priority: 'low' },
+  )
+}
+
+type Place = { readonly Bucket: string; readonly Key: string }
+
+/** Uploads a file. @returns false if the object was there already. */
+async function uploadFile(
+  { path, bytes, sha256 }: LocalFile,
+  about: { sdk: Sdk; client: S3Client; place: Place; attempt: Attempt },
+): Promise<boolean> {
+  const { sdk, client, place, attempt } = about
+  // Opened first: a stream that fails to open before it is read would end the process.
+  const file = await open(path)
+  const content = file.createReadStream()
+  const body = bounded(content, attempt, bytes, () => new AbortError(`${path} has grown meanwhile`))
+  const headers = { ContentLength: bytes, Metadata: { [HASH]: sha256 }, IfNoneMatch: '*' }
+  const command = bound(new sdk.PutObjectCommand({ ...place, Body: body, ...headers }), attempt)
+  const options = { abortSignal: attempt.signal }
+  // The store compares it with what arrives. Otherwise the SDK would load the whole file to sign it.
+  command.middlewareStack.add(
+    next => args => {
+      const { headers } = args.request as { headers: Record<string, string> }
+      headers['x-amz-content-sha256'] = sha256
+      return next(args)
+    },
+    { step: 'build' },
+  )
+  try {
+    return (await unlessRefused(async () => tagOf((await client.send(command, options)).ETag))) !== null
+  } catch (error) {
+    // Some stores refuse an existing object at once, and close the connection while the file is still being sent:
+    // then the refusal is lost. The key has the file's hash.
+    if (statusOf(error) !== null || !(await isThere())) throw error
+    return false
+  } finally {
+    body.destroy()
+    content.destroy()
+    await file.close().catch(() => {})
+  }
+
+  async function isThere(): Promise<boolean> {
+    const found = await client.send(new sdk.HeadObjectCommand(place), options).catch(() => null)
+    return found?.ContentLength === bytes
+  }
+}
+
+async function* listed(
+  below: string,
+  after: string | undefined,
+  from: {
+    sdk: Sdk
+    client: S3Client
+    settings: S3Settings
+    patience: Patience
+    keyOf: (key: string) => string
+  },
+): AsyncGenerator<Listed> {
+  const { sdk, client, settings, keyOf } = from
+  const prefix = keyOf(below)
+  const place = `s3://${settings.bucket}/${prefix}`
+  const skip = keyOf('').length
+  let token: string | undefined
+  let count = 0
+  do {
+    const page = await persistently(from, `list ${place}`, null, attempt => {
+      const input = {
+        ...{ Bucket: settings.bucket, Prefix: prefix },
+        ...(token ? { ContinuationToken: token } : {}),
+        ...(after && !token ? { StartAfter: keyOf(after) } : {}),
+      }
+      const command = bound(new sdk.ListObjectsV2Command(input), attempt)
+      return client.send(command, { abortSignal: attempt.signal })
+    })
+    const { Contents = [] } = page
+    // An empty page counts, too: there may be no end of them.
+    count += Math.max(1, Contents.length)
+    if (count > MAX_LISTED) throw new ForeignObject(place, `has more than ${MAX_LISTED} objects`)
+    for (const { Key = '', Size = 0, LastModified = new Date(0) } of Contents) {
+      if (!Key.startsWith(prefix)) throw new ForeignObject(place, 'is listed with objects of other places')
+      yield { key: Key.slice(skip), bytes: Size, modified: LastModified }
+    }
+    token = page.IsTruncated ? page.NextContinuationToken : undefined
+  } while (token)
+}
+
+function headersOf(condition: WriteCondition | undefined) {
+  if (!condition) return {}
+  return 'absent' in condition ? { IfNoneMatch: '*' } : { IfMatch: condition.tag }
+}
+
+/** Returns null if a condition does not hold. */
+async function unlessRefused<T>(write: () => Promise<T>): Promise<T | null> {
+  return await write().catch(error => {
+    if (statusOf(error) === 412) return null
+    throw error
+  })
+}
+
+/**
+ * Retries what may be temporary: lost connections, 409 (another conditional write is under way), 429 and 5xx. And what was
+ * signed with a wrong clock: the SDK takes the store's from the refusal.
+ */
+async function persistently<T>(
+  { settings, patience }: { readonly settings: S3Settings; readonly patience: Patience },
+  what: string,
+  writes: number | null,
+  ask: (attempt: Attempt) => Promise<T>,
+): Promise<T> {
+  let timeouts = 0
+  try {
+    return await pRetry(() => patience.attempt(writes, ask), {
+      signal: patience.ended,
+      retries: RETRIES,
+      minTimeout: settings.retryMs,
+      randomize: true,
+      shouldRetry: ({ error }) => {
+        if (error instanceof FatalError) return false
+        const status = statusOf(error)
+        if (error.name === 'TimeoutError') timeouts += 1
+        if (timeouts >= MAX_TIMEOUTS || systemCode(error) === 'ENOENT') return false
+        if (isClockCorrected(error)) return true
+        return status === null || status === 409 || status === 429 || status >= 500
+      },
+    })
+  } catch (error) {
+    const cause = error instanceof AbortError ? error.originalError : error
+    if (cause instanceof FatalError) throw cause
+    throw new RemoteError(`${storeOf(settings)} did not ${what}: ${reasonOf(cause)}`, EXIT.failed, { cause })
+  }
+}
+
+function storeOf({ endpoint }: S3Settings): string {
+  return endpoint === null ? 'Amazon S3' : `The object store at ${new URL(endpoint).origin}`
+}
+
+function reasonOf(error: unknown): string {
+  const { name } = error as { name?: string }
+  const status = statusOf(error)
+  const text = messageOf(error).replace(/\.$/, '')
+  if (name === 'RequestTimeTooSkewed') return "this machine's clock is not the store's: correct the clock."
+  if (status === 403)
+    return `${name ?? '403'}. Check the keys, and their rights to read, write, list and delete.`
+  if (name === 'NoSuchBucket') return 'there is no such bucket. Create it, or correct LAKE_URL or LOG_URL.'
+  if (name === 'CredentialsProviderError')
+    return 'no credentials were found. Set S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE.'
+  return status === null ? `${text}.` : `it answered ${status} (${name}): ${text}.`
+}
+
+/** Returns whether the SDK now signs with a time that differs by minutes from the one that this request was signed with. */
+function isClockCorrected(error: unknown): boolean {
+  const { $metadata } = error as { $metadata?: { clockSkewCorrected?: boolean } }
+  return $metadata?.clockSkewCorrected === true
+}
+
+function statusOf(error: unknown): number | null {
+  const { $metadata } = error as { $metadata?: { httpStatusCode?: number } }
+  return $metadata?.httpStatusCode ?? null
+}
+
+function hashIn(metadata: Record<string, string> | undefined): string | null {
+  const hash = metadata?.[HASH] ?? ''
+  return /^[0-9a-f]{64}$/.test(hash) ? hash : null
+}
+
+function tagOf(tag: string | undefined): string {
+  if (!tag) throw new AbortError('it returned no ETag, which conditional writes need')
+  return tag
+}

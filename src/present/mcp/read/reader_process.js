@@ -1,6 +1,0 @@
-import { keepCompiled } from '../../../platform/compile_cache.js'
-
-// JavaScript, like src/cli/main.js: a call waits for this process to start.
-keepCompiled()
-const { answerOrder } = await import('./reader.ts')
-answerOrder()

@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { createAllowance, WRONG_CREDENTIALS } from '#src/lib/http/allowance.ts'
+import type { Exchange } from '#src/lib/http/outgoing.ts'
+import { TurnPace } from '#src/lib/http/pace.ts'
+import { requestPath } from '#src/lib/http/request_target.ts'
+import { withFlatLines } from '#src/lib/log.ts'
+import type { ServiceMetrics } from './contract/metrics.ts'
+import { routeOf } from './contract/route_of.ts'
+import { shownPath } from './contract/shown_path.ts'
+import { Refusal } from './contract/source.ts'
+import { createTurns } from './contract/turns.ts'
+import type { KeyHolder } from './key_entry.ts'
+import { createQuotas, type Quota } from './quotas.ts'
+import type { ServedCompanies } from './served_companies.ts'
+
+/** How long the refusal of a wrong key is delayed, after the first ones from its address. */
+const WRONG_KEY_DELAY_MS = 1000
+/** If this many are already delayed, further ones are refused at once with 429. */
+const MAX_DELAYED = 100
+
+/** Documents read and compressed at the same time: each may have tens of megabytes, and threads are few. */
+const WORKED_ON_AT_ONCE = 16
+/** Time in each turn of the event loop during which new documents may begin. */
+const BEGIN_WITHIN_MS = 2
+/** Checks keys and quotas, and logs requests: the same for programs and for people in a browser. */
+export type Entrance = {
+  /** Returns the holder of a key; null if the key is not valid. @throws Refusal (503) while the keys cannot be read. */
+  whose(key: string): KeyHolder | null
+  /**
+   * Counts a request. Null without a quota.
+   * @throws Refusal (429) if the key sent too many.
+   */
+  admit(key: KeyHolder): Quota | null
+  /**
+   * Counts a wrong key, and delays its refusal.
+   * @param address of the client.
+   * @throws Refusal (429) if too many are delayed already.
+   */
+  refuse(address: string): Promise<void>
+  /**
+   * Runs work when it is this key's turn, so that a key with a thousand requests for large documents does not delay a key
+   * with one. Null, without running it, if the client is gone when it is its turn.
+   */
+  inTurn<T>(
+    key: Pick<KeyHolder, 'prefix'>,
+    isWanted: () => boolean,
+    work: () => Promise<T>,
+  ): Promise<T | null>
+  /** Logs and counts an answer, when it was sent. */
+  readonly noteAnswer: NonNullable<Exchange['onEnd']>
+}
+
+type EntranceOptions = {
+  readonly served: ServedCompanies
+  /** Quota of all keys without one of their own; null for no limit. */
+  readonly maxRps: number | null
+  readonly metrics: Pick<ServiceMetrics, 'answered' | 'refused'>
+  readonly log: Logger
+}
+
+export function createEntrance({ served, maxRps, metrics, log }: EntranceOptions): Entrance {
+  const slowDown = createSlowDown()
+  const inTurn = createTurns(WORKED_ON_AT_ONCE, new TurnPace(BEGIN_WITHIN_MS))
+  return {
+    whose: key => served.whose(key),
+    admit: createQuotas(maxRps),
+    async refuse(address) {
+      metrics.refused('key')
+      await slowDown(address)
+    },
+    inTurn: ({ prefix }, isWanted, work) => inTurn(prefix, isWanted, work),
+    noteAnswer: createNotes({ metrics, log }),
+  }
+}
+
+/** Keys are too random to guess, so a valid key is never delayed because of wrong ones from its address. */
+function createSlowDown(): (address: string) => Promise<void> {
+  const wrongKeys = createAllowance(WRONG_CREDENTIALS)
+  let delayed = 0
+  return async address => {
+    const isGuessing = wrongKeys.waitSeconds(address) > 0
+    wrongKeys.spend(address)
+    if (!isGuessing) return
+    if (delayed >= MAX_DELAYED) throw new Refusal(429, 'Too many wrong API keys from this address.', 60)
+    delayed += 1
+    await sleep(WRONG_KEY_DELAY_MS)
+    delayed -= 1
+  }
+}
+
+/** Logs each answer in the access log, and counts it for `/metrics`. */
+function createNotes({
+  metrics,
+  log,
+}: Pick<EntranceOptions, 'metrics' | 'log'>): NonNullable<Exchange['onEnd']> {
+  const accessLog = withFlatLines(log)
+  return ({ address, incoming, notes }, { status, isWhole, ms, bytes }) => {
+    const { method, headers } = incoming
+    const path = requestPath(incoming.url ?? '')
+    const company = notes.company ?? ''
+    metrics.answered({ route: notes.route ?? routeOf(path).kind, status, company, seconds: ms / 1000, bytes })
+    const presented = [headers.authorization, headers['x-api-key'] as string | undefined]
+    accessLog.info(
+      {
+        address,
+        method,
+        path: shownPath(path, presented),
+        status,
+        bytes,
+        ms: Math.round(ms * 10) / 10,
+        ...(isWhole ? {} : { aborted: true }),
+        ...notes,
+      },
+      'Answered',
+    )
+  }
+}

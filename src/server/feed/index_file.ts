@@ -1,0 +1,286 @@
+import { randomBytes } from 'node:crypto'
+import { rmSync, statSync } from 'node:fs'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { claimFile } from '#src/lib/access.ts'
+import { type Cursor, type LogUpTo, type Position, writeFeedCursor } from './cursor.ts'
+import type { FeedEvent, NoticeState } from './events.ts'
+
+/** Increment this when events or states are made or stored differently: older files are then rebuilt. */
+const FORMAT = 3
+/** Suffixes of the files that SQLite creates beside it. */
+const COMPANIONS = ['-wal', '-shm', '-journal']
+/** How long a process waits for another that writes a part of it: as long as the part takes. */
+const WRITE_WAIT_MS = 120_000
+/** A lookup blocks all answers, and in write-ahead mode no reader waits for a writer. */
+const READ_WAIT_MS = 50
+/** SQLite's codes for a file that is damaged, or of another kind. */
+const UNUSABLE: readonly unknown[] = [11, 26]
+
+/** The notice of an event. */
+const NOTICE = "event ->> '$.edital_id'"
+
+const TABLES = `
+  CREATE TABLE meta (generation TEXT NOT NULL) STRICT;
+  CREATE TABLE segments (number INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 BLOB NOT NULL, chain BLOB NOT NULL) STRICT;
+  CREATE TABLE events (segment INTEGER, seq INTEGER, n INTEGER, event TEXT NOT NULL,
+    PRIMARY KEY (segment, seq, n)) STRICT, WITHOUT ROWID;
+  CREATE INDEX events_of_notice ON events (${NOTICE}, segment);
+  CREATE TABLE changes (segment INTEGER, seq INTEGER, n INTEGER, changes TEXT NOT NULL,
+    PRIMARY KEY (segment, seq, n)) STRICT, WITHOUT ROWID;
+  CREATE TABLE notices (edital_id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;`
+
+/** A segment whose events are in the file. */
+export type IndexedSegment = {
+  readonly number: number
+  /** Changes if the file is written again. */
+  readonly file: string
+  readonly sha256: Uint8Array
+  /** Hash of the segments up to this one. */
+  readonly chain: Uint8Array
+}
+
+/** The index of a company's feed, for the one who writes it. Its readers see whole transactions. */
+export class FeedIndex {
+  readonly #db: DatabaseSync
+  readonly #insertEvent: StatementSync
+  readonly #insertChanges: StatementSync
+  readonly #state: StatementSync
+  readonly #setState: StatementSync
+
+  private constructor(db: DatabaseSync) {
+    this.#db = db
+    this.#insertEvent = db.prepare('INSERT INTO events VALUES (?, ?, ?, ?)')
+    this.#insertChanges = db.prepare('INSERT INTO changes VALUES (?, ?, ?, ?)')
+    this.#state = db.prepare('SELECT state FROM notices WHERE edital_id = ?')
+    this.#setState = db.prepare('INSERT OR REPLACE INTO notices VALUES (?, ?)')
+  }
+
+  /** Opens the file; one that is damaged, or of another version, is rebuilt. */
+  static open(path: string): FeedIndex {
+    try {
+      return FeedIndex.#open(path)
+    } catch (error) {
+      if (!UNUSABLE.includes(Number((error as { errcode?: number }).errcode) & 0xff)) throw error
+      for (const ending of ['', ...COMPANIONS]) rmSync(path + ending, { force: true })
+      return FeedIndex.#open(path)
+    }
+  }
+
+  static #open(path: string): FeedIndex {
+    claimFile(path, COMPANIONS)
+    const db = new DatabaseSync(path, { timeout: WRITE_WAIT_MS })
+    try {
+      // Not FULL: what a power failure takes is made again from the log, the same.
+      db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE')
+      const version = db.prepare('PRAGMA user_version').get() as { user_version: number }
+      if (version.user_version !== FORMAT) makeTables(db)
+      db.exec('COMMIT')
+      return new FeedIndex(db)
+    } catch (error) {
+      db.close()
+      throw error
+    }
+  }
+
+  get generation(): string {
+    return generationOf(this.#db)
+  }
+
+  get segments(): IndexedSegment[] {
+    return this.#db.prepare('SELECT * FROM segments ORDER BY number').all() as unknown as IndexedSegment[]
+  }
+
+  get last(): IndexedSegment | null {
+    const last = this.#db.prepare('SELECT * FROM segments ORDER BY number DESC LIMIT 1').get()
+    return (last as unknown as IndexedSegment | undefined) ?? null
+  }
+
+  /** Runs `work` in a transaction, alone. */
+  async write<T>(work: () => Promise<T>): Promise<T> {
+    this.#db.exec('BEGIN IMMEDIATE')
+    try {
+      const result = await work()
+      this.#db.exec('COMMIT')
+      return result
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  /** Forgets everything: the log is another one. Readers notice by the generation. */
+  clear(): void {
+    makeTables(this.#db)
+  }
+
+  addSegment({ number, file, sha256, chain }: IndexedSegment): void {
+    this.#db.prepare('INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?)').run(number, file, sha256, chain)
+  }
+
+  addEvent({ segment, seq, n }: Position, about: { at: string; edital_id: string }, event: FeedEvent): void {
+    const { changes, ...small } = event
+    this.#insertEvent.run(segment, seq, n, JSON.stringify({ ...about, ...small }))
+    if (changes && changes.length > 0) this.#insertChanges.run(segment, seq, n, JSON.stringify(changes))
+  }
+
+  stateOf(id: string): NoticeState | null {
+    const row = this.#state.get(id) as { state: string } | undefined
+    return row ? JSON.parse(row.state) : null
+  }
+
+  setState(id: string, state: NoticeState): void {
+    this.#setState.run(id, JSON.stringify(state))
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+}
+
+function makeTables(db: DatabaseSync): void {
+  for (const table of ['meta', 'segments', 'events', 'changes', 'notices'])
+    db.exec(`DROP TABLE IF EXISTS ${table}`)
+  db.exec(TABLES)
+  db.prepare('INSERT INTO meta VALUES (?)').run(randomBytes(8).toString('hex'))
+  db.exec(`PRAGMA user_version = ${FORMAT}`)
+}
+
+function generationOf(db: DatabaseSync): string {
+  return (db.prepare('SELECT generation FROM meta').get() as { generation: string }).generation
+}
+
+/** Events as JSON texts, each with its cursor. */
+export type FeedPage = {
+  readonly events: readonly { readonly cursor: string; readonly kind: string; readonly json: string }[]
+  /** The cursor to continue from. */
+  readonly next: string
+  readonly hasMore: boolean
+}
+
+export type PageRequest = {
+  /** Up to this segment. */
+  readonly upTo: number
+  /** When the snapshot was made that has it, in ms since 1970. */
+  readonly madeMs: number
+  readonly limit: number
+  readonly withValues: boolean
+  /** An answer ends with the event that exceeds this. */
+  readonly maxBytes: number
+}
+
+type Row = Position & { readonly event: string; readonly changes: string | null }
+type Hashes = Pick<IndexedSegment, 'sha256' | 'chain'>
+
+/** Reads the file for a server. Every method is one lookup that takes milliseconds. */
+export class FeedReader {
+  readonly #db: DatabaseSync
+  readonly #generation: string
+  readonly #events: Readonly<Record<'plain' | 'withValues', StatementSync>>
+  readonly #segment: StatementSync
+  /** Which file the path led to. */
+  readonly #file: string
+
+  /**
+   * @param generation that the index had when it was made for the snapshot that is served.
+   * @throws Error if the file cannot be opened.
+   */
+  constructor(path: string, generation: string) {
+    this.#file = inodeOf(path)
+    this.#generation = generation
+    this.#db = new DatabaseSync(path, { readOnly: true, timeout: READ_WAIT_MS })
+    const select = (changes: string, join: string) =>
+      this.#db.prepare(
+        `SELECT e.segment, e.seq, e.n, e.event, ${changes} AS changes FROM events e ${join}
+         WHERE (e.segment, e.seq, e.n) > (?, ?, ?) AND e.segment <= ? ORDER BY e.segment, e.seq, e.n LIMIT ?`,
+      )
+    this.#events = {
+      plain: select('NULL', ''),
+      withValues: select('c.changes', 'LEFT JOIN changes c USING (segment, seq, n)'),
+    }
+    this.#segment = this.#db.prepare('SELECT sha256, chain FROM segments WHERE number = ?')
+  }
+
+  isAt(path: string, generation: string): boolean {
+    return this.#generation === generation && this.#file === inodeOf(path)
+  }
+
+  /** Runs `read` on one state of the file; returns null if the index was rebuilt for another log. */
+  read<T>(read: () => T): T | null {
+    this.#db.exec('BEGIN')
+    try {
+      return generationOf(this.#db) === this.#generation ? read() : null
+    } finally {
+      this.#db.exec('COMMIT')
+    }
+  }
+
+  /** Returns null if the segment is not in the index. */
+  hashesOf(segment: number): Hashes | null {
+    return (this.#segment.get(segment) as Hashes | undefined) ?? null
+  }
+
+  #logUpTo(segment: number, madeMs: number): LogUpTo {
+    const log = this.hashesOf(1)?.sha256
+    const chain = this.hashesOf(segment)?.chain
+    if (!log || !chain) throw new Error(`the index does not reach segment ${segment}`)
+    return { upTo: segment, log: Buffer.from(log), chain: Buffer.from(chain), madeMs }
+  }
+
+  /** Returns the last event up to a segment; or null. */
+  lastUpTo(segment: number): Position | null {
+    const last = this.#db
+      .prepare(
+        'SELECT segment, seq, n FROM events WHERE segment <= ? ORDER BY segment DESC, seq DESC, n DESC LIMIT 1',
+      )
+      .get(segment)
+    return (last as unknown as Position | undefined) ?? null
+  }
+
+  /** Returns the events of a notice with the values that changed, as JSON texts, the newest first. */
+  historyOf(id: string, { upTo, limit }: Pick<PageRequest, 'upTo' | 'limit'>): string[] {
+    const rows = this.#db
+      .prepare(
+        `SELECT event, changes FROM events LEFT JOIN changes USING (segment, seq, n)
+         WHERE ${NOTICE} = ? AND segment <= ? ORDER BY segment DESC, seq DESC, n DESC LIMIT ?`,
+      )
+      .all(id, upTo, limit)
+    return rows.map(({ event, changes }) => withChanges(String(event), changes as string | null))
+  }
+
+  /** Returns the events after a position. Without events, `next` is the cursor that it came from. */
+  page(after: Position | Cursor, { upTo, madeMs, limit, withValues, maxBytes }: PageRequest): FeedPage {
+    // Another server may have answered from a later snapshot.
+    const log = 'upTo' in after && after.upTo > upTo ? after : this.#logUpTo(upTo, madeMs)
+    const statement = this.#events[withValues ? 'withValues' : 'plain']
+    const events: FeedPage['events'][number][] = []
+    let bytes = 0
+    let next: Position = after
+    let hasMore = false
+    for (const row of statement.iterate(after.segment, after.seq, after.n, upTo, limit + 1)) {
+      const { segment, seq, n, event, changes } = row as unknown as Row
+      hasMore = events.length === limit || bytes >= maxBytes
+      if (hasMore) break
+      next = { segment, seq, n }
+      const cursor = writeFeedCursor(next, log)
+      const json = `{"cursor":"${cursor}",${withChanges(event, changes).slice(1)}`
+      events.push({ cursor, kind: (JSON.parse(event) as { kind: string }).kind, json })
+      bytes += json.length
+    }
+    const unmoved = events.length === 0 && 'upTo' in after ? after : log
+    return { events, next: writeFeedCursor(next, unmoved), hasMore }
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+}
+
+function inodeOf(path: string): string {
+  const about = statSync(path, { throwIfNoEntry: false })
+  return about ? `${about.dev} ${about.ino}` : 'missing'
+}
+
+/** Adds the changes to an event. @param changes as JSON; null if they are not known or not wanted. */
+function withChanges(event: string, changes: string | null): string {
+  return changes === null ? event : `${event.slice(0, -1)},"changes":${changes}}`
+}

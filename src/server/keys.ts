@@ -1,0 +1,306 @@
+import { hash, randomBytes } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
+import {
+  entryOf,
+  expiryMs,
+  isOver,
+  type KeyEntry,
+  type KeyHolder,
+  type KeyRow,
+  type Rights,
+  rightsOf,
+  sameLifetime,
+  stateOf,
+} from './key_entry.ts'
+import { identityOf, type KeyFile, openToRead, openToWrite, reasonOf } from './key_file.ts'
+import { Revocations } from './revocations.ts'
+import { DEFAULT_SCOPES } from './scopes.ts'
+
+/** A key that replaces another. */
+type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
+
+/** The beginning of every key (docs/contract.md#authentication). */
+const KEY_PREFIX = 'edk_'
+const KEY = /^(edk_[0-9a-f]{8})_[0-9a-f]{64}$/
+
+const FILE = 'api_keys.sqlite'
+
+/**
+ * The API keys of all companies of a data directory, in one SQLite file. It holds a hash of each key, and its prefix
+ * to identify it. Each lookup reads the file, so a key that another process revokes is refused at once.
+ */
+export class KeyStore {
+  readonly path: string
+  readonly #file: KeyFile
+  readonly #db: DatabaseSync
+  readonly #byHash: StatementSync
+  readonly #revocations: Revocations
+
+  private constructor(file: KeyFile, dataDir: string) {
+    this.#file = file
+    this.#db = file.db
+    this.path = keyFilePath(dataDir)
+    this.#revocations = new Revocations(dataDir)
+    // All columns: SQLite prepares it again when another process adds one.
+    this.#byHash = file.db.prepare('SELECT * FROM api_keys WHERE hash = ? AND revoked_at IS NULL')
+  }
+
+  /**
+   * Opens the keys for writing; creates the file if there is none. Waiting revocations are entered first.
+   * @param dataDir must exist.
+   * @param waitMs how long another process may hold the file; a server must not wait.
+   * @throws FatalError (usage) if the file cannot be written.
+   */
+  static open(dataDir: string, waitMs: number): KeyStore {
+    const path = keyFilePath(dataDir)
+    try {
+      const keys = new KeyStore(openToWrite(path, waitMs), dataDir)
+      try {
+        keys.carryOver()
+        return keys
+      } catch (error) {
+        keys.close()
+        throw error
+      }
+    } catch (error) {
+      if (error instanceof FatalError) throw error
+      throw new FatalError(
+        `The API keys in ${path} cannot be written: ${reasonOf(error)}. Nothing was changed. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
+        EXIT.usage,
+        { cause: error },
+      )
+    }
+  }
+
+  /**
+   * Opens the keys for reading, and for what a server records. Does not require write permission.
+   * @returns null if there are no keys yet.
+   * @throws FatalError (usage) if the file cannot be read.
+   */
+  static openIfThere(dataDir: string, waitMs: number): KeyStore | null {
+    const path = keyFilePath(dataDir)
+    try {
+      // Throws if this user may not read the directory: that does not mean that there are no keys.
+      if (!statSync(path, { throwIfNoEntry: false })) return null
+      const file = openToRead(path, waitMs)
+      return file && new KeyStore(file, dataDir)
+    } catch (error) {
+      throw new FatalError(
+        `The API keys in ${path} cannot be read: ${reasonOf(error)}. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
+        EXIT.usage,
+        { cause: error },
+      )
+    }
+  }
+
+  /** Returns whether the path now leads to another file than the open one, as after a restore. */
+  get isReplaced(): boolean {
+    return identityOf(this.path, this.isFrozen) !== this.#file.identity
+  }
+
+  /** Returns whether changes are not seen, because the file was not writable when it was opened. */
+  get isFrozen(): boolean {
+    return this.#file.frozenBy !== null
+  }
+
+  /** Creates a key. @param expiresAt null for never. @returns the key, which cannot be shown again. */
+  create(
+    company: string,
+    description: string,
+    now: Date,
+    expiresAt: Date | null = null,
+    rights: Rights = { scopes: DEFAULT_SCOPES, maxRps: null },
+  ): string {
+    return this.#write(() => this.#insert({ company, description, ...rights }, now, expiresAt).key)
+  }
+
+  /**
+   * Creates a key for the same company and system; the old one expires `overlapMs` later.
+   * @param expiresAt of the new key; undefined for the same lifetime again.
+   * @throws FatalError (usage) if no valid key has this prefix, or the key was already replaced.
+   */
+  rotate(
+    prefix: string,
+    { now, overlapMs, expiresAt }: { now: Date; overlapMs: number; expiresAt?: Date | undefined },
+  ): Rotation {
+    return this.#write(() => {
+      const old = this.#entry(prefix)
+      const state = old && stateOf(old, now)
+      if (!old || (state !== 'valid' && state !== 'replaced')) throw noValidKey(prefix)
+      if (old.replacedBy !== null)
+        throw new FatalError(
+          `${prefix} was already replaced by ${old.replacedBy}. Rotate that key instead, or revoke ${prefix} to refuse it now.`,
+          EXIT.usage,
+        )
+      const { key, prefix: successor } = this.#insert(old, now, expiresAt ?? sameLifetime(old, now))
+      const endsAt = new Date(Math.min(now.getTime() + overlapMs, expiryMs(old))).toISOString()
+      // Without an overlap it was ended by hand, which is what `revoked` means.
+      const ended = overlapMs === 0 ? now.toISOString() : null
+      this.#db
+        .prepare('UPDATE api_keys SET expires_at = ?, revoked_at = ?, replaced_by = ? WHERE prefix = ?')
+        .run(endsAt, ended, successor, prefix)
+      return { key, entry: this.#entry(successor) as KeyEntry, replaced: this.#entry(prefix) as KeyEntry }
+    })
+  }
+
+  /**
+   * Returns what a key stands for; null if it is unknown, revoked or expired.
+   * @throws Error if the lookup fails.
+   */
+  find(key: string, now: Date): KeyHolder | null {
+    const prefix = KEY.exec(key)?.[1]
+    // Checked before the file: revocations move from here to the file, so that one of the two lookups finds them.
+    if (prefix === undefined || this.#revocations.has(prefix)) return null
+    // By hash, so that the duration of a lookup reveals nothing about any key.
+    const row = this.#byHash.get(hashOf(key)) as KeyRow | undefined
+    if (!row || isOver(row.expires_at, now)) return null
+    return { company: row.company, prefix: row.prefix, ...rightsOf(row) }
+  }
+
+  /** Lists the keys, newest last. */
+  list(company: string | null): KeyEntry[] {
+    const waiting = this.#revocations.all()
+    const rows = this.#db
+      .prepare('SELECT * FROM api_keys WHERE ? IS NULL OR company = ? ORDER BY created_at, prefix')
+      .all(company, company) as unknown as KeyRow[]
+    return rows.map(row => entryOf(row, waiting.get(row.prefix)))
+  }
+
+  /**
+   * Enters a revocation, and removes the waiting one of this key from the directory.
+   * @throws Error if it could not be entered.
+   */
+  revoke(prefix: string, now: Date): void {
+    const at = this.#revocations.all().get(prefix) ?? now
+    this.#write(() => this.#enterRevocation(prefix, at))
+    if (this.isReplaced) throw new Error('another file has just replaced it')
+    this.#revocations.remove(prefix)
+  }
+
+  /**
+   * Enters the revocations that wait in the directory, and prepares the directory for more. Revocations of keys that
+   * this file does not have stay there: restoring a backup may bring those keys back.
+   */
+  carryOver(): void {
+    const waiting = [...this.#revocations.all()].filter(([prefix]) => this.#row(prefix))
+    if (waiting.length > 0) {
+      this.#write(() => {
+        for (const [prefix, at] of waiting) this.#enterRevocation(prefix, at)
+      })
+      if (!this.isReplaced) for (const [prefix] of waiting) this.#revocations.remove(prefix)
+    }
+    try {
+      this.#revocations.prepare()
+    } catch {
+      // If a revocation needs the directory, it reports why it cannot be created.
+    }
+  }
+
+  /** Companies with a key that is accepted now. */
+  companies(now: Date): string[] {
+    const accepted = this.list(null).filter(
+      entry => entry.revokedAt === null && !isOver(entry.expiresAt, now),
+    )
+    return [...new Set(accepted.map(({ company }) => company))]
+  }
+
+  /** Records all uses or none. */
+  noteUse(uses: ReadonlyMap<string, Date>): void {
+    // A server does not wait for the disk, and losing a use in a power failure does no harm. Not OFF: that could lose
+    // a revocation that another process made durable.
+    this.#db.exec('PRAGMA synchronous = NORMAL')
+    try {
+      this.#write(() => {
+        const statement = this.#db.prepare('UPDATE api_keys SET last_used_at = ? WHERE prefix = ?')
+        for (const [prefix, at] of uses) statement.run(at.toISOString(), prefix)
+      })
+    } finally {
+      this.#db.exec('PRAGMA synchronous = FULL')
+    }
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  #insert(
+    { company, description, scopes, maxRps }: Pick<KeyEntry, 'company' | 'description'> & Rights,
+    now: Date,
+    expiresAt: Date | null,
+  ): { key: string; prefix: string } {
+    // 8 characters to identify it, 256 bits that cannot be guessed.
+    const prefix = `${KEY_PREFIX}${randomBytes(4).toString('hex')}`
+    const key = `${prefix}_${randomBytes(32).toString('hex')}`
+    this.#db
+      .prepare(
+        'INSERT INTO api_keys (hash, prefix, company, description, created_at, expires_at, scopes, max_rps) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      )
+      .run(
+        hashOf(key),
+        prefix,
+        company,
+        description,
+        now.toISOString(),
+        expiresAt?.toISOString() ?? null,
+        scopes.join(','),
+        maxRps,
+      )
+    return { key, prefix }
+  }
+
+  #enterRevocation(prefix: string, at: Date): void {
+    this.#db
+      .prepare('UPDATE api_keys SET revoked_at = ? WHERE prefix = ? AND revoked_at IS NULL')
+      .run(at.toISOString(), prefix)
+  }
+
+  #entry(prefix: string): KeyEntry | null {
+    const row = this.#row(prefix)
+    return row ? entryOf(row, undefined) : null
+  }
+
+  #row(prefix: string): KeyRow | undefined {
+    return this.#db.prepare('SELECT * FROM api_keys WHERE prefix = ?').get(prefix) as KeyRow | undefined
+  }
+
+  /** Runs `work` in a transaction. */
+  #write<T>(work: () => T): T {
+    try {
+      if (this.isFrozen) throw this.#file.frozenBy
+      this.#db.exec('BEGIN IMMEDIATE')
+      const result = work()
+      this.#db.exec('COMMIT')
+      return result
+    } catch (error) {
+      // If the disk is full, SQLite itself has already rolled back.
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      if (error instanceof FatalError) throw error
+      throw new FatalError(
+        `${this.path} cannot be written: ${reasonOf(error)}. Nothing was changed. Fix that, then try again.`,
+        EXIT.failed,
+        { cause: error },
+      )
+    }
+  }
+}
+
+export function keyFilePath(dataDir: string): string {
+  return join(dataDir, FILE)
+}
+
+export function noValidKey(prefix: string): FatalError {
+  return new FatalError(
+    `There is no valid key ${prefix}. \`npm run keys -- list\` shows the keys and their states.`,
+    EXIT.usage,
+  )
+}
+
+/**
+ * Returns the hash under which a key is stored: it is as random as the hash is long, so a slow one would not protect it better.
+ */
+function hashOf(key: string): Buffer {
+  return hash('sha256', key, 'buffer')
+}

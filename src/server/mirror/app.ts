@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto'
+import type { Context, Hono, MiddlewareHandler } from 'hono'
+import { cors } from 'hono/cors'
+import type { Logger } from 'pino'
+import type { ServeSettings } from '#config/http.ts'
+import { explain } from '#src/lib/errors.ts'
+import type { HttpBindings } from '#src/lib/http/outgoing.ts'
+import { sendFault, sendRefusal } from '#src/server/contract/answers.ts'
+import { type KeyCheck, requireKey } from '#src/server/contract/require_key.ts'
+import { createRoutes } from '#src/server/contract/router.ts'
+import { createApiRoutes, LIST_PATH } from '#src/server/contract/routes.ts'
+import { type NoticeFilter, type NoticeSource, Refusal } from '#src/server/contract/source.ts'
+import type { Entrance } from '#src/server/entrance.ts'
+import type { KeyHolder } from '#src/server/key_entry.ts'
+import { QuotaExceeded } from '#src/server/quotas.ts'
+import type { ServedCompanies } from '#src/server/served_companies.ts'
+import type { ServedSnapshot } from '#src/server/snapshot.ts'
+import { mirrorRoutes } from './all.ts'
+import { MIRROR_PATH, type MirrorSource } from './route.ts'
+import { announce, createMirrorDescription, createMirrorRoutes, noteRoutes } from './routes.ts'
+
+/** Valid request ids from clients. */
+const REQUEST_ID = /^[\w.:-]{1,64}$/
+/** Answers are the company's own, and comparing the tag shows whether they are still current. */
+const HEADERS = { 'cache-control': 'private, no-cache', vary: 'Authorization, X-API-Key, Accept-Encoding' }
+export type ServeRoutesOptions = {
+  readonly served: ServedCompanies
+  readonly settings: Pick<ServeSettings, 'corsOrigins'>
+  readonly entrance: Entrance
+  readonly log: Logger
+}
+
+type ServeEnv = {
+  Bindings: Partial<HttpBindings>
+  Variables: { source: ServeRequest; requestId: string }
+}
+
+/**
+ * Serves the API of the contract from the latest snapshots, with the usual HTTP features around it. Each request is
+ * answered from one snapshot, so its answer is consistent.
+ */
+export function createServeRoutes({ served, settings, entrance, log }: ServeRoutesOptions): Hono<ServeEnv> {
+  const api: Hono<ServeEnv> = createRoutes()
+  const mirror = mirrorRoutes({ lakeOf: company => served.lakeOf(company), dataDir: served.dataDir, log })
+  const paths = [`${LIST_PATH}/*`, `${MIRROR_PATH}/*`]
+
+  const begin: MiddlewareHandler<ServeEnv> = async (context, next) => {
+    const given = context.req.header('x-request-id')
+    const id = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID()
+    context.set('requestId', id)
+    const { exchange } = context.env.outgoing ?? {}
+    if (exchange) {
+      Object.assign(exchange.headers, HEADERS)
+      exchange.headers['x-request-id'] = id
+      exchange.notes.request_id = id
+      exchange.onEnd = entrance.noteAnswer
+    }
+    await next()
+    // An answer's own headers override those of its exchange: without this, only the Vary that CORS set would remain.
+    const vary = settings.corsOrigins.length > 0 ? context.res.headers.get('vary') : null
+    if (vary) context.header('Vary', `${HEADERS.vary}, ${vary}`)
+    if (context.error && !(context.error instanceof Refusal))
+      log.error({ request_id: id }, explain(context.error).message)
+  }
+  for (const path of paths) api.use(path, begin)
+  if (settings.corsOrigins.length > 0) {
+    const origin = settings.corsOrigins.includes('*') ? '*' : [...settings.corsOrigins]
+    const exposeHeaders = [
+      ...['ETag', 'X-Data-As-Of', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
+      ...['Content-Range', 'Accept-Ranges'],
+    ]
+    const allow = cors({ origin, allowMethods: ['GET', 'HEAD'], exposeHeaders, maxAge: 600 })
+    for (const path of paths) api.use(path, allow)
+  }
+  const check: KeyCheck<ServeRequest, ServeEnv> = {
+    companyOfKey(key, context) {
+      const holder = entrance.whose(key)
+      if (!holder) return null
+      // Before any refusal, so that the log shows whose request was refused.
+      const isStillValid = () => isValid(entrance, key)
+      const headers = context.env.outgoing?.exchange?.headers ?? {}
+      const source = new ServeRequest(holder, served, { headers, isStillValid })
+      context.set('source', source)
+      const { notes } = context.env.outgoing?.exchange ?? {}
+      if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
+      const announced = context.req.path.startsWith(MIRROR_PATH) ? headers : {}
+      admit(entrance, holder, announced)
+      return source
+    },
+    async onWrongKey(context) {
+      await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
+    },
+  }
+  // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
+  const whenItIsTheirTurn = <T>(
+    holder: Pick<KeyHolder, 'prefix'>,
+    context: Context,
+    work: () => Promise<T>,
+  ) => entrance.inTurn(holder, () => !context.env.outgoing?.destroyed, work)
+  api.route('/', createApiRoutes<ServeRequest, ServeEnv>({ ...check, inTurn: whenItIsTheirTurn }))
+  api.route('/', createMirrorDescription(mirror))
+  noteRoutes(api, mirror)
+  api.use(`${MIRROR_PATH}/*`, requireKey(check))
+  api.route('/', createMirrorRoutes(mirror, whenItIsTheirTurn))
+  api.onError((error, context) => sendRefusal(context, error) ?? sendFault(context))
+  return api
+}
+
+/** Counts the request, and shows what is left of the key's quota. */
+function admit(entrance: Entrance, holder: KeyHolder, headers: Record<string, string>): void {
+  try {
+    const quota = entrance.admit(holder)
+    if (quota) announce(headers, quota)
+  } catch (error) {
+    if (error instanceof QuotaExceeded) announce(headers, error.quota)
+    throw error
+  }
+}
+
+/** Returns whether the key of an answer under way is still valid. While the keys cannot be read, it counts as valid. */
+function isValid(entrance: Entrance, key: string): boolean {
+  try {
+    return entrance.whose(key) !== null
+  } catch (error) {
+    if (error instanceof Refusal) return true
+    throw error
+  }
+}
+
+/** One request of a company, answered from one snapshot, with the snapshot's time in a header. */
+class ServeRequest implements NoticeSource, MirrorSource {
+  readonly company: string
+  readonly prefix: string
+  readonly scopes: KeyHolder['scopes']
+  readonly maxRps: number | null
+  readonly isStillValid: () => boolean
+  readonly #served: ServedCompanies
+  readonly #headers: Record<string, string>
+
+  constructor(
+    { company, prefix, scopes, maxRps }: KeyHolder,
+    served: ServedCompanies,
+    about: { headers: Record<string, string>; isStillValid: () => boolean },
+  ) {
+    this.company = company
+    this.prefix = prefix
+    this.scopes = scopes
+    this.maxRps = maxRps
+    this.#served = served
+    this.#headers = about.headers
+    this.isStillValid = about.isStillValid
+  }
+
+  async list(filter: NoticeFilter) {
+    return await this.snapshot().list(filter)
+  }
+
+  async get(id: string) {
+    return await this.snapshot().get(id)
+  }
+
+  async analysis(id: string) {
+    return await this.snapshot().analysis(id)
+  }
+
+  get waiting() {
+    return this.#served.waiting
+  }
+
+  feed() {
+    return this.#served.feedOf(this.company)
+  }
+
+  snapshot(): ServedSnapshot {
+    return this.#announced(this.#served.snapshotOf(this.company))
+  }
+
+  findSnapshot(isWanted: (snapshot: ServedSnapshot) => boolean): ServedSnapshot | null {
+    const found = this.#served.readableOf(this.company).find(isWanted)
+    return found ? this.#announced(found) : null
+  }
+
+  #announced(snapshot: ServedSnapshot): ServedSnapshot {
+    this.#headers['x-data-as-of'] = snapshot.asOf
+    return snapshot
+  }
+}

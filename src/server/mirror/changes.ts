@@ -1,0 +1,198 @@
+import type { Context } from 'hono'
+import { z } from 'zod'
+import type { HttpBindings } from '#src/lib/http/outgoing.ts'
+import { sendJson } from '#src/server/contract/send_json.ts'
+import { Json } from '#src/server/contract/source.ts'
+import { tagOf } from '#src/server/contract/tag.ts'
+import { KINDS } from '#src/server/feed/events.ts'
+import { CursorGone } from '#src/server/feed/feed.ts'
+import type { FeedPage } from '#src/server/feed/index_file.ts'
+import { FeedFollower } from './follower.ts'
+import { goneWith } from './gone.ts'
+import { wholeParameter } from './parameters.ts'
+import { MIRROR_PATH, mirrorRoute } from './route.ts'
+import { HEARTBEAT_MS, streamOf } from './stream.ts'
+
+const PATH = '/changes'
+const EVENT_STREAM = 'text/event-stream'
+const MAX_LIMIT = 1000
+/** An answer ends with the event that exceeds this; an event has at most some hundred kilobytes of values. */
+const MAX_PAGE_BYTES = 1024 * 1024
+/** A stream is as good in small pages, and holds one for as long as its client reads nothing. */
+const MAX_STREAMED_BYTES = 32 * 1024
+/** Less than the minute after which proxies usually give up. */
+const MAX_WAIT_SECONDS = 50
+/** A stream whose client reads nothing for this long is cut. */
+const STALLED_MS = 3 * HEARTBEAT_MS
+
+const KIND_LIST = Object.entries(KINDS)
+  .map(([kind, what]) => `- \`${kind}\`: ${what}`)
+  .join('\n')
+
+/** The route of changes, in the order of the raw log. */
+export const CHANGES_ROUTE = mirrorRoute({
+  method: 'GET',
+  path: PATH,
+  name: 'changes',
+  scope: 'feed',
+  ownTurns: true,
+  summary: 'What changed since a cursor',
+  description: `Changes of notices and analyses, in the order in which they were seen, each once. Begin without \`since\`, or read
+everything once and begin with \`since=latest\`; then pass the \`next\` of each answer. An event appears only after
+its snapshot is served: a request for its notice returns at least that state.
+
+${KIND_LIST}
+
+With \`Accept: ${EVENT_STREAM}\` the answer is a stream of server-sent events, whose ids are cursors; \`Last-Event-ID\` counts
+as \`since\`.`,
+  query: z.object({
+    since: z
+      .string()
+      .max(100, 'is not a cursor of this API')
+      .optional()
+      .describe(
+        'Where to continue: the `next` of an answer, or `latest`. Without it, from the beginning of the log.',
+      ),
+    limit: wholeParameter({ min: 1, max: MAX_LIMIT, usual: 200 }).describe(
+      'The most events of an answer; 200 by default.',
+    ),
+    wait: wholeParameter({ min: 0, max: MAX_WAIT_SECONDS, usual: 0 }).describe(
+      'If there is no event yet, how many seconds to wait for one.',
+    ),
+    include: z
+      .enum(['values'])
+      .optional()
+      .describe('`values`: events that name `fields` also have `changes`, with the values before and after.'),
+  }),
+  responses: {
+    '200': {
+      description: 'The next events; none if nothing has changed.',
+      content: {
+        'application/json': { schema: pageSchema() },
+        [EVENT_STREAM]: { schema: { type: 'string' } },
+      },
+    },
+    '410': {
+      description: 'The log that the cursor belongs to was rewritten. Read everything once, and begin anew.',
+      content: { 'application/json': { schema: goneSchema() } },
+    },
+  },
+  async answer({ context, source, query, inTurn }) {
+    const isHead = context.req.method === 'HEAD'
+    const isStream = !isHead && (context.req.header('accept') ?? '').includes(EVENT_STREAM)
+    const lastId = isStream ? context.req.header('last-event-id') : undefined
+    const waitMs = isStream || isHead ? 0 : query.wait * 1000
+    const gone = goneWith(context)
+    const leave =
+      isStream || waitMs > 0
+        ? source.waiting.enter({ company: source.company, key: source.prefix })
+        : () => {}
+    gone.addEventListener('abort', leave)
+    const follower = new FeedFollower({
+      ...{ source, inTurn, gone },
+      since: lastId || (query.since ?? null),
+      request: {
+        limit: query.limit,
+        withValues: query.include === 'values',
+        maxBytes: isStream ? MAX_STREAMED_BYTES : MAX_PAGE_BYTES,
+      },
+    })
+    let isStreaming = false
+    try {
+      const page = await follower.nextWithin(waitMs)
+      if (!page) return context.body(null)
+      if (!isStream) return await sendPage(context, page)
+      isStreaming = true
+      cutIfStalled(context)
+      const events = streamOf(follower, page, () => source.isStillValid())
+      return new Response(ReadableStream.from(events), {
+        headers: { 'content-type': EVENT_STREAM, 'x-accel-buffering': 'no' },
+      })
+    } catch (error) {
+      if (error instanceof CursorGone) return sendGone(context, error)
+      throw error
+    } finally {
+      // A stream keeps its place until its connection ends.
+      if (!isStreaming) leave()
+    }
+  },
+})
+
+async function sendPage(context: Context, { events, next, hasMore }: FeedPage): Promise<Response> {
+  const list = events.map(({ json }) => json).join(',')
+  const bytes = Buffer.from(`{"events":[${list}],"next":"${next}","has_more":${hasMore}}`)
+  return await sendJson(context, new Json(bytes, tagOf(bytes)))
+}
+
+function sendGone(context: Context, { message }: CursorGone): Response {
+  const restart = { since: 'latest', url: `${MIRROR_PATH}${PATH}?since=latest` }
+  const detail = `${message} Begin anew: get the cursor of ${restart.url}, read everything once, then follow that cursor.`
+  return context.json({ error: 'cursor_gone', detail, restart }, 410)
+}
+
+function cutIfStalled(context: Context): void {
+  const { outgoing } = (context.env ?? {}) as Partial<HttpBindings>
+  outgoing?.setTimeout(STALLED_MS, () => outgoing.destroy())
+}
+
+function pageSchema(): object {
+  const value = { description: 'Null if the field had, or has, no value.' }
+  return {
+    type: 'object',
+    required: ['events', 'next', 'has_more'],
+    properties: {
+      events: {
+        type: 'array',
+        items: {
+          type: 'object',
+          required: ['cursor', 'at', 'edital_id', 'kind'],
+          properties: {
+            cursor: { type: 'string', description: 'The position after this event.' },
+            at: { type: 'string', format: 'date-time', description: 'When the mirror saw it.' },
+            edital_id: { type: 'string' },
+            kind: { type: 'string', description: 'More kinds may be added.', enum: Object.keys(KINDS) },
+            fields: {
+              type: 'array',
+              items: { type: 'string' },
+              description: 'Names of fields that changed.',
+            },
+            from: { type: ['string', 'null'], description: 'Of `verdict_changed`.' },
+            to: { type: ['string', 'null'], description: 'Of `verdict_changed`.' },
+            changes: {
+              type: 'array',
+              description: 'With `include=values`.',
+              items: {
+                type: 'object',
+                required: ['field'],
+                properties: {
+                  field: { type: 'string' },
+                  before: value,
+                  after: value,
+                  omitted: { const: true, description: 'A value is longer than 2 kB; read the document.' },
+                },
+              },
+            },
+          },
+        },
+      },
+      next: { type: 'string', description: '`since` of the next request.' },
+      has_more: { type: 'boolean', description: 'Whether more events are there already.' },
+    },
+  }
+}
+
+function goneSchema(): object {
+  return {
+    type: 'object',
+    required: ['error', 'detail', 'restart'],
+    properties: {
+      error: { const: 'cursor_gone' },
+      detail: { type: 'string' },
+      restart: {
+        type: 'object',
+        required: ['since', 'url'],
+        properties: { since: { const: 'latest' }, url: { type: 'string' } },
+      },
+    },
+  }
+}

@@ -1,0 +1,111 @@
+import type { Context, Hono } from 'hono'
+import type { z } from 'zod'
+import type { HttpBindings } from '#src/lib/http/outgoing.ts'
+import { sendNoSuchRoute, sendWrongMethod } from '#src/server/contract/answers.ts'
+import { createRoutes } from '#src/server/contract/router.ts'
+import { sendJson } from '#src/server/contract/send_json.ts'
+import { Json, Refusal } from '#src/server/contract/source.ts'
+import { tagOf } from '#src/server/contract/tag.ts'
+import type { Quota } from '#src/server/quotas.ts'
+import { describeMirror } from './openapi.ts'
+import { type InTurn, MIRROR_PATH, type MirrorRoute, type MirrorSource } from './route.ts'
+
+const MIRROR_DESCRIPTION_PATH = `${MIRROR_PATH}/openapi.json`
+
+type MirrorEnv = {
+  Bindings: Partial<HttpBindings>
+  Variables: { source: MirrorSource }
+}
+
+/** Returns the route of the description, which needs no key, like that of the contract's API. */
+export function createMirrorDescription(routes: readonly MirrorRoute[]): Hono {
+  const api = createRoutes()
+  let description: Json | null = null
+  api.get(MIRROR_DESCRIPTION_PATH, async context => {
+    if (!description) {
+      const bytes = Buffer.from(JSON.stringify(describeMirror(routes)))
+      description = new Json(bytes, tagOf(bytes))
+    }
+    return await sendJson(context, description)
+  })
+  return api
+}
+
+/**
+ * Returns the mirror's own API. The caller has checked the key and set `source`.
+ * @param whenItIsTheirTurn works when it is this key's turn; null if the client is gone by then.
+ */
+export function createMirrorRoutes(
+  routes: readonly MirrorRoute[],
+  whenItIsTheirTurn: <T>(
+    source: MirrorSource,
+    context: Context<MirrorEnv>,
+    work: () => Promise<T>,
+  ) => Promise<T | null>,
+): Hono<MirrorEnv> {
+  const api: Hono<MirrorEnv> = createRoutes()
+  for (const route of routes) {
+    api.on(route.method, MIRROR_PATH + route.path, async context => {
+      const { source } = context.var
+      requireScope(source, route)
+      const query = queryOf(context, route)
+      const inTurn: InTurn = work => whenItIsTheirTurn(source, context, work)
+      const answer = () => route.answer({ context, source, query, inTurn })
+      return (await (route.ownTurns ? answer() : inTurn(answer))) ?? context.body(null)
+    })
+  }
+  for (const path of new Set(routes.map(({ path }) => path))) {
+    const methods = routes.filter(route => route.path === path).map(({ method }) => method)
+    const allowed = methods.includes('GET') ? [...methods, 'HEAD'] : methods
+    api.all(MIRROR_PATH + path, context => sendWrongMethod(context, allowed))
+  }
+  api.all(`${MIRROR_PATH}/*`, sendNoSuchRoute)
+  return api
+}
+
+/** Names the routes in metrics and in the access log, also for requests that are refused before they reach them. */
+export function noteRoutes<E extends { Bindings: Partial<HttpBindings> }>(
+  api: Hono<E>,
+  routes: readonly MirrorRoute[],
+): void {
+  for (const { method, path, name } of routes)
+    api.on(method, MIRROR_PATH + path, async (context, next) => {
+      const { exchange } = context.env.outgoing ?? {}
+      if (exchange) exchange.notes.route = name
+      await next()
+    })
+}
+
+/** Sets the headers of draft-ietf-httpapi-ratelimit-headers, for whatever answer is sent. */
+export function announce(headers: Record<string, string>, { limit, remaining, resetSeconds }: Quota): void {
+  headers['ratelimit-policy'] = `"key";q=${limit};w=1`
+  headers.ratelimit = `"key";r=${remaining};t=${resetSeconds}`
+}
+
+function requireScope({ prefix, scopes }: MirrorSource, { scope }: MirrorRoute): void {
+  if (scopes.includes(scope)) return
+  const has = scopes.length === 0 ? 'no scope' : scopes.join(', ')
+  throw new Refusal(
+    403,
+    `This needs a key with the scope ${scope}; ${prefix} has ${has}. Create another one: npm run keys -- create --description NAME --scopes ${[...scopes, scope].join(',')}.`,
+  )
+}
+
+/** Reads the query of a request. @throws Refusal (400) that names every wrong parameter. */
+function queryOf(context: Context, { query, name }: MirrorRoute): Record<string, unknown> {
+  const given = Object.entries(context.req.queries())
+  const repeated = given.find(([, values]) => values.length > 1)
+  if (repeated) throw new Refusal(400, `${repeated[0]} is given more than once.`, null, 'invalid_parameter')
+  const parsed = query.strict().safeParse(Object.fromEntries(given.map(([key, [value]]) => [key, value])))
+  if (parsed.success) return parsed.data as Record<string, unknown>
+  const known = Object.keys(query.shape)
+  const problems = parsed.error.issues.map(issue => problemOf(issue, known, name))
+  throw new Refusal(400, problems.join(' '), null, 'invalid_parameter')
+}
+
+function problemOf(issue: z.core.$ZodIssue, known: readonly string[], name: string): string {
+  if (issue.code !== 'unrecognized_keys') return `${issue.path.join('.')}: ${issue.message}.`
+  const which = issue.keys.map(key => key.slice(0, 40)).join(', ')
+  const instead = known.length > 0 ? `It takes ${known.join(', ')}.` : 'It takes no parameters.'
+  return `${name} has no parameter ${which}. ${instead}`
+}

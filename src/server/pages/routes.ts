@@ -1,0 +1,270 @@
+import type { Context, Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import type { HttpBindings } from '#src/lib/http/outgoing.ts'
+import { isFromElsewhere } from '#src/lib/http/own_pages.ts'
+import { ageOf } from '#src/server/behind.ts'
+import type { Routes } from '#src/server/contract/router.ts'
+import { type Json, Refusal } from '#src/server/contract/source.ts'
+import type { Entrance } from '#src/server/entrance.ts'
+import { CursorGone, type Feed } from '#src/server/feed/feed.ts'
+import type { KeyHolder } from '#src/server/key_entry.ts'
+import type { ServedCompanies } from '#src/server/served_companies.ts'
+import type { ServedSnapshot } from '#src/server/snapshot.ts'
+import { MAX_HISTORY, type Past } from './history.ts'
+import { PAGE_POLICY } from './layout.ts'
+import { messagePage } from './message_page.ts'
+import { renderNoticePage } from './notice_page.ts'
+import { signInPage as renderSignIn } from './sign_in.ts'
+import { searchAddress, wantedOf } from './wanted.ts'
+
+/** All pages begin with it. */
+export const PAGES_PATH = '/editais'
+
+const COOKIE = 'editais_chave'
+/** Addresses are taken apart as if we were there. */
+const HERE = 'http://here.invalid'
+/** Maximum size of the form with the key. */
+const MAX_FORM_BYTES = 4096
+const MAX_KEY_CHARACTERS = 200
+/** Maximum length of the address of the page that a form leads to. */
+const MAX_ADDRESS_CHARACTERS = 2000
+/** Without it, the page says that the history is being prepared. */
+const HISTORY_WITHIN_MS = 1500
+/** A larger analysis would take as much time and memory here as a hundred usual ones. */
+const MAX_SHOWN_BYTES = 4 * 1024 * 1024
+
+type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: KeyHolder } }
+type PageContext = Context<Env>
+
+export type PagesOptions = {
+  readonly served: ServedCompanies
+  readonly entrance: Entrance
+  /** The path of the report for operators, if this server has it. */
+  readonly reportPath?: string
+  readonly now?: () => Date
+}
+
+/**
+ * Pages for people who have an API key: they sign in with it, browse, search and read notices. The browser keeps the key in
+ * a cookie that no script can read, and that is sent only to these pages; each request checks it anew, so a
+ * revoked key sees nothing more.
+ */
+export function routePages(app: Routes, options: PagesOptions): void {
+  const { served, entrance, reportPath = null, now = () => new Date() } = options
+  const signInPage: Door['signInPage'] = (problem, wanted = null) =>
+    renderSignIn({ problem, reportPath, wanted })
+  const door = { entrance, signInPage }
+  const pages: Hono<Env> = app
+  pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
+    const { exchange } = context.env.outgoing ?? {}
+    if (exchange) {
+      exchange.onEnd = entrance.noteAnswer
+      exchange.notes.route = 'pages'
+    }
+    await next()
+    context.header('Cache-Control', 'no-store')
+    context.header('Content-Security-Policy', PAGE_POLICY)
+    context.header('Vary', 'Cookie')
+    // Without it, browsers send `Origin: null` with our own forms, and we could not distinguish them from those of others.
+    context.header('Referrer-Policy', 'same-origin')
+  })
+  const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
+  pages.post(`${PAGES_PATH}/entrar`, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
+    shown(context, () => signIn(context, door)),
+  )
+  pages.post(`${PAGES_PATH}/sair`, context => {
+    if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
+    deleteCookie(context, COOKIE, { path: PAGES_PATH })
+    return context.redirect(PAGES_PATH, 303)
+  })
+  // Reached by reloading the page that refused a form.
+  for (const path of ['entrar', 'sair'])
+    pages.get(`${PAGES_PATH}/${path}`, context => context.redirect(PAGES_PATH, 303))
+  pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
+    const refused = await shown(context, () => signedIn(context, door))
+    if (refused) return refused
+    await next()
+    return undefined
+  })
+  /** Documents take turns, as those of the API do. */
+  const inTurn = async (context: PageContext, work: () => Promise<Response>) => {
+    const isWanted = () => !context.env.outgoing?.destroyed
+    return (await entrance.inTurn(context.var.holder, isWanted, work)) ?? context.body(null)
+  }
+  pages.get(PAGES_PATH, context =>
+    shown(context, async () => {
+      // Loaded with the first page: most servers have none to show.
+      const { browse } = await import('./browse.ts')
+      const about = { holder: context.var.holder, served, now: now() }
+      return await inTurn(context, () => browse(context, about))
+    }),
+  )
+  pages.get(`${PAGES_PATH}/:id`, (context: PageContext) =>
+    shown(context, async () => {
+      const snapshot = snapshotOf(context, served)
+      // Before its turn, because it may wait for the changes to be prepared.
+      const history = await historyOf(
+        served.feedOf(context.var.holder.company),
+        snapshot,
+        context.req.param('id') ?? '',
+      )
+      const asOf = ageOf(snapshot, served.behind(context.var.holder.company))
+      return await inTurn(context, () => read(context, { snapshot, history, asOf }))
+    }),
+  )
+  pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
+}
+
+const FROM_ELSEWHERE = 'O pedido veio de outra página e foi recusado.'
+const WRONG_KEY =
+  'Esta chave não é válida: confira se foi copiada inteira, se não expirou e se não foi revogada.'
+
+/** The check of keys, and the form that asks for one. */
+type Door = {
+  readonly entrance: Entrance
+  /** Renders the form that asks for a key. @param wanted the page that was asked for, if it is not the first one. */
+  readonly signInPage: (problem: string | null, wanted?: string | null) => string
+}
+
+async function signIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response> {
+  if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
+  const form = await context.req.parseBody().catch(() => null)
+  if (!form) return context.html(signInPage('O formulário não pôde ser lido. Tente de novo.'), 400)
+  const { chave, para } = form
+  const wanted = ownPage(para)
+  const key = typeof chave === 'string' ? chave.trim() : ''
+  const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
+  if (!holder?.scopes.includes('read')) {
+    if (!holder) await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
+    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY, wanted), holder ? 403 : 401)
+  }
+  admit(context, entrance, holder)
+  setCookie(context, COOKIE, key, {
+    path: PAGES_PATH,
+    httpOnly: true,
+    sameSite: 'Lax',
+    secure: context.env.outgoing?.exchange?.isSecure ?? false,
+  })
+  return context.redirect(wanted ?? PAGES_PATH, 303)
+}
+
+/** Returns an address of our own pages; null for any other, which a stranger may have put into the form. */
+function ownPage(text: unknown): string | null {
+  if (typeof text !== 'string' || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text, HERE))
+    return null
+  const { origin, pathname, search } = new URL(text, HERE)
+  const isOurs = origin === HERE && (pathname === PAGES_PATH || pathname.startsWith(`${PAGES_PATH}/`))
+  const address = pathname + search
+  return isOurs && address !== PAGES_PATH ? address : null
+}
+
+const NO_SCOPE = 'Esta chave não permite ler por aqui: falta o escopo read.'
+
+/** Returns the form for those who have not signed in; null for the others, whose key is noted. */
+async function signedIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response | null> {
+  const key = getCookie(context, COOKIE)
+  const { pathname, search } = new URL(context.req.url)
+  const wanted = ownPage(pathname + search)
+  if (key === undefined) return context.html(signInPage(null, wanted), 401)
+  const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
+  if (!holder?.scopes.includes('read')) {
+    deleteCookie(context, COOKIE, { path: PAGES_PATH })
+    if (!holder) await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
+    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY, wanted), 401)
+  }
+  admit(context, entrance, holder)
+  return null
+}
+
+/** Admits the holder of a key. @throws Refusal (429) if the key sent too many requests. */
+function admit(context: PageContext, entrance: Entrance, holder: KeyHolder): void {
+  context.set('holder', holder)
+  const { notes } = context.env.outgoing?.exchange ?? {}
+  if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
+  entrance.admit(holder)
+}
+
+/** Returns a page instead of JSON for what cannot be shown now. */
+async function shown<T extends Response | null>(
+  context: PageContext,
+  page: () => Promise<T>,
+): Promise<T | Response> {
+  try {
+    return await page()
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    if (error.retryAfterSeconds !== null) context.header('Retry-After', String(error.retryAfterSeconds))
+    const company = (context.var.holder as KeyHolder | undefined)?.company ?? null
+    return context.html(messagePage(company, refusalInWords(error)), error.status)
+  }
+}
+
+function refusalInWords({ status }: Refusal): { title: string; sentence: string } {
+  if (status === 429)
+    return { title: 'Espere um pouco', sentence: 'Pedidos demais. Tente de novo em instantes.' }
+  const sentence = 'Os dados desta empresa ainda não estão prontos aqui. Tente de novo em instantes.'
+  return { title: 'Ainda não está pronto', sentence }
+}
+
+const NO_NOTICE = {
+  title: 'Edital não encontrado',
+  sentence: 'Este edital não existe aqui, ou foi removido da origem.',
+}
+const NO_PAGE = { title: 'Página não encontrada', sentence: 'Este endereço não existe.' }
+
+function missing(context: PageContext, message: typeof NO_PAGE): Response | Promise<Response> {
+  return context.html(messagePage(context.var.holder.company, message), 404)
+}
+
+function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapshot {
+  return served.snapshotOf(context.var.holder.company)
+}
+
+type Shown = {
+  readonly snapshot: ServedSnapshot
+  readonly history: readonly Past[] | null
+  readonly asOf: string
+}
+
+async function read(context: PageContext, { snapshot, history, asOf }: Shown): Promise<Response> {
+  const { timeZone } = snapshot
+  const { company } = context.var.holder
+  const id = context.req.param('id') ?? ''
+  const notice = await snapshot.get(id)
+  if (notice === null) return missing(context, NO_NOTICE)
+  const stored = await snapshot.analysis(id).catch(error => {
+    if (error instanceof Refusal) return null
+    throw error
+  })
+  const isTooLarge = (stored?.bytes.length ?? 0) > MAX_SHOWN_BYTES
+  const analysis = isTooLarge ? null : stored
+  return context.html(
+    renderNoticePage({
+      ...{ company, timeZone, asOf },
+      notice: parsed(notice),
+      analysis: analysis && parsed(analysis),
+      problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
+      history,
+      back: searchAddress(wantedOf(context), context.req.query('cursor')),
+    }),
+  )
+}
+
+const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
+const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
+
+/** Reads what happened to a notice, the newest first; null while the changes are being prepared. */
+async function historyOf(feed: Feed, snapshot: ServedSnapshot, id: string): Promise<readonly Past[] | null> {
+  try {
+    await feed.ready(() => snapshot, HISTORY_WITHIN_MS)
+    return feed.historyOf(id, snapshot, MAX_HISTORY).map(text => JSON.parse(text) as Past)
+  } catch (error) {
+    if (error instanceof Refusal || error instanceof CursorGone) return null
+    throw error
+  }
+}
+
+function parsed({ bytes }: Json): Record<string, unknown> {
+  return JSON.parse(Buffer.from(bytes).toString())
+}

@@ -1,0 +1,159 @@
+import { type FileHandle, open, readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { deserialize } from 'node:v8'
+import { zstdDecompress, zstdDecompressSync } from 'node:zlib'
+import { Json } from './contract/source.ts'
+import { tagOf } from './contract/tag.ts'
+import { createTurns } from './contract/turns.ts'
+import { type AnalysisPlace, DamagedError, type MonthIndex, preparedFiles, sha256 } from './prepared_files.ts'
+import type { MonthSearch } from './search/month_search.ts'
+
+/** Decompressing this much takes 0.15 ms, less than handing it to another thread. */
+const SMALL_BYTES = 128 * 1024
+/** Larger ones may have tens of megabytes: this many are decompressed at the same time, in total. */
+const LARGE_AT_ONCE = 2
+const largeInTurn = createTurns(LARGE_AT_ONCE)
+const decompress = promisify(zstdDecompress)
+const SPARE_BYTES = 1024
+/** Its notices, its index, and what it is searched by. */
+const MEMORY_PER_BYTE = 2
+
+/** The documents of one month: notices in memory, analyses in a file. */
+export class PreparedMonth {
+  readonly index: MonthIndex
+  readonly search: MonthSearch
+  /** Identifies the contents of all its notices; for `ETag`. */
+  readonly tag: string
+  #analysesTag: string | null = null
+  readonly #notices: Buffer
+  readonly #analyses: FileHandle
+  readonly #places: ReadonlyMap<string, number>
+  #reading = 0
+  #dropped = false
+
+  private constructor(index: MonthIndex, search: MonthSearch, notices: Buffer, analyses: FileHandle) {
+    this.index = index
+    this.search = search
+    this.#notices = notices
+    this.#analyses = analyses
+    this.#places = new Map(index.ids.map((id, place) => [id, place]))
+    this.tag = tagOf(index.noticeTags.join())
+  }
+
+  /**
+   * Opens what a builder wrote; the directory may be removed afterwards.
+   * @throws Error if it is damaged. Analyses are checked when they are read.
+   */
+  static async open(directory: string): Promise<PreparedMonth> {
+    const paths = preparedFiles(directory)
+    const text = await readFile(paths.index)
+    if (sha256(text) !== (await readFile(paths.sum, 'utf8')))
+      throw new DamagedError(`${paths.index} is damaged`)
+    const index = JSON.parse(text.toString()) as MonthIndex
+    const notices = await readFile(paths.notices)
+    if (sha256(notices) !== index.noticesSha256) throw new DamagedError(`${paths.notices} is damaged`)
+    const search = await readFile(paths.search)
+    if (sha256(search) !== index.searchSha256) throw new DamagedError(`${paths.search} is damaged`)
+    const analyses = await open(paths.analyses)
+    const { size } = await analyses.stat()
+    if (size === index.analysesBytes)
+      return new PreparedMonth(index, deserialize(search) as MonthSearch, notices, analyses)
+    await analyses.close()
+    throw new DamagedError(`${paths.analyses} is damaged`)
+  }
+
+  /** Identifies the contents of all its analyses. */
+  get analysesTag(): string {
+    this.#analysesTag ??= tagOf(this.index.analyses.map(analysis => analysis?.tag ?? '').join())
+    return this.#analysesTag
+  }
+
+  get size(): number {
+    return this.index.ids.length
+  }
+
+  /** Returns about how many bytes the month takes in memory. */
+  get bytes(): number {
+    return this.#notices.length * MEMORY_PER_BYTE
+  }
+
+  /** Returns the open file of its analyses; closed when the month is dropped and nobody holds it. */
+  get analysesFile(): number {
+    return this.#analyses.fd
+  }
+
+  /** Keeps its file open until the returned function is called for the first time. */
+  hold(): () => void {
+    this.#reading += 1
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.#reading -= 1
+      void this.#closeIfDone()
+    }
+  }
+
+  /** Returns the number of bytes of a notice. */
+  noticeBytes(place: number): number {
+    return this.#begin(place + 1) - this.#begin(place) - 1
+  }
+
+  placeOf(id: string): number | undefined {
+    return this.#places.get(id)
+  }
+
+  /** Returns the notices in this range, separated by commas. */
+  notices(from: number, to: number): Buffer {
+    return this.#notices.subarray(this.#begin(from), this.#begin(to) - 1)
+  }
+
+  notice(place: number): Json {
+    return new Json(this.notices(place, place + 1), this.index.noticeTags[place] as string)
+  }
+
+  /**
+   * Returns null if there is none.
+   * @throws Error if the file is damaged.
+   */
+  async analysis(place: number): Promise<Json | null> {
+    const where = this.index.analyses[place]
+    if (!where) return null
+    this.#reading += 1
+    try {
+      if (where.size <= SMALL_BYTES)
+        return new Json(zstdDecompressSync(await this.#read(where), inOnePiece(where)), where.tag)
+      const unpack = async () => await decompress(await this.#read(where), inOnePiece(where))
+      return new Json((await largeInTurn('', () => true, unpack)) as Buffer, where.tag)
+    } finally {
+      this.#reading -= 1
+      await this.#closeIfDone()
+    }
+  }
+
+  async #read({ at, bytes }: AnalysisPlace): Promise<Buffer> {
+    const frame = Buffer.allocUnsafe(bytes)
+    const { bytesRead } = await this.#analyses.read(frame, 0, bytes, at)
+    if (bytesRead !== bytes) throw new Error(`an analysis has ${bytesRead} bytes instead of ${bytes}`)
+    return frame
+  }
+
+  /** Drops the month, which no snapshot needs any more; reads that have begun can finish. */
+  async drop(): Promise<void> {
+    this.#dropped = true
+    await this.#closeIfDone()
+  }
+
+  async #closeIfDone(): Promise<void> {
+    if (this.#dropped && this.#reading === 0) await this.#analyses.close().catch(() => {})
+  }
+
+  #begin(place: number): number {
+    return place === 0 ? 0 : (this.index.noticeEnds[place - 1] as number)
+  }
+}
+
+/** Sets the output to one chunk: each default chunk of 16 kB, and a final one that is full, costs a turn of the event loop. */
+function inOnePiece({ size }: AnalysisPlace): { chunkSize: number } {
+  return { chunkSize: size + SPARE_BYTES }
+}
