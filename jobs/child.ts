@@ -1,13 +1,14 @@
 import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
-import { readMailSettings } from '#config/mail.ts'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
 import { readTraceSettings } from '#config/traces.ts'
 import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
+import type { CompanyContext, TraceEnd } from '#src/core/extra.ts'
 import type { PublishedFigures } from '#src/core/lake/publish.ts'
+import type { Listener } from '#src/core/pipeline/hold.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import { type InStage, untimed } from '#src/core/pipeline/stage.ts'
-import { beginTrace, type TraceEnd } from '#src/extras/traces/run_trace.ts'
+import { reportForPeople } from '#src/extras.ts'
 import {
   type Cause,
   EXIT,
@@ -21,17 +22,12 @@ import { endProcess } from '#src/lib/exit.ts'
 import { LEVEL_OF_STATUS } from '#src/lib/log.ts'
 import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import { type Maintenance, maintain } from '#src/operate/maintain.ts'
-import {
-  type CompanyContext,
-  holdingCompany,
-  type Listener,
-  localContext,
-  openApi,
-} from '#src/operate/open.ts'
+import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
 import { openLog } from '#src/operate/open_log.ts'
 import { logListener } from '#src/operate/progress.ts'
-import { publishBehind } from '#src/operate/publish_remote.ts'
+import { publishBehind } from '#src/operate/publish_behind.ts'
 import { readStatus, type Status } from '#src/operate/status.ts'
+import { beginTrace } from '#src/operate/trace.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
 import { sync } from '#src/sync.ts'
 
@@ -161,9 +157,7 @@ async function publishNow(
 }
 
 async function renderReport({ paths, now }: CompanyContext): Promise<Ended> {
-  // Loaded only here, so that no run pays for its charts.
-  const { renderLatestReport } = await import('#src/extras/report/report.ts')
-  return { kind: 'report', html: await renderLatestReport(paths.lake, { now: now() }) }
+  return { kind: 'report', html: await reportForPeople().render(paths.lake, { now: now() }) }
 }
 
 /** Returns the week's report. A second attempt at the same job gives the same mail, so receivers show it once. */
@@ -177,11 +171,8 @@ async function mailReport(
     if (error instanceof FatalError && error.exitCode === EXIT.held) throw error
     log.warn(`The report is of what this host has: ${explain(error).message}`)
   })
-  const { composeMail, sendMail } = await import('#src/extras/report/send.ts')
-  const settings = readMailSettings(environment)
-  const mail = await composeMail(paths.lake, 'week', now())
-  await sendMail(mail, settings, `${job} ${mail.fileName}`)
-  log.info({ recipients: settings.to.length, server: settings.host }, 'the report of the week was mailed')
+  const mailed = await reportForPeople().mail(paths.lake, { environment, now: now(), id: job })
+  log.info(mailed, 'the report of the week was mailed')
   return { kind: 'mailed' }
 }
 

@@ -1,7 +1,8 @@
 import { type Failure, readFailure } from '#src/core/company/failure.ts'
 import { LogPosition } from '#src/core/company/log_position.ts'
 import { type KnownState, readState } from '#src/core/company/state.ts'
-import type { Standing } from '#src/extras/shared_log/segments.ts'
+import type { Standing } from '#src/core/extra.ts'
+import { hosts } from '#src/extras.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
 import { fromRedis } from './within.ts'
@@ -104,8 +105,7 @@ async function isOlderThan(known: Known, own: Known, company: Of): Promise<boole
  */
 export async function readStanding({ paths, settings }: Of, segment?: number): Promise<Standing | null> {
   if (settings.remoteLog === null) return null
-  const { SharedLog } = await import('#src/extras/shared_log/log.ts')
-  const log = new SharedLog(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))
+  const log = hosts().open(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))
   try {
     return await log.standing(segment)
   } catch {

@@ -1,10 +1,10 @@
 import { readApiSettings } from '#config/settings.ts'
 import { writeLook } from '#src/core/company/state.ts'
 import type { Look, LookApi } from '#src/core/pipeline/look.ts'
-import { isBehind } from '#src/extras/metabase/state.ts'
-import { SharedLog } from '#src/extras/shared_log/log.ts'
+import { hosts } from '#src/extras.ts'
 import { explain } from '#src/lib/errors.ts'
 import { lockHolder } from '#src/lib/lock.ts'
+import { followers } from '#src/operate/followers.ts'
 import { afterRun } from './alerts/after_run.ts'
 import type { Company } from './company_registry.ts'
 import { checkDirectory } from './directory.ts'
@@ -73,12 +73,12 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   const notAsked = (why: string): Look => ({ isNew: true, why, hasAsked: false })
   // A run refuses it; but its index may fit, if it is a copy.
   if ((await checkDirectory(shared.queues, company)) !== null) return notAsked('this is another directory')
-  if (await isBehind(settings.metabase, paths.metabase))
-    return notAsked('Metabase does not read the latest snapshot')
+  if (await followers(settings, paths).isBehind())
+    return notAsked('a reader does not have the latest snapshot')
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
   const { look } = await import('#src/core/pipeline/look.ts')
   const within = AbortSignal.any([signal, AbortSignal.timeout(LOOK_WITHIN_MS)])
-  const sharedLog = settings.remoteLog && new SharedLog(settings.remoteLog, paths, within)
+  const sharedLog = settings.remoteLog && hosts().open(settings.remoteLog, paths, within)
   try {
     return await look({
       paths,

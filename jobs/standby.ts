@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import { type Reach, reachLog } from '#src/extras/shared_log/reach.ts'
+import type { Reach } from '#src/core/extra.ts'
+import { hosts } from '#src/extras.ts'
 import { counted } from '#src/lib/count.ts'
 import { InterruptedError } from '#src/lib/errors.ts'
 import type { Company, CompanyRegistry } from './company_registry.ts'
@@ -113,10 +114,12 @@ async function ask({ slug, settings }: Company, signal: AbortSignal): Promise<Re
   const { remoteLog } = settings
   if (remoteLog === null) return { problem: null, aheadMs: null }
   const within = AbortSignal.any([signal, AbortSignal.timeout(STORE_WITHIN_MS)])
-  return await reachLog(remoteLog, slug, within).catch(error => {
-    if (!(error instanceof InterruptedError) || signal.aborted) throw error
-    return { problem: `The object store did not answer within ${STORE_WITHIN_MS / 1000} s.`, aheadMs: null }
-  })
+  return await hosts()
+    .reach(remoteLog, slug, within)
+    .catch(error => {
+      if (!(error instanceof InterruptedError) || signal.aborted) throw error
+      return { problem: `The object store did not answer within ${STORE_WITHIN_MS / 1000} s.`, aheadMs: null }
+    })
 }
 
 function describe(problem: string): string {

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { renderTable } from '#src/cli/table.ts'
+import { renderTable } from '#src/present/terminal/table.ts'
 import { endWithReader } from '#src/lib/exit.ts'
 import { ALL, exportedNames, importedNames, importsOf, readSources, type SourceFile } from './imports.ts'
 

@@ -1,5 +1,5 @@
 import { availableParallelism, cpus, totalmem } from 'node:os'
-import { renderTable } from '#src/cli/table.ts'
+import { renderTable } from '#src/present/terminal/table.ts'
 import { type Figure, median, round, type Verdict } from './figures.ts'
 
 /** The result of a situation, in one shape for all of them. */

@@ -1,5 +1,5 @@
 import { type Command, Option as CommandOption, InvalidArgumentError } from 'commander'
-import { wholeNumber } from '#src/cli/options.ts'
+import { wholeNumber } from '#src/present/terminal/options.ts'
 import type { Figure } from './figures.ts'
 
 /** An option of a situation. */

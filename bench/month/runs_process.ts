@@ -10,13 +10,9 @@ import { rowsOf } from '#src/core/warehouse/row_list.ts'
 import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/core/warehouse/warehouse.ts'
 import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import { fingerprintOfRows } from '#src/operate/doctor/warehouse.ts'
-import {
-  type CompanyContext,
-  holdingCompany,
-  type Listener,
-  localContext,
-  openApi,
-} from '#src/operate/open.ts'
+import type { Listener } from '#src/core/pipeline/hold.ts'
+import type { CompanyContext } from '#src/core/extra.ts'
+import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
 import { sync } from '#src/sync.ts'
 import { fileDescriptors, rssBytes } from '#tools/proc.ts'
 import { answerCalls } from '../processes/calls.ts'

@@ -1,5 +1,6 @@
 import { broughtNothing, type CompanyState } from '#src/core/company/state.ts'
-import { readRemoteState } from '#src/extras/object_store/state.ts'
+import type { ReaderBehind } from '#src/core/extra.ts'
+import { EXTRAS } from '#src/extras.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
 import type { Company } from '../company_registry.ts'
 import type { Alerts } from './alerts.ts'
@@ -70,21 +71,27 @@ async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: Company
   } else await alerts.clear({ ...about, message: `The quarantine is back to ${counted(open, 'record')}.` })
 }
 
-export async function judgeStore(alerts: Alerts, { slug, settings, paths }: Company): Promise<void> {
+export async function judgeStore(alerts: Alerts, company: Company): Promise<void> {
+  const { slug } = company
   const about = { name: 'store_behind', company: slug } as const
-  const {
-    error = null,
-    behind_since = null,
-    tried_at = '',
-  } = (settings.remoteLake && (await readRemoteState(paths.remote))) ?? {}
-  if (error === null || behind_since === null) {
+  const behind = await storeBehind(company)
+  if (behind === null) {
     await alerts.clear({ ...about, message: 'The object store has the latest snapshot.' })
-  } else if (Date.parse(tried_at) - Date.parse(behind_since) >= STORE_BEHIND_MS) {
+  } else if (Date.parse(behind.triedAt) - Date.parse(behind.since) >= STORE_BEHIND_MS) {
     await alerts.raise({
       ...about,
-      message: `The object store has not had the latest snapshot since ${behind_since}. The last attempt: ${error} Each tick of the schedule tries again; \`npm run lake -- publish --company ${slug}\` does so now.`,
+      message: `The object store has not had the latest snapshot since ${behind.since}. The last attempt: ${behind.error} Each tick of the schedule tries again; \`npm run lake -- publish --company ${slug}\` does so now.`,
     })
   }
+}
+
+async function storeBehind({ settings, paths }: Company): Promise<ReaderBehind | null> {
+  for (const { reader } of EXTRAS) {
+    if (!reader?.behind || !reader.isConfigured(settings)) continue
+    const state = await reader.read(paths)
+    return state && reader.behind(state)
+  }
+  return null
 }
 
 /**

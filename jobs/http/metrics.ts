@@ -1,8 +1,10 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Settings } from '#config/settings.ts'
 import { OUTCOMES, type RunCounter } from '#schema/sync_runs.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
-import { readMetabaseState } from '#src/extras/metabase/state.ts'
-import { readRemoteState } from '#src/extras/object_store/state.ts'
+import type { ReaderExtra } from '#src/core/extra.ts'
+import { EXTRAS } from '#src/extras.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/server/contract/metrics.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { Alerts } from '../alerts/alerts.ts'
@@ -205,17 +207,8 @@ function createGauges(registry: Registry) {
     rawBytes: ofCompany('editais_raw_log_bytes', 'Size of the raw log.'),
     rawSegments: ofCompany('editais_raw_log_segments', 'Segments of the raw log.'),
     snapshotBytes: ofCompany('editais_snapshot_bytes', 'Size of the latest snapshot.'),
-    metabase: ofCompany(
-      'editais_metabase_current',
-      '1 if Metabase reads the latest snapshot, 0 if the last attempt to point it there failed; absent without Metabase.',
-    ),
-    store: ofCompany(
-      'editais_object_store_current',
-      '1 if the object store has the latest snapshot, 0 if the last attempt to bring it there failed; absent without LAKE_URL.',
-    ),
-    storePublished: ofCompany(
-      'editais_object_store_last_success_timestamp_seconds',
-      'When the object store last got a snapshot; absent without LAKE_URL, and before the first.',
+    readers: new Map(
+      readersOfLakes().flatMap(({ gauges }) => gauges.map(({ name, help }) => [name, ofCompany(name, help)])),
     ),
     servedBehind: new Gauge({
       name: 'editais_served_behind_seconds',
@@ -232,6 +225,24 @@ function createGauges(registry: Registry) {
   }
 }
 
+function readersOfLakes(): ReaderExtra[] {
+  return EXTRAS.flatMap(({ reader }) => reader ?? [])
+}
+
+/** Returns the gauges of what reads a company's lake, as far as it is configured and has been there. */
+async function readReaders(
+  settings: Settings,
+  paths: CompanyPaths,
+): Promise<{ readonly name: string; readonly value: number }[]> {
+  const states = await Promise.all(
+    readersOfLakes().map(async reader => {
+      const state = reader.isConfigured(settings) ? await reader.read(paths) : null
+      return state === null ? [] : reader.gauges.map(({ name, value }) => ({ name, value: value(state) }))
+    }),
+  )
+  return states.flat().flatMap(({ name, value }) => (value === null ? [] : [{ name, value }]))
+}
+
 async function showCompanies(
   gauges: Gauges,
   companies: readonly Company[],
@@ -243,22 +254,19 @@ async function showCompanies(
       return {
         company: slug,
         ...(known[index] as Known),
-        metabase: settings.metabase && (await readMetabaseState(paths.metabase)),
-        remote: settings.remoteLake && (await readRemoteState(paths.remote)),
+        read: await readReaders(settings, paths),
       }
     }),
   )
-  const { jobs: _, servedBehind: __, ...ofCompanies } = gauges
+  const { jobs: _, servedBehind: __, readers, ...ofCompanies } = gauges
   // No await from here on: one of two concurrent scrapes must not see gauges that the other has just reset.
-  for (const gauge of Object.values(ofCompanies)) gauge.reset()
-  for (const { company, state, failure, metabase, remote } of states) {
+  for (const gauge of [...Object.values(ofCompanies), ...readers.values()]) gauge.reset()
+  for (const { company, state, failure, read } of states) {
     gauges.withoutGood.set({ company }, state?.last_good_at ? 0 : 1)
     const last = failure ? 'failed' : state?.last_run.status
     for (const status of last ? STATUSES : [])
       gauges.lastStatus.set({ company, status }, status === last ? 1 : 0)
-    if (metabase) gauges.metabase.set({ company }, metabase.error === null ? 1 : 0)
-    if (remote) gauges.store.set({ company }, remote.error === null ? 1 : 0)
-    if (remote?.published_at) gauges.storePublished.set({ company }, Date.parse(remote.published_at) / 1000)
+    for (const { name, value } of read) readers.get(name)?.set({ company }, value)
     if (!state) continue
     gauges.quarantined.set({ company }, state.quarantined)
     gauges.rawBytes.set({ company }, state.raw_log.bytes)

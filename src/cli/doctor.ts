@@ -12,8 +12,8 @@ import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { type LockHolder, readHolder, takeLock } from '#src/lib/lock.ts'
 import { AGAIN, stopSignal } from '#src/lib/stop.ts'
 import { type Diagnosis, diagnose, diagnoseStores } from '#src/operate/doctor/doctor.ts'
-import { parseSeconds } from './options.ts'
-import { asTyped } from './own_command.ts'
+import { parseSeconds } from '#src/present/terminal/options.ts'
+import { asTyped } from '#src/present/terminal/own_command.ts'
 
 type Options = { company?: string; quick?: true; wait: number; json?: true }
 
@@ -40,7 +40,7 @@ export function doctorCommand(environment: Environment): Command {
 
 async function run(environment: Environment, options: Options): Promise<number> {
   const settings = readSettings(await environmentOf(environment, options.company))
-  const { company, dataDir, sourceTimezone, lake, remoteLake, remoteLog } = settings
+  const { company, dataDir, sourceTimezone, remoteLog } = settings
   const paths = companyPaths(dataDir, company)
   const quick = options.quick ?? false
   const step = createStep()
@@ -52,7 +52,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
         EXIT.usage,
       )
     // Before the first run, and on a host that has not restored the company yet.
-    const about = { paths, remoteLake, remoteLog, quick, signal }
+    const about = { paths, settings, quick, signal }
     return await show(environment, options, await diagnoseStores(about))
   }
   const lock = { waitMs: options.wait * 1000, signal, show: step }
@@ -62,9 +62,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
         paths,
         now: new Date(),
         sourceTimezone,
-        lake,
-        remoteLake,
-        remoteLog,
+        settings,
         signal,
         newId: () => 'doctor',
         ...held,

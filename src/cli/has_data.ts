@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
+import type { CompanyContext } from '#src/core/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import type { CompanyContext } from '#src/operate/open.ts'
 
 /**
  * Throws FatalError (usage) if nothing of the company is on this disk or in the shared log: a mistyped company must not leave a

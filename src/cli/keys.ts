@@ -3,13 +3,13 @@ import { z } from 'zod'
 import { durationSetting, type Environment, readSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
+import { wholeNumber } from '#src/present/terminal/options.ts'
+import { renderTable } from '#src/present/terminal/table.ts'
 import { type KeyEntry, stateOf } from '#src/server/key_entry.ts'
 import { KeyStore, noValidKey } from '#src/server/keys.ts'
 import { revokeKey } from '#src/server/revoke.ts'
 import { DEFAULT_SCOPES, SCOPES, type Scope } from '#src/server/scopes.ts'
 import { knownCompany } from './known_company.ts'
-import { wholeNumber } from './options.ts'
-import { renderTable } from './table.ts'
 
 /** Maximum lifetime of a key: a longer one should have no expiry at all. */
 const MAX_MS = 100 * 366 * 86_400_000

@@ -1,9 +1,10 @@
 import { Command, CommanderError } from 'commander'
-import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
+import { type Environment, loadEnvironment } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
+import { EXTRAS } from '#src/extras.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
 import { endProcess, endWithReader } from '#src/lib/exit.ts'
-import { asTyped, IS_EDITAIS } from './own_command.ts'
+import { asTyped, IS_EDITAIS } from '#src/present/terminal/own_command.ts'
 import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 
@@ -19,18 +20,12 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   query: async environment => (await import('./query.ts')).queryCommand(environment),
   ask: async environment => (await import('./ask.ts')).askCommand(environment),
   catalog: async environment => (await import('./catalog.ts')).catalogCommand(environment),
-  export: async environment => (await import('./export.ts')).exportCommand(environment),
   dictionary: async () => (await import('./dictionary.ts')).dictionaryCommand(),
-  report: async environment => (await import('./report.ts')).reportCommand(environment),
-  metabase: async environment =>
-    (await import('./metabase.ts')).metabaseCommand(environment, readMetabaseSettings),
   replay: async environment => (await import('./recover.ts')).replayCommand(environment),
   rebuild: async environment => (await import('./recover.ts')).rebuildCommand(environment),
   publish: async environment => (await import('./recover.ts')).publishCommand(environment),
-  log: async environment => (await import('./shared_log.ts')).logCommand(environment),
   restore: async (environment, { forget }) =>
     (await import('./recover.ts')).restoreCommand(environment, forget),
-  lake: async environment => (await import('./lake.ts')).lakeCommand(environment),
   doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
   serve: async environment => (await import('./serve.ts')).serveCommand(environment),
   mcp: async environment => (await import('./mcp.ts')).mcpCommand(environment),
@@ -38,6 +33,14 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   webhooks: async environment => (await import('./webhooks.ts')).webhooksCommand(environment),
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
   demo: async environment => (await import('./demo.ts')).demoCommand(environment),
+  ...Object.fromEntries(
+    EXTRAS.flatMap(({ commands = {} }) =>
+      Object.entries(commands).map(([name, open]): [string, Open] => [
+        name,
+        async environment => await open(environment, (await import('./extra_tools.ts')).EXTRA_TOOLS),
+      ]),
+    ),
+  ),
 }
 
 async function createProgram(

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Form, Stream, WrittenRow } from '#src/core/warehouse/database.ts'
 import { counted } from '#src/lib/count.ts'
 import { FatalError } from '#src/lib/errors.ts'
-import { csvLine, renderCells } from './table.ts'
+import { csvLine, renderCells } from '#src/present/terminal/table.ts'
 
 /** More is of no use in a terminal; `--csv` and `--json` print all rows. */
 const MAX_TABLE_ROWS = 200

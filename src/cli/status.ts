@@ -8,8 +8,8 @@ import { readState } from '#src/core/company/state.ts'
 import type { Row } from '#src/core/warehouse/database.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { readStatus, type Status } from '#src/operate/status.ts'
-import { renderTable } from './table.ts'
+import { describeReaders, readStatus, type StatusWithReaders } from '#src/operate/status.ts'
+import { renderTable } from '#src/present/terminal/table.ts'
 
 /** The state of a company in one line; what `status --all --json` prints for each. */
 type Standing = {
@@ -96,7 +96,7 @@ async function showAll(
 
 const SHOWN = 10
 
-function describe(status: Status): string {
+function describe(status: StatusWithReaders): string {
   const { last_run: run, last_failure: failure, held_by: holder } = status
   const lines = [
     `Company   ${status.company}${holder ? `, held by ${holder.what} (process ${holder.pid} on ${holder.host})` : ''}`,
@@ -107,38 +107,11 @@ function describe(status: Status): string {
     ...(status.looked_at ? [`Last look nothing new at ${status.looked_at}`] : []),
     `Last good ${status.last_good_at ?? 'never'}`,
     `Snapshot  ${status.snapshot.directory}`,
-    ...describeMetabase(status),
-    ...describeRemote(status),
+    ...describeReaders(status),
     '',
     renderTable(['status', 'notices', 'current', 'pending', 'quarantined', 'excluded'], status.notices),
   ]
   return `${lines.join('\n')}${section('Quarantine', status.quarantine)}${section('Drift from the contract', status.drift)}`
-}
-
-function describeMetabase({ metabase, snapshot }: Status): string[] {
-  if (!metabase) return []
-  const { error, reads, tried_at } = metabase
-  const what = reads.every(catalog => catalog.startsWith(snapshot.directory))
-    ? 'this snapshot'
-    : reads.join(' or ')
-  return [
-    `Metabase  reads ${reads.length > 0 ? what : 'an unknown catalog'}`,
-    ...(error ? [`          last attempt ${tried_at}: ${error}`] : []),
-  ]
-}
-
-function describeRemote({ remote, snapshot }: Status): string[] {
-  if (!remote) return []
-  const { error, snapshot: published, reading, tried_at, due_at } = remote
-  const isThere = published !== null && snapshot.directory.endsWith(published)
-  const what = isThere ? 'this snapshot' : published
-  const isDue = due_at === null || Date.parse(due_at) <= Date.now()
-  return [
-    `Store     has ${what ?? 'nothing yet'}`,
-    ...(isThere || isDue ? [] : [`          gets this one after ${due_at} (LAKE_PUBLISH_INTERVAL)`]),
-    ...(reading ? [`          gets ${reading} since ${tried_at}`] : []),
-    ...(error ? [`          last attempt ${tried_at}: ${error}`] : []),
-  ]
 }
 
 function section(title: string, rows: readonly Row[]): string {

@@ -15,23 +15,19 @@ import { printableLines } from '#schema/text_key.ts'
 import type { Api } from '#src/core/api/client.ts'
 import { noteFailure } from '#src/core/company/failure.ts'
 import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
+import type { CompanyContext } from '#src/core/extra.ts'
 import type { PublishedFigures } from '#src/core/lake/publish.ts'
+import type { Listener } from '#src/core/pipeline/hold.ts'
 import { isFiltered, type SyncRequest } from '#src/core/pipeline/request.ts'
 import type { RunResult } from '#src/core/pipeline/run.ts'
-import { beginTrace } from '#src/extras/traces/run_trace.ts'
 import { EXIT, type ExitCode, explain, FatalError } from '#src/lib/errors.ts'
 import { LEVEL_OF_STATUS } from '#src/lib/log.ts'
 import { saveMemory, saveTime } from '#src/lib/memory.ts'
-import {
-  type CompanyContext,
-  holdingCompany,
-  type Listener,
-  localContext,
-  openApi,
-} from '#src/operate/open.ts'
+import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
 import { quietRun } from '#src/operate/quiet_run.ts'
+import { beginTrace } from '#src/operate/trace.ts'
+import { parseSeconds } from '#src/present/terminal/options.ts'
 import type { SyncContext } from '#src/sync.ts'
-import { parseSeconds } from './options.ts'
 import { type CommandSession, withDisplay } from './progress.ts'
 import { publishAfter, warn } from './publish_after.ts'
 import { describePlan, describeRun } from './summary.ts'

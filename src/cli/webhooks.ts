@@ -8,6 +8,7 @@ import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { mayBePublic } from '#src/lib/http/public_lookup.ts'
 import { openLog } from '#src/operate/open_log.ts'
+import { renderTable } from '#src/present/terminal/table.ts'
 import { stateOf } from '#src/server/key_entry.ts'
 import { KeyStore, noValidKey } from '#src/server/keys.ts'
 import { EVENT_KINDS, openFeeds } from '#src/server/webhooks/feed.ts'
@@ -15,7 +16,6 @@ import { PING } from '#src/server/webhooks/messages.ts'
 import { sendMessage } from '#src/server/webhooks/send.ts'
 import { type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
 import { validKeys } from '#src/server/webhooks/valid_keys.ts'
-import { renderTable } from './table.ts'
 
 /** How long to wait for another writer. */
 const WAIT_MS = 2000

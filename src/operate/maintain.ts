@@ -1,11 +1,12 @@
 import { stat, statfs } from 'node:fs/promises'
+import type { Publishing } from '#src/core/extra.ts'
 import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { openSnapshot } from '#src/core/lake/read.ts'
 import { removeExpired } from '#src/core/lake/retention.ts'
 import type { RunContext } from '#src/core/pipeline/run.ts'
 import { rawLogSize } from '#src/core/rawlog/files.ts'
+import { EXTRAS } from '#src/extras.ts'
 import { messageOf } from '#src/lib/errors.ts'
-import { holdingStore } from './open.ts'
 
 /** Result of the nightly maintenance; bytes and counts. */
 export type Maintenance = {
@@ -34,9 +35,7 @@ const DRIFT_SHOWN = 20
  * Maintains a company's files, even if its runs have failed for days: removes expired snapshots, measures disk
  * use, and sums up what needs attention. The caller holds the company's lock.
  */
-export async function maintain(
-  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower'>,
-): Promise<Maintenance> {
+export async function maintain(context: Publishing & Pick<RunContext, 'follower'>): Promise<Maintenance> {
   const { paths, settings, now, follower } = context
   const directory = snapshotsDirectory(paths.lake)
   const finished = await finishedSnapshots(directory)
@@ -60,29 +59,16 @@ export async function maintain(
   }
 }
 
-async function vacuumed(
-  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
-): Promise<RemoteMaintenance | null> {
-  const { paths, settings, now, signal } = context
-  const { company } = paths
-  const { remoteLake } = settings
-  if (remoteLake === null) return null
-  // Loaded only if there is an object store.
-  const { vacuumRemote } = await import('#src/extras/object_store/vacuum.ts')
-  const { withTables } = await import('#src/extras/object_store/remote_lake.ts')
-  const { keepMs } = remoteLake
+async function vacuumed(context: Publishing): Promise<RemoteMaintenance | null> {
   const held = { what: 'the nightly maintenance', waitSeconds: PUBLISH_WITHIN_SECONDS }
-  return await holdingStore(context, { progress: () => {}, note: () => {} }, held, () =>
-    withTables(remoteLake, { company, signal }, ({ store, formats }) =>
-      vacuumRemote(store, { company, formats, keepMs, now: now() }),
-    ),
-  ).then(
-    ({ snapshotsRemoved, objectsRemoved }) => ({
-      snapshots_removed: snapshotsRemoved,
-      objects_removed: objectsRemoved,
-    }),
-    error => ({ error: messageOf(error) }),
-  )
+  for (const { publisher } of EXTRAS) {
+    if (!publisher) continue
+    return await publisher.vacuum(context, held).then(
+      done => done && { snapshots_removed: done.snapshotsRemoved, objects_removed: done.objectsRemoved },
+      error => ({ error: messageOf(error) }),
+    )
+  }
+  return null
 }
 
 /** Reads open quarantine and the most frequent drift from the latest snapshot. */

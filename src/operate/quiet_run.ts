@@ -12,7 +12,6 @@ import { type Look, look } from '#src/core/pipeline/look.ts'
 import type { RunContext, RunResult } from '#src/core/pipeline/run.ts'
 import { rawLogSize, sealedSegments } from '#src/core/rawlog/files.ts'
 import { RawLogWriter } from '#src/core/rawlog/writer.ts'
-import { isBehind } from '#src/extras/metabase/state.ts'
 import { refuseStrange } from '#src/lib/access.ts'
 import { remove } from '#src/lib/durable.ts'
 import { InterruptedError } from '#src/lib/errors.ts'
@@ -31,7 +30,7 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
   // What others sealed is on the disk, but not in the warehouse.
   if (context.sharedLog !== null) return null
   await guard(context)
-  if (await isBehind(settings.metabase, paths.metabase)) return null
+  if (await context.follower.isBehind()) return null
   const found = await look({
     paths,
     settings,

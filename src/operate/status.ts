@@ -6,8 +6,7 @@ import { requireLatest } from '#src/core/lake/latest.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
 import { countNotices, type NoticeCounts } from '#src/core/lake/notice_counts.ts'
 import type { Row } from '#src/core/warehouse/database.ts'
-import { type MetabaseState, readMetabaseState } from '#src/extras/metabase/state.ts'
-import { type RemoteState, readRemoteState } from '#src/extras/object_store/state.ts'
+import { EXTRAS } from '#src/extras.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type LockHolder, readHolder } from '#src/lib/lock.ts'
 
@@ -23,17 +22,16 @@ export type Status = {
   /** When the daemon last looked at the list since that run, and found nothing new; null if it did not. */
   readonly looked_at: string | null
   readonly snapshot: { readonly directory: string; readonly created_at: string }
-  /** Null if the lake stays on this machine alone. */
-  readonly remote: RemoteState | null
-  /** Null if no Metabase is configured. */
-  readonly metabase: MetabaseState | null
   readonly notices: readonly NoticeCounts[]
   readonly quarantine: readonly Row[]
   readonly drift: readonly Row[]
 }
 
+/** A company's status, with what its readers left: `metabase`, `remote`; null for each that is not used. */
+export type StatusWithReaders = Status & Readonly<Record<string, unknown>>
+
 /** Reads the latest snapshot and the last run's report; never the warehouse, which a sync may hold. */
-export async function readStatus(paths: CompanyPaths): Promise<Status> {
+export async function readStatus(paths: CompanyPaths): Promise<StatusWithReaders> {
   const failure = await readFailure(paths)
   const manifest = await requireLatest(paths.lake).catch(error => {
     throw error instanceof FatalError && failure !== null ? withCause(error, failure) : error
@@ -47,10 +45,23 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
     last_good_at: state?.last_good_at ?? null,
     looked_at: state?.looked_at ?? null,
     snapshot: { directory: manifest.directory, created_at: manifest.created_at },
-    metabase: await readMetabaseState(paths.metabase),
-    remote: await readRemoteState(paths.remote),
+    ...Object.fromEntries(
+      await Promise.all(readers().map(async ({ key, read }) => [key, await read(paths)])),
+    ),
     ...(await readSnapshot(manifest)),
   }
+}
+
+/** Describes for people what the readers of the lake have. */
+export function describeReaders(status: StatusWithReaders): string[] {
+  return readers().flatMap(reader => {
+    const state = status[reader.key]
+    return state ? reader.describe(state, status.snapshot.directory) : []
+  })
+}
+
+function readers() {
+  return EXTRAS.flatMap(({ reader }) => reader ?? [])
 }
 
 /**

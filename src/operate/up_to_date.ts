@@ -1,7 +1,9 @@
+import type { CompanyContext } from '#src/core/extra.ts'
+import { holdingDisk, type Listener } from '#src/core/pipeline/hold.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
 import { sealedSegments } from '#src/core/rawlog/files.ts'
 import { openWarehouse } from '#src/core/warehouse/warehouse.ts'
-import { bringing, type CompanyContext, holdingDisk, type Listener, noteRestored } from './open.ts'
+import { bringing, noteRestored } from './open.ts'
 
 /**
  * Brings this host's lake to what the shared log has: the last run may have been on another host, and the next one may begin

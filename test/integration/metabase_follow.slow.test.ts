@@ -97,7 +97,7 @@ test('if Metabase is down, slow or refuses, data is still published, and the nex
     metabase.intercept = () => false
     await syncHere(environment)
     expect(reads()).toBe(join((await status()).snapshot.directory, 'catalog.duckdb'))
-    expect((await status()).metabase?.error).toBeNull()
+    expect((await status()).metabase).toMatchObject({ error: null })
   }
   metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
   await syncHere({ ...environment, ...IMPATIENT })
@@ -126,10 +126,12 @@ test('a missing or wrong setup is reported, and no data is lost', async () => {
   // A damaged file does not fail the run; the database id then comes only from the settings.
   await writeFile(file, '{"reads":5}')
   await syncHere(environment)
-  expect((await status()).metabase?.error).toContain('Run `npm run metabase`')
+  expect((await status()).metabase).toMatchObject({ error: expect.stringContaining('Run `npm run metabase`') })
   await rm(environment.METABASE_API_KEY_FILE ?? '')
   await syncHere({ ...environment, METABASE_DATABASE_ID: '2' })
-  expect((await status()).metabase?.error).toMatch(/METABASE_API_KEY_FILE .* cannot be read: ENOENT/)
+  expect((await status()).metabase).toMatchObject({
+    error: expect.stringMatching(/METABASE_API_KEY_FILE .* cannot be read: ENOENT/),
+  })
   const { code, stderr } = await runShared(['sync'], { ...environment, METABASE_URL: 'metabase' })
   expect({ code, stderr }).toMatchObject({
     code: 2,

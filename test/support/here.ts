@@ -3,12 +3,13 @@ import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
+import type { CompanyContext } from '#src/core/extra.ts'
 import type { RunResult } from '#src/core/pipeline/run.ts'
 import { untimed } from '#src/core/pipeline/stage.ts'
-import { SharedLog } from '#src/extras/shared_log/log.ts'
+import { LogInStore } from '#src/extras/shared_log/log.ts'
 import { followers } from '#src/operate/followers.ts'
-import { type CompanyContext, holdingCompany } from '#src/operate/open.ts'
-import { publishBehind } from '#src/operate/publish_remote.ts'
+import { holdingCompany } from '#src/operate/open.ts'
+import { publishBehind } from '#src/operate/publish_behind.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import type { Environment } from './project.ts'
 
@@ -70,7 +71,7 @@ export function contextHere(environment: Environment): CompanyContext {
     onProgress: () => {},
     inStage: untimed,
     onNote: () => {},
-    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths, signal),
+    sharedLog: settings.remoteLog && new LogInStore(settings.remoteLog, paths, signal),
     follower: followers(settings, paths),
   }
 }

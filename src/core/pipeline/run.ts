@@ -77,6 +77,8 @@ type HostsLog = OuterLog & {
 export type Follower = {
   /** Names of the snapshots that it may be reading. They are kept. */
   inUse(): Promise<readonly string[]>
+  /** Returns whether it may still read an older snapshot: then a run is due even if nothing is new. */
+  isBehind(): Promise<boolean>
   /** Follows the snapshot. Never throws: if it fails, the data is published anyway. */
   follow(snapshot: Published, run: Pick<RunContext, 'now' | 'signal'>): Promise<void>
 }

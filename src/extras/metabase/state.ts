@@ -34,11 +34,6 @@ export async function readMetabaseState(path: string): Promise<MetabaseState | n
   }
 }
 
-/** Returns whether Metabase is to follow the company and may still read an older snapshot. Each run tries again. */
-export async function isBehind(settings: object | null, path: string): Promise<boolean> {
-  return settings !== null && (await readMetabaseState(path))?.error !== null
-}
-
 /** Snapshots that Metabase may be reading: they must not be removed. */
 export function snapshotsOf(known: MetabaseState | null): string[] {
   return (known?.reads ?? []).map(catalog => basename(dirname(catalog)))

@@ -1,28 +1,20 @@
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
-import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
 import { checkRace } from '#src/core/company/store_race.ts'
+import type { CheckOptions } from '#src/core/extra.ts'
 import { requireLatest } from '#src/core/lake/latest.ts'
 import { latestName } from '#src/core/lake/manifest.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 
 const CHECK = 'store'
-type StoreOptions = {
-  readonly paths: CompanyPaths
-  readonly remoteLake: RemoteLakeSettings | null
-  readonly quick: boolean
-  /** Aborted when the process is to end. */
-  readonly signal: AbortSignal
-}
-
 /** Checks whether the object store has what the local lake has, and keeps the one promise that a publish relies on. */
 export async function checkObjectStore({
   paths,
-  remoteLake,
+  settings: { remoteLake },
   quick,
   signal,
-}: StoreOptions): Promise<Finding[]> {
+}: CheckOptions): Promise<Finding[]> {
   if (remoteLake === null) return []
   const { withS3 } = await import('./remote_lake.ts')
   return await withS3(remoteLake, signal, async store => [

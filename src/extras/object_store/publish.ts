@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import type { PublishedElsewhere } from '#src/core/extra.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { martPath } from '#src/core/lake/mart_files.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
@@ -19,14 +20,6 @@ import {
 import type { Local } from './marts.ts'
 import { parquetBytes } from './parquet_bytes.ts'
 import { type ColumnStatistics, statisticsOf } from './statistics.ts'
-
-export type RemotePublished = {
-  readonly snapshot: string
-  /** False if the snapshot was there already. */
-  readonly written: boolean
-  readonly uploaded: number
-  readonly bytesUploaded: number
-}
 
 type RemoteRequest = {
   readonly formats: Formats
@@ -60,7 +53,7 @@ export async function publishRemote(
   store: ObjectStore,
   db: Database,
   request: RemoteRequest,
-): Promise<RemotePublished> {
+): Promise<PublishedElsewhere> {
   const { formats, lake, manifest, now, isThorough = false, isNewLog = false, local } = request
   const { snapshot, company } = manifest
   let published = await readRemoteLatest(store, company)

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
+import type { PublishedElsewhere } from '#src/core/extra.ts'
 import { requireLatest } from '#src/core/lake/latest.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
@@ -13,7 +14,7 @@ import type { Formats, TableFormat, TableKeeper } from './format.ts'
 import { catalogTables } from './iceberg/catalog.ts'
 import { icebergTables } from './iceberg/table.ts'
 import { keepMarts, withMarts } from './marts.ts'
-import { publishRemote, type RemotePublished } from './publish.ts'
+import { publishRemote } from './publish.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
 
 /** Opens all formats that are published, for as long as `use` takes. */
@@ -56,7 +57,7 @@ type FollowRequest = {
  * the snapshot that is read is kept. The caller holds the company's lock for the object store.
  * @throws RemoteError if the store refuses, and FatalError if nothing was published locally.
  */
-export async function publishLatest(request: FollowRequest): Promise<RemotePublished> {
+export async function publishLatest(request: FollowRequest): Promise<PublishedElsewhere> {
   const { lake } = request.paths
   for (;;) {
     const manifest = await requireLatest(lake)
@@ -73,7 +74,7 @@ export async function publishLatest(request: FollowRequest): Promise<RemotePubli
 async function publishOne(
   { settings, paths, now, signal, isThorough = false, isNewLog = false, silenceMs }: FollowRequest,
   manifest: Manifest,
-): Promise<RemotePublished> {
+): Promise<PublishedElsewhere> {
   const { lake, remote: path, remoteMarts: martsDirectory } = paths
   const at = now()
   const tried_at = at.toISOString()

@@ -2,21 +2,13 @@ import { existsSync } from 'node:fs'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
 import { checkRace } from '#src/core/company/store_race.ts'
+import type { CheckOptions } from '#src/core/extra.ts'
 import { counted } from '#src/lib/count.ts'
 import { ForeignObject, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
-import type { S3Settings } from '#src/lib/objects/place.ts'
 
 const CHECK = 'shared log'
 
 type CheckpointFile = { readonly bytes: number; readonly sha256: string }
-
-type SharedLogOptions = {
-  readonly paths: CompanyPaths
-  readonly remoteLog: S3Settings | null
-  readonly quick: boolean
-  /** Aborted when the process is to end. */
-  readonly signal: AbortSignal
-}
 
 /**
  * Checks whether the log in the object store has no gap and begins as the one on this disk, its checkpoints are whole, and the
@@ -24,10 +16,10 @@ type SharedLogOptions = {
  */
 export async function checkSharedLog({
   paths,
-  remoteLog,
+  settings: { remoteLog },
   quick,
   signal,
-}: SharedLogOptions): Promise<Finding[]> {
+}: CheckOptions): Promise<Finding[]> {
   if (remoteLog === null) return []
   const { openS3 } = await import('#src/lib/objects/s3.ts')
   try {

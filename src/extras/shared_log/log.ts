@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { directoryId } from '#src/core/company/directory_id.ts'
+import type { Bringing, SharedLog, Standing, Taking } from '#src/core/extra.ts'
 import { readBase, removeUnsealed, segmentNumbers, writeBase } from '#src/core/rawlog/files.ts'
-import type { OuterLog } from '#src/core/rawlog/writer.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
@@ -18,29 +18,12 @@ import {
   type OnSegment,
   pushSegments,
   type SharedPlace,
-  type Standing,
   sealSegment,
   segmentsAfter,
 } from './segments.ts'
 
 /** For how long a process that is to end waits for a store that hangs, to seal what it has fetched. */
 const GRACE_MS = 2000
-
-type Taking = {
-  /** The work of this process, for others who wait. */
-  readonly what: string
-  readonly waitMs: number
-  readonly now: () => Date
-  readonly signal: AbortSignal
-  readonly onWait: (what: string) => void
-  readonly onSegment: OnSegment
-  /** Called with a sentence for each checkpoint that cannot be trusted. */
-  readonly onRefused: (text: string) => void
-  /** For a disk that is restored. */
-  readonly sourceTimezone: string
-  /** Brings nothing: this disk has what the store lacks. */
-  readonly leavesDisk?: boolean
-}
 
 /** The output of `npm run log -- status --json`. */
 export type SharedLogState = {
@@ -68,7 +51,7 @@ async function localSegments(raw: string): Promise<SharedLogState['on_this_disk'
  *
  * The caller holds the company's lock on this disk.
  */
-export class SharedLog implements OuterLog {
+export class LogInStore implements SharedLog {
   readonly #settings: S3Settings
   readonly #paths: CompanyPaths
   readonly #signal: AbortSignal
@@ -125,14 +108,11 @@ export class SharedLog implements OuterLog {
    * Brings to the disk what others sealed, without taking the log: a run on another host continues. The caller holds the
    * company's lock on this disk.
    */
-  async bring(about: Pick<Taking, 'sourceTimezone' | 'onSegment' | 'onRefused'>): Promise<number> {
+  async bring(about: Bringing): Promise<number> {
     return await this.#asking(place => this.#bring(place, about))
   }
 
-  async #bring(
-    place: SharedPlace,
-    about: Pick<Taking, 'sourceTimezone' | 'onSegment' | 'onRefused'>,
-  ): Promise<number> {
+  async #bring(place: SharedPlace, about: Bringing): Promise<number> {
     await removeUnsealed(this.#paths.raw)
     const restored = (await this.#isDiskEmpty()) ? await this.#restore(place.store, about) : 0
     await copyLater(place, about.onSegment)
@@ -149,7 +129,7 @@ export class SharedLog implements OuterLog {
 
   async #restore(
     store: ObjectStore,
-    { sourceTimezone, onRefused }: Pick<Taking, 'sourceTimezone' | 'onRefused'>,
+    { sourceTimezone, onRefused }: Pick<Bringing, 'sourceTimezone' | 'onRefused'>,
   ): Promise<number> {
     // Loaded only for an empty disk: it loads DuckDB.
     const { restoreCheckpoint } = await import('./restore.ts')

@@ -1,17 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import type { Reach } from '#src/core/extra.ts'
 import { RemoteError } from '#src/lib/objects/objects.ts'
 import type { S3Settings } from '#src/lib/objects/place.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import { currentOwner, ownerKey } from './owner.ts'
 import { directoryKey } from './segments.ts'
-
-/** Whether a host could continue a company with this store. */
-export type Reach = {
-  /** Why this host could not continue the company: a sentence or two; null if it could. */
-  readonly problem: string | null
-  /** How far the store's clock is ahead of ours; null if it did not say. */
-  readonly aheadMs: number | null
-}
 
 /** A tag that no object has. */
 const NO_TAG = '"editais-sync"'

@@ -1,4 +1,5 @@
 import type { CompanyPaths } from '#src/core/company/company.ts'
+import type { Standing } from '#src/core/extra.ts'
 import {
   readBase,
   sealedSegments,
@@ -232,9 +233,6 @@ export async function bytesUpTo({ store, paths }: StoredLog, last: number): Prom
   }
   return sum
 }
-
-/** The state of the store compared with the log on a disk: the same, more, or another log, as after one of them was restored. */
-export type Standing = 'same' | 'later' | 'other'
 
 /**
  * Compares the log on this disk with the store's.

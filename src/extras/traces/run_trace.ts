@@ -1,7 +1,7 @@
 import type { TraceSettings } from '#config/traces.ts'
 import { RUN_COUNTERS } from '#schema/sync_runs.ts'
 import { type RunReport, statusOfExit } from '#src/core/company/run_report.ts'
-import { type InStage, untimed } from '#src/core/pipeline/stage.ts'
+import type { RunTrace, TraceName } from '#src/core/extra.ts'
 import { type ExitCode, explain, RequestError } from '#src/lib/errors.ts'
 import type { Shipment, TraceSpan } from './span.ts'
 
@@ -9,35 +9,17 @@ const SERVICE = 'editais-sync'
 /** A day's run that seals a segment each minute has fewer. */
 const MAX_STAGES = 2000
 
-type RunTrace = {
-  readonly inStage: InStage
-  /**
-   * Sends the trace, once nothing is held any more; takes at most 5 s, and never throws.
-   * @param onUnsent gets a sentence for the operator if it was not sent.
-   */
-  end(ended: TraceEnd, onUnsent: (text: string) => void): Promise<void>
-}
-
-export type TraceEnd = {
-  readonly exitCode: ExitCode
-  /** Null if there is none. */
-  readonly report: RunReport | null
-  /** The message that the user sees; null if nothing went wrong. */
-  readonly error: string | null
-}
-
 /**
  * Takes the times of a run's stages. Until its end this is only a list: OpenTelemetry is loaded, and a collector asked,
  * when the run is over.
  * @param name of the span of the whole.
  * @param about ids, such as `company` and `run_id`.
  */
-export function beginTrace(
-  name: 'sync' | 'object_store',
-  settings: TraceSettings | null,
+export function traceRun(
+  name: TraceName,
+  settings: TraceSettings,
   about: Readonly<Record<string, string>>,
 ): RunTrace {
-  if (settings === null) return { inStage: untimed, end: async () => {} }
   const startMs = nowMs()
   const stages: TraceSpan[] = []
   const add = (stage: string, since: number, error: string | null) => {

@@ -1,18 +1,16 @@
 import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { LakeSettings } from '#config/lake.ts'
-import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import type { Settings } from '#config/settings.ts'
 import { CALENDAR_YEARS } from '#schema/marts/basics.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { type Finding, ok, warning } from '#src/core/company/finding.ts'
+import type { CheckOptions } from '#src/core/extra.ts'
 import type { WarehouseOptions } from '#src/core/warehouse/warehouse.ts'
-import { checkObjectStore } from '#src/extras/object_store/check.ts'
-import { checkSharedLog } from '#src/extras/shared_log/check.ts'
+import { EXTRAS } from '#src/extras.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { throwIfInterrupted } from '#src/lib/errors.ts'
 import type { LockHolder } from '#src/lib/lock.ts'
-import type { S3Settings } from '#src/lib/objects/place.ts'
 import { checkLake } from './lake.ts'
 import { checkPlace } from './place.ts'
 import { checkPrivacy } from './privacy.ts'
@@ -43,12 +41,7 @@ export type Diagnosis = {
 type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
   /** Skips what takes as long as a rebuild: comparing rows and checking files' checksums. */
   readonly quick: boolean
-  /** Access rights of the lake. */
-  readonly lake: LakeSettings
-  /** Null without an object store. */
-  readonly remoteLake: RemoteLakeSettings | null
-  /** Null if the log is on this disk alone. */
-  readonly remoteLog: S3Settings | null
+  readonly settings: Pick<Settings, 'lake' | 'remoteLake' | 'remoteLog'>
   readonly now: Date
   readonly isHeld: boolean
   readonly deadHolder: LockHolder | null
@@ -56,9 +49,7 @@ type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
 }
 
 /** Checks the object stores alone, for a host that has nothing of the company yet. Writes nothing on its disk. */
-export async function diagnoseStores(
-  options: Pick<DoctorOptions, 'paths' | 'remoteLake' | 'remoteLog' | 'quick' | 'signal'>,
-): Promise<Diagnosis> {
+export async function diagnoseStores(options: CheckOptions): Promise<Diagnosis> {
   const { company, root } = options.paths
   const nothing = warning(
     'disk',
@@ -66,8 +57,14 @@ export async function diagnoseStores(
     'does not exist, so only the object store was checked',
     'A run, or `npm run restore`, brings there what the store has',
   )
-  const findings = [nothing, ...(await checkSharedLog(options)), ...(await checkObjectStore(options))]
+  const findings = [nothing, ...(await checkExtras(options))]
   return { company, directory: root, well: isWell(findings), findings }
+}
+
+async function checkExtras(options: CheckOptions): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const { check } of EXTRAS) if (check) findings.push(...(await check(options)))
+  return findings
 }
 
 function isWell(findings: readonly Finding[]): boolean {
@@ -100,17 +97,15 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
     onSnapshot: (done, total) => onProgress('Check the snapshots', done, total),
   })
   const place = await checkPlace({ ...options, snapshotBytes: lake.snapshotBytes })
-  const privacy = await checkPrivacy(options)
-  const shared = await checkSharedLog(options)
-  const store = await checkObjectStore(options)
+  const privacy = await checkPrivacy({ ...options, lake: options.settings.lake })
+  const extras = await checkExtras(options)
   const findings = [
     ...log.findings,
     ...warehouse.findings,
     ...lake.findings,
     ...place,
     ...privacy,
-    ...shared,
-    ...store,
+    ...extras,
     checkCalendar(options.now),
   ]
   return { company: paths.company, directory: paths.root, well: isWell(findings), findings }

@@ -1,11 +1,10 @@
 import { readFile, stat } from 'node:fs/promises'
 import { readBase, segmentPath } from '#src/core/rawlog/files.ts'
-import { hashOfSegment, readStored, type StoredLog } from '#src/extras/shared_log/segments.ts'
+import { hosts } from '#src/extras.ts'
 import { counted } from '#src/lib/count.ts'
 import { FatalError, systemCode } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import type { S3Settings } from '#src/lib/objects/place.ts'
-import { openS3 } from '#src/lib/objects/s3.ts'
 
 /** The raw log that hosts share (LOG_URL), of one company. */
 export type SharedSegments = { readonly settings: S3Settings; readonly company: string }
@@ -24,8 +23,6 @@ export type Segments = {
 
 /** Segments in the store never change. */
 const IN_STORE = 'in the store'
-/** Segments that are requested from the store at once: one takes some 20 ms, and a year's log has 26,000. */
-const AHEAD = 8
 
 /** Opens the segments of a log. @throws FatalError if segments are in a store that is not named. */
 export async function openSegments(raw: string, shared: SharedSegments | null): Promise<Segments> {
@@ -34,7 +31,7 @@ export async function openSegments(raw: string, shared: SharedSegments | null): 
     throw new FatalError(
       `the first ${counted(base, 'segment')} of the raw log are only in an object store, and LOG_URL does not name it`,
     )
-  const store = base > 0 && shared ? await openStored(shared, base) : null
+  const store = base > 0 && shared ? await hosts().openStored(shared.settings, shared.company, base) : null
   const onDisk = async (number: number) => await identityOf(segmentPath(raw, number))
   const storeFor = async (number: number) =>
     store !== null && number <= base && (await onDisk(number)) === null ? store : null
@@ -53,31 +50,6 @@ export async function openSegments(raw: string, shared: SharedSegments | null): 
     },
     close: () => store?.close(),
   }
-}
-
-/** Opens the segments in the object store. @param last the last segment that may be read from it. */
-async function openStored({ settings, company }: SharedSegments, last: number) {
-  const store = await openS3(settings)
-  const place = { store, paths: { company } }
-  const ahead = new Map<number, Promise<Buffer>>()
-  return {
-    hashOf: (number: number) => hashOfSegment(store, company, number),
-    async read(number: number): Promise<Buffer> {
-      for (let next = number; next <= Math.min(last, number + AHEAD); next += 1)
-        if (!ahead.has(next)) ahead.set(next, begun(place, next))
-      const content = ahead.get(number) as Promise<Buffer>
-      ahead.delete(number)
-      return await content
-    },
-    close: () => store.close(),
-  }
-}
-
-/** Starts to read a segment. Its failure ends nothing by itself: a reader may end before it awaits it. */
-function begun(place: StoredLog, number: number): Promise<Buffer> {
-  const content = readStored(place, number)
-  content.catch(() => {})
-  return content
 }
 
 /** Changes if the file is written again; null without a file. */

@@ -4,14 +4,15 @@ import { rename, rm } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
+import type { CompanyContext } from '#src/core/extra.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
 import { untimed } from '#src/core/pipeline/stage.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
-import { SharedLog } from '#src/extras/shared_log/log.ts'
+import { LogInStore } from '#src/extras/shared_log/log.ts'
 import { observeSteps } from '#src/lib/durable.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
 import { followers } from '#src/operate/followers.ts'
-import { type CompanyContext, holdingCompany } from '#src/operate/open.ts'
+import { holdingCompany } from '#src/operate/open.ts'
 import { sync } from '#src/sync.ts'
 import { assertHolds } from '../assertions.ts'
 import { Dead } from '../crash_point.ts'
@@ -136,7 +137,7 @@ function contextOf(play: HostsPlay, host: Host): CompanyContext {
     inStage: untimed,
     onNote: () => {},
     follower: followers(settings, paths),
-    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths, signal),
+    sharedLog: settings.remoteLog && new LogInStore(settings.remoteLog, paths, signal),
   }
 }
 

@@ -4,9 +4,9 @@ import { environmentOf } from '#config/companies.ts'
 import { readMailSettings } from '#config/mail.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
-import { writeReport } from '#src/extras/report/report.ts'
 import { PRIVATE_FILE } from '#src/lib/access.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
+import { writeReport } from './render.ts'
 
 type Options = { company?: string; output?: string; send?: true; weekly?: true }
 
@@ -38,7 +38,7 @@ async function mail(
 ): Promise<void> {
   if (output !== undefined)
     throw new FatalError('--output writes a file: it goes neither with --send nor with --weekly.', EXIT.usage)
-  const { composeMail, sendMail } = await import('#src/extras/report/send.ts')
+  const { composeMail, sendMail } = await import('./send.ts')
   const settings = send ? readMailSettings(environment) : null
   const now = new Date()
   const composed = await composeMail(lake, weekly ? 'week' : 'day', now)

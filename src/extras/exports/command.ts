@@ -5,19 +5,19 @@ import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { MARTS } from '#schema/marts/marts.ts'
 import { companyPaths } from '#src/core/company/company.ts'
+import type { CommandTools } from '#src/core/extra.ts'
 import { type CatalogSource, createRelations, writePortable } from '#src/core/lake/catalog.ts'
 import { requireLatest } from '#src/core/lake/latest.ts'
 import { latestSources, sourceOf } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
-import { writeBrazilianCsv } from '#src/extras/exports/brazilian_csv.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
-import { lakesOf } from './snapshot_sql.ts'
-import { writeBeside } from './write_beside.ts'
+import { writeBeside } from '#src/lib/write_beside.ts'
+import { writeBrazilianCsv } from './brazilian_csv.ts'
 
 type Options = { to: string; company?: string; all?: true; xlsx?: true; csv?: true }
 
-export function exportCommand(environment: Environment): Command {
+export function exportCommand(environment: Environment, { lakesOf }: Pick<CommandTools, 'lakesOf'>): Command {
   return new Command('export')
     .description(
       'Write the latest snapshot as one DuckDB file that can be copied anywhere: tables, marts, comments.',
@@ -31,7 +31,9 @@ export function exportCommand(environment: Environment): Command {
       if (options.all && options.company)
         throw new FatalError('Use --all or --company, not both.', EXIT.usage)
       if (options.xlsx && options.csv) throw new FatalError('Use --xlsx or --csv, not both.', EXIT.usage)
-      const sources = await sourcesOf(environment, options)
+      const sources = options.all
+        ? await latestSources(await lakesOf(environment))
+        : [await latestSource(environment, options.company)]
       const path = resolve(options.to)
       if (options.csv) await exportCsv(path, sources)
       else if (options.xlsx) await exportWorkbook(path, sources)
@@ -39,10 +41,9 @@ export function exportCommand(environment: Environment): Command {
     })
 }
 
-async function sourcesOf(environment: Environment, { all, company }: Options): Promise<CatalogSource[]> {
-  if (all) return await latestSources(await lakesOf(environment))
+async function latestSource(environment: Environment, company?: string): Promise<CatalogSource> {
   const settings = readSettings(await environmentOf(environment, company))
-  return [sourceOf(await requireLatest(companyPaths(settings.dataDir, settings.company).lake))]
+  return sourceOf(await requireLatest(companyPaths(settings.dataDir, settings.company).lake))
 }
 
 async function exportDatabase(path: string, sources: readonly CatalogSource[]): Promise<void> {
@@ -55,8 +56,8 @@ async function exportDatabase(path: string, sources: readonly CatalogSource[]): 
 async function exportWorkbook(path: string, sources: readonly CatalogSource[]): Promise<void> {
   // Loaded only here, because only this needs its library.
   const [{ buildWorkbook, MAX_SHEET_ROWS }, { checkWorkbook }] = await Promise.all([
-    import('#src/extras/exports/workbook.ts'),
-    import('#src/extras/exports/check_workbook.ts'),
+    import('./workbook.ts'),
+    import('./check_workbook.ts'),
   ])
   const { sheets, leftOut } = await writeBeside(path, '--to', temporary =>
     withDatabase(dirname(temporary), async db => {

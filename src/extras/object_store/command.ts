@@ -5,62 +5,47 @@ import { environmentOf } from '#config/companies.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
+import type { CommandTools, CompanyContext } from '#src/core/extra.ts'
 import { readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { holdingStore } from '#src/core/pipeline/hold.ts'
 import { Database } from '#src/core/warehouse/database.ts'
-import { type RemoteLag, remoteLag } from '#src/extras/object_store/lag.ts'
-import { type Latest, readRemoteLatest } from '#src/extras/object_store/latest.ts'
-import { readMarts } from '#src/extras/object_store/marts.ts'
-import { rowsOfParquet } from '#src/extras/object_store/parquet_bytes.ts'
-import { publishLatest, withS3, withTables } from '#src/extras/object_store/remote_lake.ts'
-import { vacuumRemote } from '#src/extras/object_store/vacuum.ts'
-import { type Verified, verifyRemote } from '#src/extras/object_store/verify.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, type ExitCode, FatalError } from '#src/lib/errors.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import { s3Root } from '#src/lib/objects/place.ts'
-import { type CompanyContext, holdingStore, localContext } from '#src/operate/open.ts'
-import { bringUpToDate } from '#src/operate/up_to_date.ts'
-import { type CompanyOptions, companyCommand } from './options.ts'
-import { asTyped } from './own_command.ts'
-import { withDisplay } from './progress.ts'
-import { renderTable } from './table.ts'
+import { type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
+import { asTyped } from '#src/present/terminal/own_command.ts'
+import { renderTable } from '#src/present/terminal/table.ts'
+import { type RemoteLag, remoteLag } from './lag.ts'
+import { type Latest, readRemoteLatest } from './latest.ts'
+import { readMarts } from './marts.ts'
+import { rowsOfParquet } from './parquet_bytes.ts'
+import { publishLatest, withS3, withTables } from './remote_lake.ts'
+import { vacuumRemote } from './vacuum.ts'
+import { type Verified, verifyRemote } from './verify.ts'
 
 /** Returns the lake in an object store. */
-export function lakeCommand(environment: Environment): Command {
+export function lakeCommand(environment: Environment, tools: CommandTools): Command {
+  const own = (name: string, description: string, work: Part) =>
+    part({ environment, tools }, name, description, work)
   return new Command('lake')
     .description(
       'Publish the latest snapshot to an object store (LAKE_URL) as Iceberg or Delta tables, or see what is there.',
     )
     .addCommand(
-      part(
-        environment,
-        'status',
-        'Show what the object store has, and the error of the last publish.',
-        showStatus,
-      ),
+      own('status', 'Show what the object store has, and the error of the last publish.', showStatus),
     )
     .addCommand(
-      part(
-        environment,
-        'publish',
-        'Publish the latest snapshot now, unless it is already there.',
-        publishNow,
-      ).option(
+      own('publish', 'Publish the latest snapshot now, unless it is already there.', publishNow).option(
         '--new-log',
         'replace data of another log, or of a later state of this one: after a restored backup, a salvage or a new log',
       ),
     )
     .addCommand(
-      part(
-        environment,
-        'verify',
-        'Compare every table in the store with its files and with the local lake.',
-        verifyNow,
-      ),
+      own('verify', 'Compare every table in the store with its files and with the local lake.', verifyNow),
     )
     .addCommand(
-      part(
-        environment,
+      own(
         'vacuum',
         'Remove snapshots that were replaced longer than LAKE_KEEP ago, and objects that no snapshot names.',
         vacuumNow,
@@ -80,7 +65,12 @@ type Part = (
   options: { readonly newLog?: true },
 ) => Promise<{ text: string; result: object; error?: string; exitCode?: ExitCode }>
 
-function part(environment: Environment, name: string, description: string, work: Part): Command {
+function part(
+  { environment, tools }: { environment: Environment; tools: CommandTools },
+  name: string,
+  description: string,
+  work: Part,
+): Command {
   type Options = CompanyOptions & { readonly newLog?: true }
   return companyCommand(name, description).action(async ({ company, json, ...options }: Options) => {
     const settings = readSettings(await environmentOf(environment, company))
@@ -95,11 +85,10 @@ function part(environment: Environment, name: string, description: string, work:
       result,
       error,
       exitCode = EXIT.ok,
-    } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
-      const context = localContext(settings, display, signal)
+    } = await tools.withCompany(settings, async (context, display) => {
       const ask = () => work(remoteLake, context, options)
       // Hosts share the log: a disk that lacks its end, or has another log, must not replace what they published.
-      if (options.newLog) await bringUpToDate(context, display, { what: `lake ${name}` })
+      if (options.newLog) await tools.bringUpToDate(context, display, { what: `lake ${name}` })
       return name === 'publish' || name === 'vacuum'
         ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
         : await ask()

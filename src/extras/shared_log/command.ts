@@ -2,33 +2,32 @@ import { existsSync } from 'node:fs'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import type { CommandTools, CompanyContext } from '#src/core/extra.ts'
+import type { Listener } from '#src/core/pipeline/hold.ts'
 import { sealedSegments, segmentNumbers } from '#src/core/rawlog/files.ts'
-import type { SharedLog, SharedLogState } from '#src/extras/shared_log/log.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { type CompanyContext, holdingCompany, type Listener, localContext } from '#src/operate/open.ts'
-import { assertHasData } from './has_data.ts'
-import { type CompanyOptions, companyCommand } from './options.ts'
-import { withDisplay } from './progress.ts'
+import { type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
+import { LogInStore, type SharedLogState } from './log.ts'
 
 /** Returns the raw log in an object store. */
-export function logCommand(environment: Environment): Command {
+export function logCommand(environment: Environment, tools: CommandTools): Command {
+  const own = (name: string, description: string, work: Part) =>
+    part({ environment, tools }, name, description, work)
   return new Command('log')
     .description(
       'Show the raw log in the object store (LOG_URL), move a log there, or copy all of it to this disk.',
     )
-    .addCommand(part(environment, 'status', 'Show what the object store has, and who writes there.', status))
+    .addCommand(own('status', 'Show what the object store has, and who writes there.', status))
     .addCommand(
-      part(
-        environment,
+      own(
         'push',
         'Copy to the object store what only this disk has: a log that began without LOG_URL.',
         push,
       ),
     )
     .addCommand(
-      part(
-        environment,
+      own(
         'pull',
         'Copy the whole log to this disk. Then you can remove LOG_URL, if no other host uses it.',
         pull,
@@ -36,24 +35,26 @@ export function logCommand(environment: Environment): Command {
     )
 }
 
-type Part = (
-  log: SharedLog,
-  context: CompanyContext,
-  listener: Listener,
-) => Promise<{ readonly text: string; readonly result: object }>
+type Means = { readonly context: CompanyContext; readonly listener: Listener; readonly tools: CommandTools }
 
-function part(environment: Environment, name: string, description: string, work: Part): Command {
+type Part = (log: LogInStore, means: Means) => Promise<{ readonly text: string; readonly result: object }>
+
+function part(
+  { environment, tools }: { environment: Environment; tools: CommandTools },
+  name: string,
+  description: string,
+  work: Part,
+): Command {
   return companyCommand(name, description).action(async ({ company, json }: CompanyOptions) => {
     const settings = readSettings(await environmentOf(environment, company))
-    const { text, result } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
-      const context = localContext(settings, display, signal)
+    const { text, result } = await tools.withCompany(settings, async (context, listener) => {
       const { sharedLog } = context
-      if (sharedLog === null)
+      if (!(sharedLog instanceof LogInStore))
         throw new FatalError(
           'LOG_URL is not set, so the raw log is on this disk alone. Set it to share the log.',
           EXIT.usage,
         )
-      return await work(sharedLog, context, display).finally(() => sharedLog.release())
+      return await work(sharedLog, { context, listener, tools }).finally(() => sharedLog.release())
     })
     process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
   })
@@ -79,7 +80,7 @@ function describe({ place, segments, bytes, checkpoints, owner, on_this_disk }: 
   return `${lines.map(([name, value]) => `${name?.padEnd(11)}${value}`).join('\n')}\n`
 }
 
-const push: Part = async (log, context, listener) => {
+const push: Part = async (log, { context, listener, tools }) => {
   const { paths } = context
   if (!existsSync(paths.raw) || (await segmentNumbers(paths.raw)).length === 0)
     throw new FatalError(
@@ -87,17 +88,17 @@ const push: Part = async (log, context, listener) => {
       EXIT.usage,
     )
   const note = 'Segments to the object store'
-  const pushed = await holdingCompany(context, listener, { what: 'log push', leavesDisk: true }, () =>
+  const pushed = await tools.holdingCompany(context, listener, { what: 'log push', leavesDisk: true }, () =>
     log.push((done, total) => listener.progress({ stage: 'open', done, total, note })),
   )
   const text = pushed > 0 ? `Copied ${counted(pushed, 'segment')}.\n` : 'Everything was there already.\n'
   return { text, result: { pushed } }
 }
 
-const pull: Part = async (log, context, listener) => {
-  await assertHasData(context)
+const pull: Part = async (log, { context, listener, tools }) => {
+  await tools.assertHasData(context)
   const note = 'Earlier segments from the object store'
-  const segments = await holdingCompany(context, listener, { what: 'log pull' }, async () => {
+  const segments = await tools.holdingCompany(context, listener, { what: 'log pull' }, async () => {
     await log.bringWhole((done, total) => listener.progress({ stage: 'open', done, total, note }))
     return (await sealedSegments(context.paths.raw)).length
   })

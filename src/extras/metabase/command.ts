@@ -4,10 +4,10 @@ import { environmentOf } from '#config/companies.ts'
 import { type Environment, type MetabaseSettings, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { requireLatest } from '#src/core/lake/latest.ts'
-import { createMetabase } from '#src/extras/metabase/client.ts'
-import { type Provisioned, provision } from '#src/extras/metabase/provision.ts'
-import { writeMetabaseState } from '#src/extras/metabase/state.ts'
 import { AGAIN, stopSignal } from '#src/lib/stop.ts'
+import { createMetabase } from './client.ts'
+import { type Provisioned, provision } from './provision.ts'
+import { writeMetabaseState } from './state.ts'
 
 /** A new Metabase reads some 450 columns in seconds; on a busy machine it can take a minute. */
 const SYNC_MS = 180_000

@@ -1,7 +1,7 @@
 import { mkdtemp, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { syncPath } from '#src/lib/durable.ts'
-import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { syncPath } from './durable.ts'
+import { EXIT, FatalError, messageOf } from './errors.ts'
 
 /**
  * Writes a file that appears, or replaces another one, only when it is complete. Readers of the old file keep it.

@@ -1,0 +1,18 @@
+import type { CommandTools } from '#src/core/extra.ts'
+import { holdingCompany, localContext } from '#src/operate/open.ts'
+import { bringUpToDate } from '#src/operate/up_to_date.ts'
+import { assertHasData } from './has_data.ts'
+import { withDisplay } from './progress.ts'
+import { lakesOf } from './snapshot_sql.ts'
+
+/** What the command line gives the commands of extras. */
+export const EXTRA_TOOLS: CommandTools = {
+  withCompany: async (settings, work) =>
+    await withDisplay(settings, 'Stopping', async ({ display, signal }) =>
+      work(localContext(settings, display, signal), display),
+    ),
+  holdingCompany,
+  bringUpToDate,
+  assertHasData,
+  lakesOf,
+}

@@ -1,0 +1,69 @@
+import { hostname } from 'node:os'
+import { makeDirectories } from '#src/core/company/company.ts'
+import { takeLock } from '#src/lib/lock.ts'
+import type { Progress, RunContext } from './run.ts'
+
+const DEFAULT_WAIT_SECONDS = 600
+
+/** Receives progress and notes: a terminal, or the log. */
+export type Listener = {
+  progress(progress: Progress): void
+  note(text: string): void
+}
+
+/** The one who holds, and how long it waits for another one to end. */
+export type Holding = { readonly what: string; readonly waitSeconds?: number }
+
+/** Holds the company on this disk while `work` runs; hosts that share its log continue. */
+export async function holdingDisk<T>(
+  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
+  listener: Listener,
+  options: Holding,
+  work: () => Promise<T>,
+): Promise<T> {
+  const held = { path: context.paths.lock, name: 'the company' }
+  return await holding(held, context, listener, options, work)
+}
+
+/** Holds the company's part of the object store while `work` writes there. Runs may continue. */
+export async function holdingStore<T>(
+  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
+  listener: Listener,
+  options: Holding,
+  work: () => Promise<T>,
+): Promise<T> {
+  const held = { path: context.paths.remoteLock, name: 'the object store' }
+  return await holding(held, context, listener, options, work)
+}
+
+async function holding<T>(
+  { path, name }: { path: string; name: string },
+  { paths, settings, now, signal }: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
+  listener: Listener,
+  options: Holding,
+  work: () => Promise<T>,
+): Promise<T> {
+  for (const note of await makeDirectories(paths, settings.lake)) listener.note(note)
+  const lock = await takeLock(
+    path,
+    { pid: process.pid, host: hostname(), what: options.what, since: now().toISOString() },
+    {
+      waitMs: waitMsOf(options),
+      signal,
+      nowMs: Date.now,
+      onWait: holder =>
+        listener.note(
+          `Waiting for ${holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'} to release ${name}`,
+        ),
+    },
+  )
+  try {
+    return await work()
+  } finally {
+    await lock.release()
+  }
+}
+
+export function waitMsOf({ waitSeconds = DEFAULT_WAIT_SECONDS }: Pick<Holding, 'waitSeconds'>): number {
+  return waitSeconds * 1000
+}
