@@ -6,7 +6,7 @@ import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
 import type { CompanyContext } from '#src/core/extra.ts'
 import type { RunResult } from '#src/core/pipeline/run.ts'
 import { untimed } from '#src/core/pipeline/stage.ts'
-import { LogInStore } from '#src/extras/shared_log/log.ts'
+import { hosts } from '#src/extras.ts'
 import { followers } from '#src/operate/followers.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { publishBehind } from '#src/operate/publish_behind.ts'
@@ -71,7 +71,7 @@ export function contextHere(environment: Environment): CompanyContext {
     onProgress: () => {},
     inStage: untimed,
     onNote: () => {},
-    sharedLog: settings.remoteLog && new LogInStore(settings.remoteLog, paths, signal),
+    sharedLog: settings.remoteLog && hosts().open(settings.remoteLog, paths, signal),
     follower: followers(settings, paths),
   }
 }

@@ -17,10 +17,10 @@ import { type CompanyOptions, companyCommand } from '#src/present/terminal/optio
 import { asTyped } from '#src/present/terminal/own_command.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
 import { type RemoteLag, remoteLag } from './lag.ts'
-import { type Latest, readRemoteLatest } from './latest.ts'
 import { readMarts } from './marts.ts'
 import { rowsOfParquet } from './parquet_bytes.ts'
 import { publishLatest, withS3, withTables } from './remote_lake.ts'
+import { type Latest, readRemoteLatest } from './tables/latest.ts'
 import { vacuumRemote } from './vacuum.ts'
 import { type Verified, verifyRemote } from './verify.ts'
 

@@ -3,8 +3,8 @@ import type { CompanyPaths } from '#src/core/company/company.ts'
 import { LogPosition } from '#src/core/company/log_position.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { hashOf } from '#src/lib/hash.ts'
-import type { Latest } from './latest.ts'
 import { readRemoteState } from './state.ts'
+import type { Latest } from './tables/latest.ts'
 
 /** The changes of the lake on this disk that the object store lacks. */
 export type RemoteLag = {

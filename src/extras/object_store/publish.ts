@@ -6,9 +6,11 @@ import { martPath } from '#src/core/lake/mart_files.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
-import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
-import type { Formats, OpenTable, RemoteFile, TableKeeper } from './format.ts'
 import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './lag.ts'
+import type { Local } from './marts.ts'
+import { parquetBytes } from './parquet_bytes.ts'
+import { REMOTE_TABLES, type RemoteTable } from './tables/columns.ts'
+import type { Formats, OpenTable, RemoteFile, TableKeeper } from './tables/format.ts'
 import {
   type Latest,
   nothingPublished,
@@ -16,10 +18,8 @@ import {
   replaceLatest,
   tableKey,
   type Versioned,
-} from './latest.ts'
-import type { Local } from './marts.ts'
-import { parquetBytes } from './parquet_bytes.ts'
-import { type ColumnStatistics, statisticsOf } from './statistics.ts'
+} from './tables/latest.ts'
+import { type ColumnStatistics, statisticsOf } from './tables/statistics.ts'
 
 type RemoteRequest = {
   readonly formats: Formats

@@ -10,12 +10,12 @@ import type { ObjectStore } from '#src/lib/objects/objects.ts'
 import type { PatienceOptions } from '#src/lib/objects/patience.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import { deltaTables } from './delta/table.ts'
-import type { Formats, TableFormat, TableKeeper } from './format.ts'
 import { catalogTables } from './iceberg/catalog.ts'
 import { icebergTables } from './iceberg/table.ts'
 import { keepMarts, withMarts } from './marts.ts'
 import { publishRemote } from './publish.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
+import type { Formats, TableFormat, TableKeeper } from './tables/format.ts'
 
 /** Opens all formats that are published, for as long as `use` takes. */
 async function withFormats<T>(

@@ -1,5 +1,5 @@
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
-import type { Expired, Expiry, Formats, TableKeeper } from './format.ts'
+import type { Expired, Expiry, Formats, TableKeeper } from './tables/format.ts'
 import {
   type Latest,
   readRemoteLatest,
@@ -7,7 +7,7 @@ import {
   tableKey,
   tableNames,
   type Versioned,
-} from './latest.ts'
+} from './tables/latest.ts'
 
 type Vacuumed = {
   /** Counts of the table that had the most. */

@@ -2,8 +2,8 @@ import type { Manifest } from '#src/core/lake/manifest.ts'
 import { martPath } from '#src/core/lake/mart_files.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
 import type { ObjectStore } from '#src/lib/objects/objects.ts'
-import type { Formats, ReadParquet, RemoteFile, TableKeeper } from './format.ts'
-import { type Latest, tableKey, tableNames } from './latest.ts'
+import type { Formats, ReadParquet, RemoteFile, TableKeeper } from './tables/format.ts'
+import { type Latest, tableKey, tableNames } from './tables/latest.ts'
 
 /** One table of the object store, compared with the objects that are there and with the local lake. */
 export type Verified = {

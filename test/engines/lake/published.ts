@@ -1,8 +1,8 @@
 import { cp, mkdir, readdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FORMAT_NAMES, type RemoteLakeSettings } from '#config/remote_lake.ts'
-import type { TableKeeper } from '#src/extras/object_store/format.ts'
-import { type Latest, readRemoteLatest } from '#src/extras/object_store/latest.ts'
+import type { TableKeeper } from '#src/extras/object_store/tables/format.ts'
+import { type Latest, readRemoteLatest } from '#src/extras/object_store/tables/latest.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import type { Served, Servers } from '#test/api/servers.ts'
 

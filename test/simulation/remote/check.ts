@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { type Manifest, type MartFiles, publishedFiles } from '#src/core/lake/manifest.ts'
-import type { Latest } from '#src/extras/object_store/latest.ts'
+import type { Latest } from '#src/extras/object_store/tables/latest.ts'
 import { assertHolds } from '../assertions.ts'
 import { LAKE, type SimulatedStore } from './store.ts'
 import {

@@ -1,7 +1,7 @@
-import type { RemoteTable, RemoteType } from '#src/extras/object_store/columns.ts'
-import type { RemoteFile } from '#src/extras/object_store/format.ts'
-import { uuidOf } from '#src/extras/object_store/identity.ts'
-import { type Bound, type ColumnStatistics, textBound } from '#src/extras/object_store/statistics.ts'
+import type { RemoteTable, RemoteType } from '#src/extras/object_store/tables/columns.ts'
+import type { RemoteFile } from '#src/extras/object_store/tables/format.ts'
+import { uuidOf } from '#src/extras/object_store/tables/identity.ts'
+import { type Bound, type ColumnStatistics, textBound } from '#src/extras/object_store/tables/statistics.ts'
 import { hashOf } from '#src/lib/hash.ts'
 
 /** Actions of a Delta table's log, as pure functions. Names are those of its protocol. */

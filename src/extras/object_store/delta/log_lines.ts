@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DATA_PATH } from '#src/extras/object_store/format.ts'
+import { DATA_PATH } from '#src/extras/object_store/tables/format.ts'
 import { COUNT, type JsonKind, jsonIn } from '#src/lib/objects/json_object.ts'
 import type { Note } from './actions.ts'
 

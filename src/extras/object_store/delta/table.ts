@@ -7,8 +7,8 @@ import type {
   ReadParquet,
   RemoteFile,
   TableFormat,
-} from '#src/extras/object_store/format.ts'
-import { tableKey } from '#src/extras/object_store/latest.ts'
+} from '#src/extras/object_store/tables/format.ts'
+import { tableKey } from '#src/extras/object_store/tables/latest.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { COUNT, type JsonKind, readJson } from '#src/lib/objects/json_object.ts'
 import { create, ForeignObject, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'

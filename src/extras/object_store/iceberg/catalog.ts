@@ -1,5 +1,5 @@
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
-import type { RemoteTable } from '#src/extras/object_store/columns.ts'
+import type { RemoteTable } from '#src/extras/object_store/tables/columns.ts'
 import {
   type Commit,
   DATA_PATH,
@@ -7,8 +7,8 @@ import {
   type Expiry,
   type OpenTable,
   type TableFormat,
-} from '#src/extras/object_store/format.ts'
-import { tableKey } from '#src/extras/object_store/latest.ts'
+} from '#src/extras/object_store/tables/format.ts'
+import { tableKey } from '#src/extras/object_store/tables/latest.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import { expiry } from './expiry.ts'
 import {

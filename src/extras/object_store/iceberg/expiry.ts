@@ -1,4 +1,4 @@
-import type { Expiry } from '#src/extras/object_store/format.ts'
+import type { Expiry } from '#src/extras/object_store/tables/format.ts'
 import { SNAPSHOT_TAG, type TableMetadata } from './metadata.ts'
 
 /** Snapshots of the lake that a table has, by its tags; and those that have expired. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import type { RemoteColumn, RemoteTable } from '#src/extras/object_store/columns.ts'
+import type { RemoteColumn, RemoteTable } from '#src/extras/object_store/tables/columns.ts'
 import { COUNT, type JsonKind } from '#src/lib/objects/json_object.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
 

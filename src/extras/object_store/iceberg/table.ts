@@ -1,6 +1,12 @@
-import type { Commit, Expired, Expiry, OpenTable, TableFormat } from '#src/extras/object_store/format.ts'
-import { uuidOf } from '#src/extras/object_store/identity.ts'
-import { tableKey } from '#src/extras/object_store/latest.ts'
+import type {
+  Commit,
+  Expired,
+  Expiry,
+  OpenTable,
+  TableFormat,
+} from '#src/extras/object_store/tables/format.ts'
+import { uuidOf } from '#src/extras/object_store/tables/identity.ts'
+import { tableKey } from '#src/extras/object_store/tables/latest.ts'
 import { readJson } from '#src/lib/objects/json_object.ts'
 import { create, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import { expiry } from './expiry.ts'
