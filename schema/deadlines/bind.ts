@@ -147,9 +147,9 @@ function asked(acts: ReadonlySet<Act>): Act[] {
 
 /** "3 dias úteis para impugnar", "04/12 (impugnações)"; but not "3 dias úteis da data para abertura e impugnação". */
 const LINK =
-  /^[^;,]{0,60}?(?:\b(?:para|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
+  /^[^;,]{0,60}?(?:\b(?:para|p\/|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
 /** Surely so, whatever follows the act: not "prazo para impugnar", which begins the next deadline. */
-const FOR = /^(?!.*\b(?:prazos?|limite|ate)\b)[^;,:]{0,80}?\bpara\s(?:[a-z]+\s)?$/
+const FOR = /^(?!.*\b(?:prazos?|limite|ate)\b)[^;,:]{0,80}?\b(?:para|p\/)\s(?:[a-z]+\s)?$/
 /** "Até 3 dias úteis antes da sessão, cabendo ao pregoeiro decidir": that is another deadline. */
 const SUBORDINATE = /,\s(?:cabendo|devendo|sendo|tendo|a ser|que ser)\b/
 const MAX_LINK = 100
