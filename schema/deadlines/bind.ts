@@ -125,11 +125,11 @@ function handedInLater(folded: string, times: readonly TimeToken[]): number {
 }
 
 const HANDED_IN_LATER =
-  /\b(?:dev|pod)[a-z]*\s[a-z ]{0,25}(?:apresenta|protocol|recebid|interpo|envi|encaminha|formula)[a-z]*\s[^,;]{0,25}$/
+  /\b(?:(?:dev|pod)[a-z]*\s[a-z ]{0,25}|(?:se|desde que|e)\s(?!envi|encaminha))(?:apresenta|protocol|recebid|interpo|envi|encaminha|formula)[a-z]*\s[^,;]{0,25}$/
 
 /** "O pregoeiro decidirá a impugnação apresentada até 04/12", "a impugnação, que deverá ser apresentada até 04/12". */
 const HANDED_IN =
-  /^(?:\s?(?:que for |se )?|,\s(?:(?:que|a qual|as quais)\s[a-z ]{0,20})?)(?:apresentad|protocol|recebid|interpost|enviad|encaminhad|formulad)[a-z]*\s(?!ser)[^,;]{0,25}$/
+  /^(?:\s?(?:que for |se )?|,\s(?:(?:que|a qual|as quais)\s[a-z ]{0,20})?)(?:apresentad|protocol|recebid|interpost|enviad|encaminhad|formulad|feit)[a-z]*\s(?!ser)[^,;]{0,25}$/
 
 /**
  * Says what acts beside one another mean for the times before them, and then for those behind. What is answered is not contested,
@@ -147,11 +147,11 @@ function asked(acts: ReadonlySet<Act>): Act[] {
 
 /** "3 dias úteis para impugnar", "04/12 (impugnações)"; but not "3 dias úteis da data para abertura e impugnação". */
 const LINK =
-  /^[^;,]{0,60}?(?:\b(?:para|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
+  /^[^;,]{0,60}?(?:\b(?:para|p\/|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
 /** Surely so, whatever follows the act: not "prazo para impugnar", which begins the next deadline. */
-const FOR = /^(?!.*\b(?:prazos?|limite|ate)\b)[^;,:]{0,80}?\bpara\s(?:[a-z]+\s)?$/
-/** "Até 3 dias úteis antes da sessão, cabendo ao pregoeiro decidir": that is another deadline. */
-const SUBORDINATE = /,\s(?:cabendo|devendo|sendo|tendo|a ser|que ser)\b/
+const FOR = /^(?!.*\b(?:prazos?|limite|ate)\b)[^;,:]{0,80}?\b(?:para|p\/)\s(?:[a-z]+\s)?$/
+/** "3 dias úteis antes da sessão, cabendo ao pregoeiro decidir", "até 04/12, com resposta no site": no term of the answer. */
+const APART = /,|[a-z]\s?[(:]|[a-z]\s[/-]|\b(?:e|com|a ser)\s/
 const MAX_LINK = 100
 
 /**
@@ -169,9 +169,9 @@ function groupFor(folded: string, parsed: Parsed, index: number): Group | undefi
   if (before && hasDeadline(parsed, index + 1, after.timesBefore)) return before
   const words = folded.slice(end, Math.min(after.start, end + MAX_LINK))
   const hasOwn = hasDeadline(parsed, after.timesBefore, groups[at + 2]?.timesBefore ?? clause.times.length)
-  if (!before && after.acts.has('resposta') && SUBORDINATE.test(words)) return undefined
+  if (!before && isOnly(after, 'resposta', 'recurso') && APART.test(words)) return undefined
   // "Até 04/12, para entrega no protocolo"
-  if (!before && isOther(after) && words.includes(',')) return undefined
+  if (!before && isOnly(after, 'outro') && words.includes(',')) return undefined
   if (!hasOwn && LINK.test(words)) return after
   if (before && FOR.test(words) && isApart(folded, parsed, before, index)) return after
   return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
@@ -186,8 +186,8 @@ function isApart(folded: string, parsed: Parsed, group: Group, index: number): b
   )
 }
 
-function isOther({ acts }: Group): boolean {
-  return acts.size === 1 && acts.has('outro')
+function isOnly({ acts }: Group, ...only: readonly Act[]): boolean {
+  return [...acts].every(act => only.includes(act))
 }
 
 /** Returns whether the group is a parenthesis about the answer: "Impugnações, a serem decididas pelo pregoeiro, até 04/12". */

@@ -11,7 +11,7 @@ export type Clause = {
 }
 
 /** A line that begins with "a 4 de dezembro" continues the one before. */
-const SEPARATOR = /\n(?!\s?ao?\s(?:dia\s)?\d)|[;|•·▪●◦✅]|\.(?=\s|$)|\?|!/g
+const SEPARATOR = /\n(?!\s?ao?\s(?:dia\s)?\d)|[;|•·▪●◦✅]|\.(?=\s(?!p\/)|$)|\?|!/g
 /** Behind these, a full stop is part of the word. */
 const ABBREVIATION =
   /\b(?:arts?|n|no|nr|num|inc|par|fls?|p|pag|obs|ex|dr|sr|d|u|h|hs|hrs|min|dec|res|lic|cf|c|incs?)$/

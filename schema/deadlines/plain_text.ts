@@ -13,13 +13,14 @@ const MAX_CHARACTERS = 10_000
 
 const ENTITIES: Readonly<Record<string, string>> = {
   ...{ nbsp: ' ', amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", ordm: 'º', ordf: 'ª', deg: '°' },
-  ...{ ndash: '–', mdash: '—', shy: '', ensp: ' ', emsp: ' ', thinsp: ' ', sect: '§', bull: ';' },
+  ...{ ndash: '–', mdash: '—', shy: '', ensp: ' ', emsp: ' ', thinsp: ' ', numsp: ' ', sect: '§', bull: ';' },
 }
 /** Letters of `&uacute;` and its like, by what is behind the letter. */
 const ACCENTS: Readonly<Record<string, string>> = {
   ...{ acute: '\u0301', grave: '\u0300', circ: '\u0302', tilde: '\u0303', uml: '\u0308', cedil: '\u0327' },
 }
-const ENTITY = /&(?:#(\d{1,6})|#x([0-9a-f]{1,6})|([a-z])(acute|grave|circ|tilde|uml|cedil)|([a-z]{2,6}));/gi
+const ENTITY =
+  /&(?:amp;)*(?:#(\d{1,6})|#x([0-9a-f]{1,6})|([a-z])(acute|grave|circ|tilde|uml|cedil)|([a-z]{2,6}));/gi
 /** Blocks of HTML are clauses of their own. */
 const BLOCK = /<\/?(?:br|p|div|li|ul|ol|tr|table|h[1-6])\b[^<>]{0,200}>/gi
 const END_OF_CELL = /<\/t[dh]>/gi
@@ -35,11 +36,9 @@ const MISREAD = /([\u00c2\u00c3])([\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹Œ
 const SURELY_MISREAD = /[\u00c2\u00c3][\u0080-\u00ac\u00ae-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]/
 /** Windows-1252 from 0x80, with a space where it has nothing. */
 const WINDOWS_1252 = '€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—˜™š›œ žŸ'
-/** Letters of other scripts that look like Latin ones: real notices mix them. */
-const [LOOKALIKES, LATIN] = ['аеіорсухѕԁοαι', 'aeiopcyxsdoai']
+/** Letters and slashes that look like those of keyboards: real notices mix them. In keys of JSON, underscores are spaces. */
+const [LOOKALIKES, LATIN] = ['аеіорсухѕԁοαι⁄∕_', 'aeiopcyxsdoai// ']
 const DASHES = /[‐‑‒–—―−]/
-/** Keys of JSON and of forms are words with these in between. */
-const UNDERSCORE = '_'
 
 /** Reads a foreign text of any length in linear time. */
 export function plainText(text: string): PlainText {
@@ -107,8 +106,7 @@ const FOLDED = new Map<string, string>()
 function foldUnit(unit: string): string {
   let folded = FOLDED.get(unit)
   if (folded === undefined) {
-    folded =
-      unit === UNDERSCORE ? ' ' : DASHES.test(unit) ? '-' : (unit.normalize('NFKD')[0] ?? unit).toLowerCase()
+    folded = DASHES.test(unit) ? '-' : (unit.normalize('NFKD')[0] ?? unit).toLowerCase()
     folded = LATIN[LOOKALIKES.indexOf(folded)] ?? folded
     folded = folded.length === 1 ? folded : unit
     FOLDED.set(unit, folded)

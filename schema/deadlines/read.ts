@@ -24,7 +24,7 @@ type Reading = {
   readonly apos_publicacao?: true
   /** The day of the event that it counts from, if the text has it. */
   readonly base?: string
-  /** Its words name something else, and only its place in the text says that it is of the act. */
+  /** Its words name something else, such as the answer, and only its place in the text says that it is of the act. */
   readonly solto?: true
   /** Whether the clause names the act. */
   readonly nomeado: boolean
@@ -123,7 +123,8 @@ function distinct(
 }
 
 function looseness(folded: string, { acts, isContinued, clause, index }: BoundTime): Pick<Reading, 'solto'> {
-  const isLoose = (acts.size === 0 || isContinued) && hasLabel(folded, clause, index)
+  const hasAnswer = clause.times.length === 1 && clause.acts.some(({ act }) => /resposta|recurso/.test(act))
+  const isLoose = (acts.size === 0 || isContinued) && (hasAnswer || hasLabel(folded, clause, index))
   return isLoose ? { solto: true } : {}
 }
 

@@ -40,7 +40,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
   short: String.raw`(?<![\d/.-])(?<shortDay>\d{1,2})\s?(?<mark>[/.-])\s?(?<shortMonth>\d{1,2})\s?\k<mark>\s?(?<shortYear>\d{2})(?![\d/]|[.-]\d(?!\d?\s?[h:]))`,
   named: String.raw`(?<![\d/.,-])(?<namedDay>\d{1,2}|${NUMBER})\s?[oa°]?\s?(?:\([a-z ]{1,30}\)\s?)?(?:(?:de|do mes de)\s|[/-]|\s)\s?(?:(?<namedMonth>${MONTH_NAMES})|(?<abbreviated>${MONTHS.join('|')})(?=\.?(?:\s?[/-]|\sde|\s)\s?\d{2}|\b))\b\.?(?:\s?(?:[/,-]|de|do ano de)?\s?(?<namedYear>\d{4}|(?<=[/-]\s?)\d{2})(?!\d))?`,
   dayMonth: String.raw`(?<![\d/.,]|(?<!/\d{1,2}\s?)-)(?<plainDay>\d{1,2})[oa°]?\s?/\s?(?<plainMonth>\d{1,2})(?![\d/]|[.,]\d|-\d(?!\d?/\d))`,
-  dotted: String.raw`(?<=\b(?:ate|dia)\s)(?<dottedDay>\d{1,2})\.(?<dottedMonth>\d{2})(?![\d/,-]|\.\d)`,
+  dotted: String.raw`(?<=\b(?:ate|dia)\s)(?<dottedDay>\d{1,2})[.-](?<dottedMonth>\d{2})(?![\d/,-]|\.\d|\s?[dhu(])`,
   eve: String.raw`\b(?<eve>antevespera|vespera|(?:ante)?penultimo\s+dia(?:\s+util)?|(?:no |o |ao |ultimo )(?:ultimo\s+)?dia(?:\s+util)?(?:\s+imediatamente)?\s+anterior|dia\s+util(?:\s+imediatamente)?\s+anterior|ultimo\s+dia\s+util)\b`,
   period: String.raw`(?<![\da-z]|\d[/.,:])(?<number>${NUMBER})(?:\s?(?:a|ou|e|/|-|ate)\s?(?<other>${NUMBER}))?\s?\.?[oa°]?\.?\s?${REPEATED}\s?[)\]]?\s?(?<unit>d\.?\s?u\b\.?|d\.?\s?uteis|uteis\b|(?:primeiros?\s)?${DAYS}|(?:h|hs|hrs|horas?)\b(?:\s?\(?uteis)?|semanas?\b)`,
   labelled: String.raw`\b(?<labelUnit>dias?\s?\(?(?:uteis|util|corridos?|consecutivos?)?)\)?[^0-9;.\n]{0,40}[:=]\s?(?<labelNumber>\d{1,2})\b(?!\s?[/.:h-]?\d|\s?dia)`,

@@ -1,7 +1,11 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { lookHere } from '#test/support/look.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
 import { readPage, serveApi } from '#test/support/serve.ts'
+import { runShared } from '#test/support/shared.ts'
 import { startCompany, startSynced } from '#test/support/synced.ts'
 
 test('a look takes the same times in another spelling for what the last run saw', async () => {
@@ -63,4 +67,8 @@ test('pages and searches have local times of the company, whatever zones the pro
   expect(await found('session_from=2027-03-10')).toEqual([idOf(1)])
   expect(await found('session_to=2027-03-09')).toEqual([idOf(2)])
   expect(await found('session_from=2027-03-10T13:00:00Z&session_to=2027-03-10')).toEqual([idOf(1)])
+
+  const report = join(await temporaryDirectory(), 'report.html')
+  await runShared(['report', '--output', report], company.environment)
+  expect(await readFile(report, 'utf8')).toContain(', horário de America/Manaus.')
 })
