@@ -2,7 +2,7 @@ import { readLaws } from './laws.ts'
 import { readDeadlines } from './read.ts'
 
 /** Raise it if the same texts give another reading: warehouses are then rebuilt from their logs. */
-export const READER_VERSION = 1
+export const READER_VERSION = 2
 
 /** Many notices have the same texts. */
 const MAX_KEPT = 10_000
