@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { S3Settings } from '#src/lib/objects/place.ts'
+import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { type CatalogSettings, catalogSettings, catalogShape } from './iceberg_catalog.ts'
 import { s3Place, s3Settings, s3Shape } from './s3.ts'
 

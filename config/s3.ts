@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import type { S3Settings } from '#src/lib/objects/place.ts'
+import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { REMOTE_RETRY_MS } from './iceberg_catalog.ts'
 import { onOff } from './on_off.ts'
 

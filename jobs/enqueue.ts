@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
-import type { Listener } from '#src/core/pipeline/hold.ts'
+import type { Listener } from '#src/extras/hold.ts'
 import { FatalError, InterruptedError } from '#src/lib/errors.ts'
 import type { Ended } from './child.ts'
 import { isAbandoned } from './job_locks.ts'

@@ -1,7 +1,7 @@
 import { type Failure, readFailure } from '#src/core/company/failure.ts'
 import { LogPosition } from '#src/core/company/log_position.ts'
 import { type KnownState, readState } from '#src/core/company/state.ts'
-import type { Standing } from '#src/core/extra.ts'
+import type { Standing } from '#src/extras/extra.ts'
 import { hosts } from '#src/extras.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'

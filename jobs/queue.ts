@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, type JobsOptions, Queue, type QueueOptions } from 'bullmq'
 import type { Logger } from 'pino'
 import { REDIS_TIMEOUT_MS, type RedisSettings } from '#config/daemon.ts'
-import { EXTRAS } from '#src/extras.ts'
+import { publisher } from '#src/operate/extras.ts'
 import type { Company } from './company_registry.ts'
 import { connectRedis, type RedisConnection } from './redis.ts'
 import type { RedisClient } from './redis_client.ts'
@@ -103,6 +103,5 @@ export async function requestRun(
 /** Adds a job that brings the latest snapshot to the object store, if it lacks one that it should have now. */
 export async function requestPublish(queues: Pick<Queues, 'runs'>, company: Company): Promise<void> {
   const { slug, settings, paths } = company
-  for (const { publisher } of EXTRAS)
-    if (await publisher?.isDue(settings, paths, new Date())) await requestRun(queues, 'publish', slug)
+  if (await publisher()?.isDue(settings, paths, new Date())) await requestRun(queues, 'publish', slug)
 }

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import type { Reach } from '#src/core/extra.ts'
+import type { Reach } from '#src/extras/extra.ts'
 import { hosts } from '#src/extras.ts'
 import { counted } from '#src/lib/count.ts'
 import { InterruptedError } from '#src/lib/errors.ts'

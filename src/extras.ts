@@ -1,5 +1,5 @@
-import type { Extra, HostsExtra, ReportExtra } from './core/extra.ts'
 import { exports } from './extras/exports/exports.ts'
+import type { Extra, HostsExtra, ReportExtra } from './extras/extra.ts'
 import { metabase } from './extras/metabase/metabase.ts'
 import { objectStore } from './extras/object_store/object_store.ts'
 import { report } from './extras/report/report.ts'

@@ -1,7 +1,6 @@
 import { broughtNothing, type CompanyState } from '#src/core/company/state.ts'
-import type { ReaderBehind } from '#src/core/extra.ts'
-import { EXTRAS } from '#src/extras.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
+import { storeBehind } from '#src/operate/extras.ts'
 import type { Company } from '../company_registry.ts'
 import type { Alerts } from './alerts.ts'
 
@@ -71,10 +70,9 @@ async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: Company
   } else await alerts.clear({ ...about, message: `The quarantine is back to ${counted(open, 'record')}.` })
 }
 
-export async function judgeStore(alerts: Alerts, company: Company): Promise<void> {
-  const { slug } = company
+export async function judgeStore(alerts: Alerts, { slug, settings, paths }: Company): Promise<void> {
   const about = { name: 'store_behind', company: slug } as const
-  const behind = await storeBehind(company)
+  const behind = await storeBehind(settings, paths)
   if (behind === null) {
     await alerts.clear({ ...about, message: 'The object store has the latest snapshot.' })
   } else if (Date.parse(behind.triedAt) - Date.parse(behind.since) >= STORE_BEHIND_MS) {
@@ -83,15 +81,6 @@ export async function judgeStore(alerts: Alerts, company: Company): Promise<void
       message: `The object store has not had the latest snapshot since ${behind.since}. The last attempt: ${behind.error} Each tick of the schedule tries again; \`npm run lake -- publish --company ${slug}\` does so now.`,
     })
   }
-}
-
-async function storeBehind({ settings, paths }: Company): Promise<ReaderBehind | null> {
-  for (const { reader } of EXTRAS) {
-    if (!reader?.behind || !reader.isConfigured(settings)) continue
-    const state = await reader.read(paths)
-    return state && reader.behind(state)
-  }
-  return null
 }
 
 /**

@@ -3,8 +3,7 @@ import type { Settings } from '#config/settings.ts'
 import { OUTCOMES, type RunCounter } from '#schema/sync_runs.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
-import type { ReaderExtra } from '#src/core/extra.ts'
-import { EXTRAS } from '#src/extras.ts'
+import { readers } from '#src/operate/extras.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/server/contract/metrics.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { Alerts } from '../alerts/alerts.ts'
@@ -207,8 +206,8 @@ function createGauges(registry: Registry) {
     rawBytes: ofCompany('editais_raw_log_bytes', 'Size of the raw log.'),
     rawSegments: ofCompany('editais_raw_log_segments', 'Segments of the raw log.'),
     snapshotBytes: ofCompany('editais_snapshot_bytes', 'Size of the latest snapshot.'),
-    readers: new Map(
-      readersOfLakes().flatMap(({ gauges }) => gauges.map(({ name, help }) => [name, ofCompany(name, help)])),
+    ofReaders: new Map(
+      readers().flatMap(({ gauges }) => gauges.map(({ name, help }) => [name, ofCompany(name, help)])),
     ),
     servedBehind: new Gauge({
       name: 'editais_served_behind_seconds',
@@ -225,17 +224,13 @@ function createGauges(registry: Registry) {
   }
 }
 
-function readersOfLakes(): ReaderExtra[] {
-  return EXTRAS.flatMap(({ reader }) => reader ?? [])
-}
-
 /** Returns the gauges of what reads a company's lake, as far as it is configured and has been there. */
 async function readReaders(
   settings: Settings,
   paths: CompanyPaths,
 ): Promise<{ readonly name: string; readonly value: number }[]> {
   const states = await Promise.all(
-    readersOfLakes().map(async reader => {
+    readers().map(async reader => {
       const state = reader.isConfigured(settings) ? await reader.read(paths) : null
       return state === null ? [] : reader.gauges.map(({ name, value }) => ({ name, value: value(state) }))
     }),
@@ -258,15 +253,15 @@ async function showCompanies(
       }
     }),
   )
-  const { jobs: _, servedBehind: __, readers, ...ofCompanies } = gauges
+  const { jobs: _, servedBehind: __, ofReaders, ...ofCompanies } = gauges
   // No await from here on: one of two concurrent scrapes must not see gauges that the other has just reset.
-  for (const gauge of [...Object.values(ofCompanies), ...readers.values()]) gauge.reset()
+  for (const gauge of [...Object.values(ofCompanies), ...ofReaders.values()]) gauge.reset()
   for (const { company, state, failure, read } of states) {
     gauges.withoutGood.set({ company }, state?.last_good_at ? 0 : 1)
     const last = failure ? 'failed' : state?.last_run.status
     for (const status of last ? STATUSES : [])
       gauges.lastStatus.set({ company, status }, status === last ? 1 : 0)
-    for (const { name, value } of read) readers.get(name)?.set({ company }, value)
+    for (const { name, value } of read) ofReaders.get(name)?.set({ company }, value)
     if (!state) continue
     gauges.quarantined.set({ company }, state.quarantined)
     gauges.rawBytes.set({ company }, state.raw_log.bytes)

@@ -1,4 +1,4 @@
-import type { CommandTools } from '#src/core/extra.ts'
+import type { CommandTools } from '#src/extras/extra.ts'
 import { holdingCompany, localContext } from '#src/operate/open.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
 import { assertHasData } from './has_data.ts'

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { CompanyContext } from '#src/core/extra.ts'
+import type { CompanyContext } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 
 /**

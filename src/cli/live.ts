@@ -1,7 +1,7 @@
 import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2'
 import { printable } from '#schema/text_key.ts'
-import type { Listener } from '#src/core/pipeline/hold.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
+import type { Listener } from '#src/extras/hold.ts'
 import { formatCount } from '#src/lib/count.ts'
 import { STAGES, type Stage, TITLES } from '#src/operate/progress.ts'
 import { formatSeconds } from './format.ts'

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 import { printableLines } from '#schema/text_key.ts'
-import type { CompanyContext } from '#src/core/extra.ts'
+import type { CompanyContext } from '#src/extras/extra.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
-import { publishBehind } from '#src/operate/publish_behind.ts'
+import { publishBehind } from '#src/operate/extras.ts'
 
 /** A store that hangs does not hold a command that has printed its result. */
 const SILENCE_MS = 4000

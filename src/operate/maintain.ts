@@ -1,12 +1,12 @@
 import { stat, statfs } from 'node:fs/promises'
-import type { Publishing } from '#src/core/extra.ts'
 import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { openSnapshot } from '#src/core/lake/read.ts'
 import { removeExpired } from '#src/core/lake/retention.ts'
 import type { RunContext } from '#src/core/pipeline/run.ts'
 import { rawLogSize } from '#src/core/rawlog/files.ts'
-import { EXTRAS } from '#src/extras.ts'
+import type { Publishing } from '#src/extras/extra.ts'
 import { messageOf } from '#src/lib/errors.ts'
+import { publisher } from './extras.ts'
 
 /** Result of the nightly maintenance; bytes and counts. */
 export type Maintenance = {
@@ -61,14 +61,9 @@ export async function maintain(context: Publishing & Pick<RunContext, 'follower'
 
 async function vacuumed(context: Publishing): Promise<RemoteMaintenance | null> {
   const held = { what: 'the nightly maintenance', waitSeconds: PUBLISH_WITHIN_SECONDS }
-  for (const { publisher } of EXTRAS) {
-    if (!publisher) continue
-    return await publisher.vacuum(context, held).then(
-      done => done && { snapshots_removed: done.snapshotsRemoved, objects_removed: done.objectsRemoved },
-      error => ({ error: messageOf(error) }),
-    )
-  }
-  return null
+  const done = await publisher()?.vacuum(context, held).catch(messageOf)
+  if (typeof done === 'string') return { error: done }
+  return done ? { snapshots_removed: done.snapshotsRemoved, objects_removed: done.objectsRemoved } : null
 }
 
 /** Reads open quarantine and the most frequent drift from the latest snapshot. */

@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import type { ApiSettings, Settings } from '#config/settings.ts'
 import { type Api, type ApiOptions, createApiClient } from '#src/core/api/client.ts'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
-import type { Bringing, CompanyContext } from '#src/core/extra.ts'
-import { type Holding, holdingDisk, type Listener, waitMsOf } from '#src/core/pipeline/hold.ts'
 import { untimed } from '#src/core/pipeline/stage.ts'
 import { readBase } from '#src/core/rawlog/files.ts'
+import type { Bringing, CompanyContext } from '#src/extras/extra.ts'
+import { type Holding, holdingDisk, type Listener, waitMsOf } from '#src/extras/hold.ts'
 import { hosts } from '#src/extras.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { followers } from './followers.ts'
+import { followers } from './extras.ts'
 
 /** Returns the real effects for one company: its directories, the clock, ids, and a listener. */
 export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): CompanyContext {

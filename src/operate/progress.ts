@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Listener } from '#src/core/pipeline/hold.ts'
+import type { Listener } from '#src/extras/hold.ts'
 
 export const STAGES = ['open', 'scan', 'fetch', 'load', 'publish'] as const
 export type Stage = (typeof STAGES)[number]

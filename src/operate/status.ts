@@ -6,9 +6,9 @@ import { requireLatest } from '#src/core/lake/latest.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
 import { countNotices, type NoticeCounts } from '#src/core/lake/notice_counts.ts'
 import type { Row } from '#src/core/warehouse/database.ts'
-import { EXTRAS } from '#src/extras.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type LockHolder, readHolder } from '#src/lib/lock.ts'
+import { readers } from './extras.ts'
 
 /** The state of a company; what `status --json` prints. */
 export type Status = {
@@ -58,10 +58,6 @@ export function describeReaders(status: StatusWithReaders): string[] {
     const state = status[reader.key]
     return state ? reader.describe(state, status.snapshot.directory) : []
   })
-}
-
-function readers() {
-  return EXTRAS.flatMap(({ reader }) => reader ?? [])
 }
 
 /**

@@ -1,8 +1,8 @@
-import type { CompanyContext } from '#src/core/extra.ts'
-import { holdingDisk, type Listener } from '#src/core/pipeline/hold.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
 import { sealedSegments } from '#src/core/rawlog/files.ts'
 import { openWarehouse } from '#src/core/warehouse/warehouse.ts'
+import type { CompanyContext } from '#src/extras/extra.ts'
+import { holdingDisk, type Listener } from '#src/extras/hold.ts'
 import { bringing, noteRestored } from './open.ts'
 
 /**

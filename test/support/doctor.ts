@@ -1,7 +1,7 @@
 import { chmod, cp, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Finding } from '#src/core/company/finding.ts'
+import type { Finding } from '#src/extras/finding.ts'
 import { latestName } from '#src/core/lake/manifest.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
 import { Database } from '#src/core/warehouse/database.ts'

@@ -1,4 +1,4 @@
-import type { Extra } from '#src/core/extra.ts'
+import type { Extra } from '#src/extras/extra.ts'
 
 /** The latest snapshot as a file to take away: a DuckDB file, a workbook, CSV. It reads the lake, and writes that file alone. */
 export const exports: Extra = {

@@ -1,5 +1,5 @@
 import { readMetabaseSettings } from '#config/settings.ts'
-import type { Extra } from '#src/core/extra.ts'
+import type { Extra } from '#src/extras/extra.ts'
 import { forgetMetabase, type MetabaseState, readMetabaseState, snapshotsOf } from './state.ts'
 
 /**

@@ -1,10 +1,10 @@
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
-import { checkRace } from '#src/core/company/store_race.ts'
-import type { CheckOptions } from '#src/core/extra.ts'
 import { requireLatest } from '#src/core/lake/latest.ts'
 import { latestName } from '#src/core/lake/manifest.ts'
+import type { CheckOptions } from '#src/extras/extra.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
+import { checkRace } from '#src/extras/store_race.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 
 const CHECK = 'store'

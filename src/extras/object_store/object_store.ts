@@ -1,7 +1,7 @@
 import type { Settings } from '#config/settings.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import type { Extra } from '#src/core/extra.ts'
-import { holdingStore } from '#src/core/pipeline/hold.ts'
+import type { Extra } from '#src/extras/extra.ts'
+import { holdingStore } from '#src/extras/hold.ts'
 import { forgetRemote, isRemoteBehind, type RemoteState, readRemotely, readRemoteState } from './state.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { readMailSettings } from '#config/mail.ts'
-import type { Extra } from '#src/core/extra.ts'
+import type { Extra } from '#src/extras/extra.ts'
 
 /**
  * The latest snapshot for people: one HTML page in Portuguese, and the same by mail each week. It reads the lake, and writes

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
-import { checkRace } from '#src/core/company/store_race.ts'
-import type { CheckOptions } from '#src/core/extra.ts'
+import type { CheckOptions } from '#src/extras/extra.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
+import { checkRace } from '#src/extras/store_race.ts'
 import { counted } from '#src/lib/count.ts'
 import { ForeignObject, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 

@@ -1,4 +1,4 @@
-import type { Extra } from '#src/core/extra.ts'
+import type { Extra } from '#src/extras/extra.ts'
 import { LogInStore } from './log.ts'
 
 /**
@@ -9,7 +9,7 @@ export const sharedLog: Extra = {
   hosts: {
     open: (settings, paths, signal) => new LogInStore(settings, paths, signal),
     openStored: async (settings, company, last) =>
-      await (await import('./stored.ts')).openStored(settings, company, last),
+      await (await import('./segments.ts')).openStored(settings, company, last),
     reach: async (settings, company, signal) =>
       await (await import('./reach.ts')).reachLog(settings, company, signal),
   },

@@ -14,11 +14,12 @@ import {
   type LocalFile,
   type ObjectStore,
   RemoteError,
+  type S3Settings,
+  s3Root,
   tooLarge,
   type WriteCondition,
 } from './objects.ts'
 import { type Attempt, bounded, Patience, type PatienceOptions } from './patience.ts'
-import { type S3Settings, s3Root } from './place.ts'
 
 const RETRIES = 5
 const TIMEOUT_MS = 30_000

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import type { Settings } from '#config/settings.ts'
 import { CALENDAR_YEARS } from '#schema/marts/basics.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { type Finding, ok, warning } from '#src/core/company/finding.ts'
-import type { CheckOptions } from '#src/core/extra.ts'
 import type { WarehouseOptions } from '#src/core/warehouse/warehouse.ts'
-import { EXTRAS } from '#src/extras.ts'
+import type { CheckOptions } from '#src/extras/extra.ts'
+import { type Finding, ok, warning } from '#src/extras/finding.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { throwIfInterrupted } from '#src/lib/errors.ts'
 import type { LockHolder } from '#src/lib/lock.ts'
+import { checkExtras } from '#src/operate/extras.ts'
 import { checkLake } from './lake.ts'
 import { checkPlace } from './place.ts'
 import { checkPrivacy } from './privacy.ts'
@@ -59,12 +59,6 @@ export async function diagnoseStores(options: CheckOptions): Promise<Diagnosis> 
   )
   const findings = [nothing, ...(await checkExtras(options))]
   return { company, directory: root, well: isWell(findings), findings }
-}
-
-async function checkExtras(options: CheckOptions): Promise<Finding[]> {
-  const findings: Finding[] = []
-  for (const { check } of EXTRAS) if (check) findings.push(...(await check(options)))
-  return findings
 }
 
 function isWell(findings: readonly Finding[]): boolean {

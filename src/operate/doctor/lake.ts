@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { type Finding, ok, orWell, problem, warning } from '#src/core/company/finding.ts'
 import {
   latestLink,
   type Manifest,
@@ -15,6 +14,7 @@ import {
 import { READ_ME } from '#src/core/lake/read_me.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
+import { type Finding, ok, orWell, problem, warning } from '#src/extras/finding.ts'
 import { excess } from '#src/lib/access.ts'
 import { counted } from '#src/lib/count.ts'
 import { messageOf, systemCode, throwIfInterrupted } from '#src/lib/errors.ts'

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path'
 import type { LakeSettings } from '#config/lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { isOursAlone, ourFiles } from '#src/core/company/data_directory.ts'
-import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
 import { snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
 import {
   excess,
   isTrusted,

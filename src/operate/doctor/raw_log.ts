@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { type Finding, ok, orWell, problem, warning } from '#src/core/company/finding.ts'
 import {
   type Examined,
   examineLog,
@@ -9,6 +8,7 @@ import {
   unknownTypes,
 } from '#src/core/rawlog/examine.ts'
 import { damagedDirectory, UNSEALED_SUFFIX, WAYS_OUT } from '#src/core/rawlog/files.ts'
+import { type Finding, ok, orWell, problem, warning } from '#src/extras/finding.ts'
 import { counted } from '#src/lib/count.ts'
 import { messageOf, systemCode } from '#src/lib/errors.ts'
 

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Finding, ok, problem, warning } from '#src/core/company/finding.ts'
 import type { Examined } from '#src/core/rawlog/examine.ts'
 import { readBase, segmentNumbers, WAYS_OUT } from '#src/core/rawlog/files.ts'
 import { Database, isMemoryError } from '#src/core/warehouse/database.ts'
@@ -14,6 +13,7 @@ import {
   refuseNewer,
   type WarehouseOptions,
 } from '#src/core/warehouse/warehouse.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
 import { FatalError, InterruptedError, messageOf } from '#src/lib/errors.ts'
 import { LEAST_FREE_BYTES, MEBIBYTE } from './place.ts'

@@ -4,7 +4,7 @@ import { hosts } from '#src/extras.ts'
 import { counted } from '#src/lib/count.ts'
 import { FatalError, systemCode } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
-import type { S3Settings } from '#src/lib/objects/place.ts'
+import type { S3Settings } from '#src/lib/objects/objects.ts'
 
 /** The raw log that hosts share (LOG_URL), of one company. */
 export type SharedSegments = { readonly settings: S3Settings; readonly company: string }

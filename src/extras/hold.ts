@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { makeDirectories } from '#src/core/company/company.ts'
+import type { Progress, RunContext } from '#src/core/pipeline/run.ts'
 import { takeLock } from '#src/lib/lock.ts'
-import type { Progress, RunContext } from './run.ts'
 
 const DEFAULT_WAIT_SECONDS = 600
 

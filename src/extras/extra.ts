@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import type { Environment, Settings } from '#config/settings.ts'
 import type { TraceSettings } from '#config/traces.ts'
+import type { CompanyPaths } from '#src/core/company/company.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
+import type { Follower, RunContext } from '#src/core/pipeline/run.ts'
+import type { InStage } from '#src/core/pipeline/stage.ts'
 import type { ExitCode } from '#src/lib/errors.ts'
-import type { S3Settings } from '#src/lib/objects/place.ts'
-import type { CompanyPaths } from './company/company.ts'
-import type { Finding } from './company/finding.ts'
-import type { RunReport } from './company/run_report.ts'
-import type { Holding, Listener } from './pipeline/hold.ts'
-import type { Follower, RunContext } from './pipeline/run.ts'
-import type { InStage } from './pipeline/stage.ts'
+import type { S3Settings } from '#src/lib/objects/objects.ts'
+import type { Finding } from './finding.ts'
+import type { Holding, Listener } from './hold.ts'
 
 /**
  * What an extra adds to the product. The programs know extras only by this type, from the list in `src/extras.ts`. Each
@@ -113,7 +113,7 @@ export type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal
 /** @property silenceMs a store that answers nothing for so long is given up. */
 export type PublishOptions = Holding & { readonly silenceMs?: number }
 
-type Publisher = {
+export type Publisher = {
   /** Whether the store lacks a snapshot that it should have now. */
   readonly isDue: (settings: Settings, paths: CompanyPaths, now: Date) => Promise<boolean>
   /**
