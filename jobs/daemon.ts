@@ -6,7 +6,7 @@ import { type DaemonSettings, readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
-import { EXIT, explain } from '#src/lib/errors.ts'
+import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
 import { type Listening, startHttp } from '#src/lib/http/server.ts'
 import { saveMemory, saveTime } from '#src/lib/memory.ts'
@@ -21,14 +21,15 @@ import { createAlerts } from './alerts/alerts.ts'
 import { createHeartbeat } from './alerts/heartbeat.ts'
 import { inspect } from './alerts/inspect.ts'
 import { type CatchUp, startCatchUp } from './catch_up.ts'
+import type { Ended, RunOrder } from './child.ts'
 import { type CompanyRegistry, openCompanyRegistry } from './company_registry.ts'
 import { type AdminTokens, openAdminTokens } from './http/admin_tokens.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttp } from './http/server.ts'
 import { logLibraryLines } from './library_lines.ts'
 import { every } from './loop.ts'
+import { inProcess } from './process.ts'
 import type { Shared } from './processors.ts'
-import { answerReport, statusOf } from './questions.ts'
 import { openQueues } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 import { requestSync } from './request_sync.ts'
@@ -37,6 +38,38 @@ import { keepSchedules, type Surroundings } from './scheduler.ts'
 import type { Slots } from './slots.ts'
 import { createStandby, type Standby } from './standby.ts'
 import { startWorkers, type Workers } from './workers.ts'
+
+/** A process that takes longer to read a snapshot counts as hung. */
+const ANSWER_WITHIN_MS = 30_000
+
+type Asked = { readonly registry: Pick<CompanyRegistry, 'companies'> }
+
+/** Returns what `status --json` prints. */
+async function statusOf(slug: string, asked: Asked, signal: AbortSignal): Promise<string> {
+  const ended = await askProcess(slug, { kind: 'status' }, asked, signal)
+  if (ended.kind === 'status') return JSON.stringify(ended.status)
+  throw new FatalError(ended.kind === 'failed' ? ended.message : `The status of ${slug} cannot be read.`)
+}
+
+/** Returns the report of the latest snapshot, as HTML. */
+async function answerReport(slug: string, asked: Asked, signal: AbortSignal): Promise<string> {
+  const ended = await askProcess(slug, { kind: 'report' }, asked, signal)
+  if (ended.kind === 'report') return ended.html
+  throw new FatalError(ended.kind === 'failed' ? ended.message : `The report of ${slug} cannot be created.`)
+}
+
+/** Runs the order in its own process: reading a snapshot loads DuckDB, which keeps its memory. */
+async function askProcess(
+  slug: string,
+  order: RunOrder,
+  { registry }: Asked,
+  signal: AbortSignal,
+): Promise<Ended> {
+  const company = registry.companies.get(slug)
+  if (!company) throw new FatalError(`${slug} is not configured.`)
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)])
+  return await inProcess({ company, order, signal: bounded })
+}
 
 /** Follows the companies' file, even while Redis is away, so that status, readiness and alerts match it. */
 function followFile({ registry, log }: Pick<Surroundings, 'registry' | 'log'>): () => Promise<void> {

@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { environmentOf, namesOf, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings, SLUG_RULE, slug } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
+import type { CompanyContext } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-
 /**
  * Returns the company that a command is for: it is configured, or it has data from when it was.
  * @throws FatalError (usage) for any other company; the message lists the known ones.
@@ -39,4 +40,23 @@ async function companiesWithData(dataDir: string): Promise<string[]> {
 
 async function isDirectory(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isDirectory() ?? false
+}
+
+/**
+ * Throws FatalError (usage) if nothing of the company is on this disk or in the shared log: a mistyped company must not leave a
+ * directory here, or an owner in the object store.
+ */
+export async function assertHasData({ paths, settings, sharedLog }: CompanyContext): Promise<void> {
+  if (existsSync(paths.root) || (await sharedLog?.standing()) === 'later') return
+  const { dataDir, company } = settings
+  if (sharedLog === null)
+    throw new FatalError(
+      `${dataDir} has no data of company ${company}. Check COMPANY and DATA_DIR.`,
+      EXIT.usage,
+    )
+  await sharedLog.release()
+  throw new FatalError(
+    `Neither ${dataDir} nor ${sharedLog.root} has data of company ${company}. Check COMPANY, DATA_DIR and LOG_URL.`,
+    EXIT.usage,
+  )
 }

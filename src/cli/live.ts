@@ -4,7 +4,7 @@ import type { Progress } from '#src/core/pipeline/run.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { formatCount } from '#src/lib/count.ts'
 import { STAGES, type Stage, TITLES } from '#src/operate/progress.ts'
-import { formatSeconds } from './format.ts'
+import { formatSeconds } from '../lib/count.ts'
 
 /** The display of a running command's progress. */
 export type Display = Listener & {

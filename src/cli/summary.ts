@@ -4,7 +4,7 @@ import { segmentPath } from '#src/core/rawlog/files.ts'
 import type { Salvaged } from '#src/core/rawlog/salvage.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
 import type { RunPlan } from '#src/operate/plan.ts'
-import { formatSeconds } from './format.ts'
+import { formatSeconds } from '../lib/count.ts'
 
 /** Returns the result of a run, for people: what changed, what needs attention, where the snapshot is. */
 export function describeRun(report: RunReport, published: PublishedFigures, seconds: number): string {

@@ -126,7 +126,9 @@ test('a missing or wrong setup is reported, and no data is lost', async () => {
   // A damaged file does not fail the run; the database id then comes only from the settings.
   await writeFile(file, '{"reads":5}')
   await syncHere(environment)
-  expect((await status()).metabase).toMatchObject({ error: expect.stringContaining('Run `npm run metabase`') })
+  expect((await status()).metabase).toMatchObject({
+    error: expect.stringContaining('Run `npm run metabase`'),
+  })
   await rm(environment.METABASE_API_KEY_FILE ?? '')
   await syncHere({ ...environment, METABASE_DATABASE_ID: '2' })
   expect((await status()).metabase).toMatchObject({

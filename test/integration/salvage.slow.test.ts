@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { Finding } from '#src/extras/finding.ts'
 import { openOptions } from '#src/core/pipeline/run.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
 import { readLines } from '#src/core/rawlog/read.ts'
 import { rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
+import type { Finding } from '#src/extras/finding.ts'
 import { observeSteps, SALVAGE_STEPS } from '#src/lib/durable.ts'
 import { checkRawLog } from '#src/operate/doctor/raw_log.ts'
-import { salvage } from '#src/operate/salvage.ts'
+import { salvage } from '#src/operate/replay.ts'
 import {
   diagnoseHere,
   type Prepared,

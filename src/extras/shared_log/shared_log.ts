@@ -11,7 +11,7 @@ export const sharedLog: Extra = {
     openStored: async (settings, company, last) =>
       await (await import('./segments.ts')).openStored(settings, company, last),
     reach: async (settings, company, signal) =>
-      await (await import('./reach.ts')).reachLog(settings, company, signal),
+      await (await import('./owner.ts')).reachLog(settings, company, signal),
   },
   check: async options => await (await import('./check.ts')).checkSharedLog(options),
   commands: {

@@ -1,16 +1,91 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { Server as TcpServer } from 'node:net'
+import { type AddressInfo, Server as TcpServer } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { createClientAddresses, networkOf } from './client_address.ts'
 import { type ConnectionCounts, Connections } from './connections.ts'
-import { listen } from './listen.ts'
-import { measure, Outgoing } from './outgoing.ts'
+import { measure, Outgoing, REFUSAL_WITHIN_MS } from './outgoing.ts'
 import { countArrival } from './pace.ts'
-import { answerTo, refuse, sendPlainError } from './refuse.ts'
 import { badRequest } from './request_target.ts'
+import { SECURITY_HEADERS } from './security_headers.ts'
 import { HTTP_DEFAULTS, type HttpSettings } from './settings.ts'
+
+/** Answers an error. If the adapter could not read the request, the client is at fault; otherwise this server is. */
+function answerTo(error: unknown): Response {
+  const isWrong = error instanceof Error && error.name === 'RequestError'
+  return isWrong
+    ? Response.json({ error: 'bad_request', detail: 'The request target is malformed.' }, { status: 400 })
+    : Response.json({ error: 'internal_error' }, { status: 500 })
+}
+
+/** Answers a request that no route may see (`request_target.ts`). */
+function sendPlainError(
+  outgoing: ServerResponse,
+  { status, detail }: { status: number; detail: string },
+): void {
+  const body = JSON.stringify({ error: 'bad_request', detail })
+  // Later requests on this connection would be just as wrong.
+  outgoing.shouldKeepAlive = false
+  outgoing.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  })
+  outgoing.end(outgoing.req.method === 'HEAD' ? undefined : body)
+}
+
+/** Answers a request that Node could not parse, in JSON like any other bad request. */
+function refuse(error: Error, socket: Duplex): void {
+  if (!socket.writable || systemCode(error) === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const [status, name] =
+    systemCode(error) === 'HPE_HEADER_OVERFLOW'
+      ? ['431 Request Header Fields Too Large', 'headers_too_large']
+      : systemCode(error) === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', 'timeout']
+        : ['400 Bad Request', 'bad_request']
+  const body = JSON.stringify({ error: name })
+  const headers = {
+    Connection: 'close',
+    'Content-Type': 'application/json',
+    'Content-Length': body.length,
+    ...SECURITY_HEADERS,
+  }
+  const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
+  // Anything more that it sends is not read.
+  socket.pause()
+  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)
+  setTimeout(() => socket.destroy(), REFUSAL_WITHIN_MS).unref()
+}
+
+/**
+ * Connections that may wait to be accepted; the system also has its own limit. If a thousand arrive at once, clients
+ * that do not fit retry after one second, then two, then four.
+ */
+const BACKLOG = 4096
+
+/**
+ * Listens on an address of this machine; port 0 picks a free one.
+ * @param explain returns the message for a system error code: what is wrong and what to do.
+ * @returns the port.
+ * @throws FatalError (usage) if the port is taken or the address does not belong to this machine.
+ */
+function listen(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+  explain: (code: string) => string,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error =>
+      reject(new FatalError(explain(systemCode(error) ?? messageOf(error)), EXIT.usage, { cause: error })),
+    )
+    server.listen({ port, host, backlog: BACKLOG }, () => resolve((server.address() as AddressInfo).port))
+  })
+}
 
 /** All headers of a request together. This is Node's default, stated here because clients can hit it. */
 const MAX_HEADER_BYTES = 16 * 1024

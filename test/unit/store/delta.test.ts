@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { RemoteColumn, RemoteType } from '#src/extras/object_store/tables/columns.ts'
 import { add, hashRemoteSchema, metaData, protocol } from '#src/extras/object_store/delta/actions.ts'
 import { versionOf } from '#src/extras/object_store/delta/table.ts'
+import type { RemoteColumn, RemoteType } from '#src/extras/object_store/tables/columns.ts'
 import type { Bound } from '#src/extras/object_store/tables/statistics.ts'
 
 const table = (...columns: [name: string, type: RemoteType][]) => ({

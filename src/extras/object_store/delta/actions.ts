@@ -1,8 +1,7 @@
 import type { RemoteTable, RemoteType } from '#src/extras/object_store/tables/columns.ts'
 import type { RemoteFile } from '#src/extras/object_store/tables/format.ts'
-import { uuidOf } from '#src/extras/object_store/tables/identity.ts'
 import { type Bound, type ColumnStatistics, textBound } from '#src/extras/object_store/tables/statistics.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashOf, uuidOf } from '#src/lib/hash.ts'
 
 /** Actions of a Delta table's log, as pure functions. Names are those of its protocol. */
 

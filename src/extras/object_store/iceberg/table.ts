@@ -5,8 +5,8 @@ import type {
   OpenTable,
   TableFormat,
 } from '#src/extras/object_store/tables/format.ts'
-import { uuidOf } from '#src/extras/object_store/tables/identity.ts'
 import { tableKey } from '#src/extras/object_store/tables/latest.ts'
+import { uuidOf } from '#src/lib/hash.ts'
 import { readJson } from '#src/lib/objects/json_object.ts'
 import { create, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import { expiry } from './expiry.ts'
