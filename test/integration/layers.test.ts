@@ -47,7 +47,6 @@ const LAYERS: readonly Layer[] = [
     reason: 'a step of the pipeline knows nothing of the steps around it, nor who takes it',
   },
   { at: 'src/sync.ts', reason: 'the sync knows nothing of who starts it, nor who looks at what it brought' },
-  { at: 'src/extras/extra.ts', reason: 'the core knows what an extra may do, and no extra' },
   { at: 'src/present', reason: 'what is said in the same words everywhere knows nothing of where' },
   { at: 'src/extras', reason: 'an extra adds to the core, and knows nothing of the programs that have it' },
   { at: 'src/extras.ts', reason: 'the list of extras knows nothing of the programs that have them' },
@@ -85,9 +84,8 @@ const ONE_LIST = 'an extra can be taken away, so only the list in src/extras.ts 
 
 /** Returns whether a file of the product imports an extra that is not its own, past the list. */
 function isPastTheList(file: string, path: string): boolean {
-  if (!isIn(path, EXTRAS) || file === 'src/extras.ts' || !/^(src|jobs)\//.test(file)) return false
-  const extra = path.split('/').slice(0, 3).join('/')
-  return !isIn(file, extra)
+  const [extra] = new RegExp(`^${EXTRAS}/[^/]+(?=/)`).exec(path) ?? []
+  return extra !== undefined && /^(src|jobs)\//.test(file) && file !== 'src/extras.ts' && !isIn(file, extra)
 }
 
 function isIn(path: string, place: string): boolean {

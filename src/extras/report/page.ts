@@ -19,7 +19,7 @@ import { sessionCounts } from './section_parts.ts'
 import { sections } from './sections.ts'
 import { more, table } from './table.ts'
 
-const STYLE = [join('..', 'text', 'theme.css'), 'report.css']
+const STYLE = [join('..', '..', 'present', 'text', 'theme.css'), 'report.css']
   .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))
   .join('\n')
 /** Blocks all requests and scripts, whatever a notice contains. */

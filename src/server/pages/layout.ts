@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Html, html, trusted } from '#src/present/text/html.ts'
 
-const STYLE = [join('..', '..', 'text', 'theme.css'), 'pages.css']
+const STYLE = [join('..', '..', 'present', 'text', 'theme.css'), 'pages.css']
   .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))
   .join('\n')
 
