@@ -2,78 +2,25 @@ import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
 import { readTraceSettings } from '#config/traces.ts'
-import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
-import type { PublishedFigures } from '#src/core/lake/publish.ts'
+import { exitOf } from '#src/core/company/run_report.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import { type InStage, untimed } from '#src/core/pipeline/stage.ts'
 import type { CompanyContext, TraceEnd } from '#src/extras/extra.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { reportForPeople } from '#src/extras.ts'
-import {
-  type Cause,
-  EXIT,
-  type ExitCode,
-  explain,
-  FatalError,
-  InterruptedError,
-  throwIfInterrupted,
-} from '#src/lib/errors.ts'
+import { EXIT, explain, FatalError, InterruptedError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
 import { LEVEL_OF_STATUS } from '#src/lib/log.ts'
 import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import { beginTrace, publishBehind } from '#src/operate/extras.ts'
-import { type Maintenance, maintain } from '#src/operate/maintain.ts'
+import { maintain } from '#src/operate/maintain.ts'
 import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
 import { openLog } from '#src/operate/open_log.ts'
 import { logListener } from '#src/operate/progress.ts'
-import { readStatus, type Status } from '#src/operate/status.ts'
+import { readStatus } from '#src/operate/status.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
 import { sync } from '#src/sync.ts'
-
-/** The one message to a child: what to do for the company of its environment. */
-export type RunOrder =
-  | { readonly kind: 'sync'; readonly job: string; readonly full: boolean; readonly restart: boolean }
-  | { readonly kind: 'publish'; readonly job: string }
-  | { readonly kind: 'maintain'; readonly job: string }
-  | { readonly kind: 'catch_up'; readonly job: string }
-  | { readonly kind: 'status' }
-  | { readonly kind: 'report' }
-  | { readonly kind: 'mail'; readonly job: string }
-
-/** A request to the API, with the status of its answer; null if there was none. */
-export type AnswerSeen = { readonly status: number | null; readonly seconds: number }
-
-export type Ended =
-  | {
-      readonly kind: 'synced'
-      readonly report: RunReport
-      readonly causes: readonly Cause[]
-      readonly published: PublishedFigures
-      readonly seconds: number
-      readonly exitCode: ExitCode
-    }
-  /** Null if the object store has what it should have now. */
-  | { readonly kind: 'published'; readonly snapshot: string | null }
-  | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
-  /** Up to this segment of the log. */
-  | { readonly kind: 'caught_up'; readonly segment: number }
-  | { readonly kind: 'status'; readonly status: Status }
-  | { readonly kind: 'report'; readonly html: string }
-  | { readonly kind: 'mailed' }
-  | {
-      readonly kind: 'failed'
-      readonly message: string
-      readonly exitCode: ExitCode
-      readonly cause: Cause | null
-    }
-
-/** The messages of a child, in this order; exactly one `ended`, unless it is killed. */
-export type RunMessage =
-  | { readonly type: 'ready' }
-  /** The request is durable: a request for `--full` no longer needs to be kept elsewhere. */
-  | { readonly type: 'begun' }
-  | { readonly type: 'news'; readonly progress: Progress | null; readonly answers: readonly AnswerSeen[] }
-  | { readonly type: 'ended'; readonly ended: Ended }
+import type { AnswerSeen, Ended, RunMessage, RunOrder } from './queues/job_data.ts'
 
 const NEWS_INTERVAL_MS = 1000
 

@@ -1,10 +1,10 @@
 import type { Job } from 'bullmq'
 import { noteFailure } from '#src/core/company/failure.ts'
 import { explain, messageOf } from '#src/lib/errors.ts'
-import type { Company } from './company_registry.ts'
 import type { Shared } from './processors.ts'
-import type { JobData } from './queue.ts'
-import { isOfRedis } from './redis_problem.ts'
+import type { Company } from './queues/company_registry.ts'
+import type { JobData } from './queues/queue.ts'
+import { isOfRedis } from './queues/redis_problem.ts'
 
 /**
  * Counts a run that could not begin or died, and so left no report, records it in the company's directory for `status`, and

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, type Worker } from 'bullmq'
-import { checkVolumes, type Volumes } from './directory.ts'
-import { every } from './loop.ts'
 import type { Shared } from './processors.ts'
-import type { JobData } from './queue.ts'
+import { checkVolumes, type Volumes } from './queues/directory.ts'
+import { every } from './queues/loop.ts'
+import type { JobData } from './queues/queue.ts'
 
 /** Volumes are checked this often: one command to Redis and, usually, one small file. */
 const VOLUME_LOOK_MS = 2000

@@ -1,4 +1,4 @@
-import type { Queues } from './queue.ts'
+import type { Queues } from './queues/queue.ts'
 
 /** Renews our lock, or takes it again if it expired while the job is still active and no other worker has it. */
 const KEEP = `

@@ -6,10 +6,10 @@ import { explain } from '#src/lib/errors.ts'
 import { lockHolder } from '#src/lib/lock.ts'
 import { followers } from '#src/operate/extras.ts'
 import { afterRun } from './alerts/after_run.ts'
-import type { Company } from './company_registry.ts'
-import { checkDirectory } from './directory.ts'
-import { shareState } from './known_state.ts'
 import type { Shared } from './processors.ts'
+import type { Company } from './queues/company_registry.ts'
+import { checkDirectory } from './queues/directory.ts'
+import { shareState } from './queues/known_state.ts'
 
 /** A look that takes longer leaves the list to a run. */
 const LOOK_WITHIN_MS = 60_000

@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path'
 import { COMPANY_SETTINGS, KEY_SETTINGS, MAIL_SECRET } from '#config/settings.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import { EXIT, systemCode } from '#src/lib/errors.ts'
-import type { AnswerSeen, Ended, RunMessage, RunOrder } from './child.ts'
-import type { Company } from './company_registry.ts'
-import type { Slot } from './slots.ts'
+import type { Company } from './queues/company_registry.ts'
+import type { AnswerSeen, Ended, RunMessage, RunOrder } from './queues/job_data.ts'
+import type { Slot } from './queues/slots.ts'
 
 const CHILD = join(import.meta.dirname, 'child.ts')
 /** Ample time for a stopping run to seal, load and publish; the grace period is 60 s. */

@@ -11,19 +11,19 @@ import { type LockHolder, lockHolder } from '#src/lib/lock.ts'
 import { afterRun, judgeStore } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
 import type { Heartbeat } from './alerts/heartbeat.ts'
-import type { Ended } from './child.ts'
-import { type Company, type CompanyRegistry, runsOn } from './company_registry.ts'
-import { checkDirectory } from './directory.ts'
 import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
-import { whyJobRefused } from './job_data.ts'
 import type { JobLocks } from './job_locks.ts'
-import { shareState } from './known_state.ts'
 import { inProcess } from './process.ts'
-import { type JobData, type Queues, requestPublish } from './queue.ts'
-import { isLostJob, isOfRedis } from './redis_problem.ts'
-import type { RequestNumber, Requests, Taken } from './requests.ts'
-import { type Slot, type Slots, takeSlot } from './slots.ts'
+import { type Company, type CompanyRegistry, runsOn } from './queues/company_registry.ts'
+import { checkDirectory } from './queues/directory.ts'
+import type { Ended } from './queues/job_data.ts'
+import { type JobResult, whyJobRefused } from './queues/job_data.ts'
+import { shareState } from './queues/known_state.ts'
+import { type JobData, type Queues, requestPublish } from './queues/queue.ts'
+import { isLostJob, isOfRedis } from './queues/redis_problem.ts'
+import type { RequestNumber, Requests, Taken } from './queues/requests.ts'
+import { type Slot, type Slots, takeSlot } from './queues/slots.ts'
 
 /** A job is retried after this if its company is held, by hand or by its other job. */
 const HELD_DELAY_MS = 10_000
@@ -65,9 +65,6 @@ type RunJob = Job<JobData>
 
 /** The news of a job while it runs: the last request that its run covers, and its progress. */
 export type JobNews = { readonly covers: RequestNumber; readonly progress: Progress | null }
-
-/** The result of a job, for the board and for the requester. */
-export type JobResult = { readonly skipped: string } | { readonly ended: Ended }
 
 type Context = {
   readonly shared: Shared

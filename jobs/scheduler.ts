@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { explain, messageOf } from '#src/lib/errors.ts'
-import type { Company, CompanyRegistry } from './company_registry.ts'
-import { nextAfter } from './cron.ts'
-import { jitterMs } from './jitter.ts'
-import { knownState } from './known_state.ts'
-import { type JobData, type JobName, type Queues, requestRun } from './queue.ts'
-import { isOfRedis } from './redis_problem.ts'
+import type { Company, CompanyRegistry } from './queues/company_registry.ts'
+import { nextAfter } from './queues/cron.ts'
+import { jitterMs } from './queues/jitter.ts'
+import { knownState } from './queues/known_state.ts'
+import { type JobData, type JobName, type Queues, requestRun } from './queues/queue.ts'
+import { isOfRedis } from './queues/redis_problem.ts'
 
 /** Ticks end at once and are not needed afterwards. */
 const TICK_OPTIONS = {

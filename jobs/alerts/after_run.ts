@@ -1,7 +1,7 @@
+import type { Company } from '#jobs/queues/company_registry.ts'
 import { broughtNothing, type CompanyState } from '#src/core/company/state.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
 import { storeBehind } from '#src/operate/extras.ts'
-import type { Company } from '../company_registry.ts'
 import type { Alerts } from './alerts.ts'
 
 /** An object store that fails once may be well at the next run. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Company } from '../company_registry.ts'
+import type { Company } from '#jobs/queues/company_registry.ts'
 import { visit, WEBHOOK_TIMEOUT_MS } from './webhook.ts'
 
 /** A receiver that is down for a moment must not cause an alarm. */

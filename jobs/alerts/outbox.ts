@@ -1,5 +1,5 @@
 import type { ReceiverName } from '#config/alerts.ts'
-import type { RedisClient } from '../redis_client.ts'
+import type { RedisClient } from '#jobs/queues/redis_client.ts'
 import { type Alert, readAlert, subjectOf } from './alert.ts'
 import type { AlertName } from './table.ts'
 

@@ -1,6 +1,6 @@
-import type { RedisClient } from '../redis_client.ts'
-import { isOfRedis } from '../redis_problem.ts'
-import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
+import type { RedisClient } from '#jobs/queues/redis_client.ts'
+import { isOfRedis } from '#jobs/queues/redis_problem.ts'
+import { firstTry, fromRedis, RedisAwayError } from '#jobs/queues/within.ts'
 import type { Alert } from './alert.ts'
 import { fieldOf, type Key, type Outbox, outboxKey } from './outbox.ts'
 

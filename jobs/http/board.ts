@@ -1,8 +1,8 @@
 import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
+import { jobCompany } from '#jobs/queues/job_data.ts'
+import type { Queues } from '#jobs/queues/queue.ts'
 import { messageOf } from '#src/lib/errors.ts'
-import { jobCompany } from '../job_data.ts'
-import type { Queues } from '../queue.ts'
 import { mendPage } from './board_page.ts'
 
 /** Status, and the key of a headline that the page translates. */

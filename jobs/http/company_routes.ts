@@ -4,12 +4,12 @@ import { HTTPException } from 'hono/http-exception'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { namesOf } from '#config/companies.ts'
+import type { Company, CompanyRegistry } from '#jobs/queues/company_registry.ts'
+import type { Queues } from '#jobs/queues/queue.ts'
+import { reach } from '#jobs/queues/redis_probe.ts'
+import { fromRedis } from '#jobs/queues/within.ts'
 import { describeFailure, readFailure } from '#src/core/company/failure.ts'
 import { latestLink } from '#src/core/lake/manifest.ts'
-import type { Company, CompanyRegistry } from '../company_registry.ts'
-import type { Queues } from '../queue.ts'
-import { reach } from '../redis_probe.ts'
-import { fromRedis } from '../within.ts'
 
 /** Long enough for a busy Redis. */
 const REDIS_WITHIN_MS = 5000

@@ -1,9 +1,9 @@
 import { realpath } from 'node:fs/promises'
 import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
+import type { Company, CompanyRegistry } from '#jobs/queues/company_registry.ts'
 import { latestLink } from '#src/core/lake/manifest.ts'
 import { html } from '#src/present/text/html.ts'
-import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { findCompany, sharing } from './company_routes.ts'
 
 /** Each one is a process that loads DuckDB. */

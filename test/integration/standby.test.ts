@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { expect, onTestFinished, test } from 'vitest'
-import { createStandby } from '#jobs/standby.ts'
+import { createStandby } from '#jobs/queues/standby.ts'
 import { createLogger } from '#src/lib/log.ts'
 import { startSharedLog } from '#test/support/hosts.ts'
 import { serveWorker } from '#test/support/http.ts'

@@ -85,7 +85,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'a-last-run-that-stays-the-last',
-    file: 'jobs/known_state.ts',
+    file: 'jobs/queues/known_state.ts',
     from: 'known.state !== null && (await isOlderThan(known, own, company))',
     to: 'known.state !== null',
     of: '--hosts',

@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest'
-import { openQueues, type Queues } from '#jobs/queue.ts'
+import { openQueues, type Queues } from '#jobs/queues/queue.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { createLogger } from '#src/lib/log.ts'
 import type { Entry } from '#src/sandbox/world.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readSchedule } from '#config/daemon.ts'
 import { readSettings } from '#config/settings.ts'
-import { nextAfter } from '#jobs/cron.ts'
+import { nextAfter } from '#jobs/queues/cron.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 
 const NAMES = [

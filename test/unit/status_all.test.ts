@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openCompanyRegistry } from '#jobs/company_registry.ts'
+import { openCompanyRegistry } from '#jobs/queues/company_registry.ts'
 import { lakesOf } from '#src/cli/snapshot_sql.ts'
 import { describeStandings, readStandings } from '#src/cli/status.ts'
 import { companyPaths } from '#src/core/company/company.ts'

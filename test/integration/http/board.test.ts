@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { requestRun } from '#jobs/queue.ts'
+import { requestRun } from '#jobs/queues/queue.ts'
 import { errorOf, serveWorker } from '#test/support/http.ts'
 
 test('the board shows the queues, with all of its files', async () => {

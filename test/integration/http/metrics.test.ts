@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { ReplyError } from 'ioredis'
 import { expect, test } from 'vitest'
-import { requestRun } from '#jobs/queue.ts'
+import { requestRun } from '#jobs/queues/queue.ts'
 import { noteFailure } from '#src/core/company/failure.ts'
 import { newReport, type RunReport } from '#src/core/company/run_report.ts'
 import { leaveState, NOW, serveWorker, type Worker } from '#test/support/http.ts'

@@ -1,6 +1,6 @@
 import { readSettings } from '#config/settings.ts'
-import type { Company } from '#jobs/company_registry.ts'
-import { forgetLaterRuns, isLastRunElsewhere, knownState, shareState } from '#jobs/known_state.ts'
+import type { Company } from '#jobs/queues/company_registry.ts'
+import { forgetLaterRuns, isLastRunElsewhere, knownState, shareState } from '#jobs/queues/known_state.ts'
 import { LogPosition } from '#src/core/company/log_position.ts'
 import { requireLatest } from '#src/core/lake/latest.ts'
 import { assertHolds } from '../assertions.ts'

@@ -1,6 +1,6 @@
 import { Worker } from 'bullmq'
 import { expect, onTestFinished, test } from 'vitest'
-import { requestRun } from '#jobs/queue.ts'
+import { requestRun } from '#jobs/queues/queue.ts'
 import { MINUTE, type Scene, startScene } from '#test/support/inspected.ts'
 
 const DAILY = { SYNC_CRON: '0 6 * * *', SYNC_TIMEZONE: 'UTC' }

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { openQueues } from '#jobs/queue.ts'
+import { openQueues } from '#jobs/queues/queue.ts'
 import { createLogger } from '#src/lib/log.ts'
 import { DAEMON_TEST, until } from '#test/support/daemon.ts'
 import { failedJobs, nextRun, requestSync, startIdle } from '#test/support/daemon_runs.ts'

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { openRequests, type RequestNumber, type StoredRequest, type Taken } from '#jobs/requests.ts'
+import { openRequests, type RequestNumber, type StoredRequest, type Taken } from '#jobs/queues/requests.ts'
 import { openRedis } from '#test/support/redis.ts'
 
 const PLAIN = { full: false, restart: false }

@@ -1,7 +1,7 @@
 import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { openQueues } from '#jobs/queue.ts'
+import { openQueues } from '#jobs/queues/queue.ts'
 import { createLogger } from '#src/lib/log.ts'
 import { DAEMON_TEST, startDaemon } from '#test/support/daemon.ts'
 import { nextRun, requestSync, startAcme, startIdle, untilIdle } from '#test/support/daemon_runs.ts'

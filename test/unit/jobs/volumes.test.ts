@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { Company } from '#jobs/company_registry.ts'
-import { checkVolumes } from '#jobs/directory.ts'
-import type { Queues } from '#jobs/queue.ts'
+import type { Company } from '#jobs/queues/company_registry.ts'
+import { checkVolumes } from '#jobs/queues/directory.ts'
+import type { Queues } from '#jobs/queues/queue.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 
 /** Redis that knows another directory of each company. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { redisProblem } from '#jobs/redis_problem.ts'
+import { redisProblem } from '#jobs/queues/redis_problem.ts'
 import { refusedAnswer } from '#src/core/api/failures.ts'
 import { describeRedirect, isRedirect } from '#src/lib/http/client.ts'
 import { checkKey } from '#src/lib/http/credentials.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { JobResult } from './processors.ts'
+import type { JobResult } from './job_data.ts'
 import type { RedisClient } from './redis_client.ts'
 
 /** The requests to fetch every analysis of a company again that no run has in the raw log yet; one run serves all. */
