@@ -11,6 +11,7 @@ import { startHttp } from '#src/platform/http/server.ts'
 import { runService } from '#src/platform/service.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
 import { createEntrance } from '#src/present/serve/entrance.ts'
+import { KeyStore } from '#src/present/serve/keys.ts'
 import { createServeRoutes } from '#src/present/serve/mirror/app.ts'
 import { PAGES_PATH, routePages } from '#src/present/serve/pages/routes.ts'
 import { ServedCompanies } from '#src/present/serve/served_companies.ts'
@@ -39,6 +40,8 @@ async function serve(environment: Environment): Promise<void> {
     const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
     const logOf = (slug: string) => readSettings(placeOf(slug)).remoteLog
     await makeDataDirectory(dataDir)
+    // Throws if the keys cannot be read.
+    KeyStore.openIfThere(dataDir, 0)?.close()
     const served = new ServedCompanies({
       dataDir,
       builders: settings.builders,

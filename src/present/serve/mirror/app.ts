@@ -11,7 +11,7 @@ import { type NoticeFilter, type NoticeSource, Refusal } from '#src/api/server/s
 import { explain } from '#src/platform/errors.ts'
 import type { HttpBindings } from '#src/platform/http/outgoing.ts'
 import type { Entrance } from '#src/present/serve/entrance.ts'
-import type { KeyHolder } from '#src/present/serve/key_entry.ts'
+import { type KeyHolder, readsNotices } from '#src/present/serve/key_entry.ts'
 import { QuotaExceeded } from '#src/present/serve/quotas.ts'
 import type { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import type { ServedSnapshot } from '#src/present/serve/snapshot.ts'
@@ -83,13 +83,15 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
       context.set('source', source)
       const { notes } = context.env.outgoing?.exchange ?? {}
       if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
+      if (!readsNotices(holder)) {
+        const has = holder.scopes.join(', ') || 'no scope'
+        throw new Refusal(403, `${holder.prefix} has ${has}, and may not read notices.`)
+      }
       const announced = context.req.path.startsWith(MIRROR_PATH) ? headers : {}
       admit(entrance, holder, announced)
       return source
     },
-    async onWrongKey(context) {
-      await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
-    },
+    onWrongKey: context => entrance.refuse(context.env.outgoing?.exchange?.address ?? ''),
   }
   // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
   const whenItIsTheirTurn = <T>(
