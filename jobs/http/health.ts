@@ -42,7 +42,7 @@ type Readiness = {
 /** Blocks of a file system: all of them, and those that this user may still take. */
 type Space = { readonly blocks: number; readonly bavail: number }
 
-export type Served = Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
+type Served = Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
 
 type Checked = {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>

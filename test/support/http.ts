@@ -1,6 +1,5 @@
 import { mkdirSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import pino, { type Logger } from 'pino'
 import { expect, onTestFinished } from 'vitest'
@@ -180,21 +179,6 @@ export async function leaveState({ paths }: Company, changes: Partial<CompanySta
 /** Makes the company look as if it had a snapshot. */
 export async function leaveSnapshot({ paths }: Company): Promise<void> {
   await mkdir(join(paths.lake, 'latest'), { recursive: true })
-}
-
-/** Sends a request as a browser would, with headers that `fetch` does not allow. */
-export function askWith(
-  url: string,
-  options: { method: string; headers: Record<string, string> },
-): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    httpRequest(url, options, response => {
-      response.resume()
-      response.once('end', () => resolve(response.statusCode))
-    })
-      .once('error', reject)
-      .end()
-  })
 }
 
 export function bearer(key: string): { authorization: string } {

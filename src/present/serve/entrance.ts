@@ -5,13 +5,13 @@ import { routeOf } from '#src/api/server/route_of.ts'
 import { shownPath } from '#src/api/server/shown_path.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { createTurns } from '#src/api/server/turns.ts'
+import { hashOf } from '#src/platform/hash.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/platform/http/allowance.ts'
 import type { Exchange } from '#src/platform/http/outgoing.ts'
 import { TurnPace } from '#src/platform/http/pace.ts'
 import { requestPath } from '#src/platform/http/request_target.ts'
 import { withFlatLines } from '#src/platform/log.ts'
 import { ALL_COMPANIES, type KeyHolder } from './key_entry.ts'
-import { hashOf } from './keys.ts'
 import { createQuotas, type Quota } from './quotas.ts'
 import type { ServedCompanies } from './served_companies.ts'
 
@@ -79,12 +79,13 @@ export function createEntrance({
   log,
 }: EntranceOptions): Entrance {
   const wrongKeys = createAllowance(WRONG_CREDENTIALS)
-  const admin = adminToken === null ? null : hashOf(adminToken)
+  const digest = (text: string) => Buffer.from(hashOf(text))
+  const admin = adminToken === null ? null : digest(adminToken)
   const inTurn = createTurns(WORKED_ON_AT_ONCE, new TurnPace(BEGIN_WITHIN_MS))
   return {
     whose: key => served.whose(key),
     whoOperates(key, address) {
-      if (admin !== null && wrongKeys.waitSeconds(address) === 0 && timingSafeEqual(hashOf(key), admin))
+      if (admin !== null && wrongKeys.waitSeconds(address) === 0 && timingSafeEqual(digest(key), admin))
         return ADMIN
       return served.whose(key)
     },

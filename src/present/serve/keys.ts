@@ -307,6 +307,6 @@ export function noValidKey(prefix: string): FatalError {
 /**
  * Returns the hash under which a key is stored: it is as random as the hash is long, so a slow one would not protect it better.
  */
-export function hashOf(key: string): Buffer {
+function hashOf(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { until } from '#test/support/daemon.ts'
 import { serveWorker } from '#test/support/http.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { exchange, parsed } from '#test/support/raw_http.ts'
@@ -140,6 +141,8 @@ test('sandbox, serve and daemon give the same answer to every request', async ()
   const mirrored = await serveApi(company.environment)
   const worker = await serveWorker({ dataDir: company.environment.DATA_DIR as string })
   const key = mirrored.keys.acme as string
+  const list = () => fetch(worker.url + LIST, { headers: { 'x-api-key': key } })
+  await until(async () => (await list()).ok, { what: 'the snapshot in the worker' })
   const servers = [
     { name: 'serve', url: mirrored.url, key },
     { name: 'daemon', url: worker.url, key },

@@ -38,7 +38,7 @@ const MAX_SHOWN_BYTES = 4 * 1024 * 1024
 type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: KeyHolder } }
 type PageContext = Context<Env>
 
-export type PagesOptions = {
+type PagesOptions = {
   readonly served: ServedCompanies
   readonly entrance: Entrance
   /** Where operators go on, if this server has pages for them; the first one is where they begin. */
