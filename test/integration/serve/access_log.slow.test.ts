@@ -24,7 +24,7 @@ async function serve(trustedProxies: readonly string[] = []) {
   const { served, log } = mirrored.parts
   const entrance = createEntrance({ served, maxRps: null, metrics, log })
   const api = createServeRoutes({ ...mirrored.parts, entrance })
-  const service = createService({ api, extras: MIRROR_EXTRAS, log: null, contents: null })
+  const service = createService({ api, extras: MIRROR_EXTRAS, log: null, contents: {} })
   const http = await startHttp(service, { trustedProxies })
   metrics.watch(http.connections)
   metrics.watchKeys(() => served.expiringKeys())
