@@ -33,7 +33,9 @@ export function operatorsOnly(
 ): MiddlewareHandler<OperatorEnv> {
   return async (c, next) => {
     const key = keyOf(c)
-    const { address = '' } = c.env?.outgoing?.exchange ?? {}
+    const { address = '', headers = {} } = c.env?.outgoing?.exchange ?? {}
+    // Caches between us and a browser know from an Authorization header that an answer is its own, but not from a cookie.
+    headers['cache-control'] = 'private'
     const operator = key === null ? null : entrance.whoOperates(key, address)
     const audit = (result: Result, what: string) => {
       const path = shownPath(c.req.path, [key ?? undefined])
@@ -69,7 +71,7 @@ function whyRefused(operator: KeyHolder, c: OperatorContext): string | null {
   const { company, prefix, scopes } = operator
   if (!scopes.some(isOfOperators)) return `${prefix} has ${scopes.join(', ')}. ${NEEDS_A_KEY}`
   if (isChange(c) && !scopes.includes('operate')) return `${prefix} may only watch. ${NEEDS_A_KEY}`
-  // What the path names here is what the route finds: a slug is never encoded otherwise.
+  // A segment that equals a slug has no escapes, so the route finds the same company.
   const isTheirs = c.req.path === '/report' || c.req.path.startsWith(`/companies/${company}/`)
   if (company !== ALL_COMPANIES && !isTheirs) return `${prefix} is a key of ${company} alone.`
   if (isChange(c) && isFromElsewhere(c.req.raw.headers))
