@@ -5,7 +5,7 @@ import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
-import { type AdminTokenSettings, readAdminTokenSettings } from './admin_tokens.ts'
+import { readAdminToken } from './admin_token.ts'
 import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddressSetting } from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
 import { checkMailSettings } from './mail.ts'
@@ -108,7 +108,7 @@ export const DAEMON_SETTINGS: readonly string[] = [
   ...Object.keys(schema.shape),
   ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'REDIS_CA_FILE', 'COMPANIES_FILE'],
   ...['REDIS_SENTINEL_PASSWORD', 'REDIS_SENTINEL_PASSWORD_FILE'],
-  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ADMIN_TOKENS_FILE'],
+  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE'],
   ...ALERT_SECRETS.flatMap(name => [name, `${name}_FILE`]),
 ]
 
@@ -152,7 +152,8 @@ export type DaemonSettings = {
   readonly jobLockMs: number
   readonly serve: ServeSettings
   readonly alerts: AlertSettings
-  readonly adminTokens: AdminTokenSettings
+  /** Counts as a key of all companies with the scope `operate`; null if it is not set. */
+  readonly adminToken: string | null
 }
 
 export type Schedule = {
@@ -256,7 +257,7 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
     jobLockMs: values.JOB_LOCK_MS,
     serve: serveSettings(values),
     alerts: alertSettings(values, environment),
-    adminTokens: readAdminTokenSettings(environment),
+    adminToken: readAdminToken(environment),
   }
 }
 

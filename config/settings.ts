@@ -417,7 +417,7 @@ export function readSecret(
 }
 
 /** Returns the path of a secret's file, if it is one: the value may be the secret itself (invariant I7). */
-export function shownSecretPath(path: string): string {
+function shownSecretPath(path: string): string {
   const directory = dirname(path)
   // For a secret such as /3f9c= the directory is the root, which does not make it a path.
   const isPath = existsSync(path) || (!['.', '/'].includes(directory) && existsSync(directory))

@@ -15,13 +15,12 @@ import { openLog } from '#src/operate/open_log.ts'
 import type { Sources } from '#src/server/company.ts'
 import { createEntrance } from '#src/server/entrance.ts'
 import { createServeRoutes } from '#src/server/mirror/app.ts'
-import { ServedCompanies, type ServedCompaniesOptions } from '#src/server/served_companies.ts'
+import { ServedCompanies } from '#src/server/served_companies.ts'
 import { subscriptionsPath } from '#src/server/webhooks/subscriptions_path.ts'
 import { createAlerts } from './alerts/alerts.ts'
 import { createHeartbeat } from './alerts/heartbeat.ts'
 import { inspect } from './alerts/inspect.ts'
 import { type CatchUp, startCatchUp } from './catch_up.ts'
-import { type AdminTokens, openAdminTokens } from './http/admin_tokens.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttp } from './http/server.ts'
 import { logLibraryLines } from './library_lines.ts'
@@ -133,26 +132,24 @@ async function start(
   let catchUp: CatchUp | null = null
   const { builders, maxBehindMs } = settings.serve
   const behindOthers = (slug: string) => catchUp?.behind(slug) ?? null
-  const served = openServed({ ...places, builders, maxBehindMs, behindOthers, log, now })
-  const adminTokens = openAdminTokens(settings.adminTokens, log)
+  const served = new ServedCompanies({ ...places, builders, maxBehindMs, behindOthers, log, now })
   const standby = createStandby({ registry, queues, log, signal: stopping })
-  const http = await listen(shared, { served, adminTokens, standby, stopping })
+  const http = await listen(shared, { served, standby, stopping })
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
-  if (!adminTokens.isOn) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
 
   // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
-  if (served) catchUp = startCatchUp({ registry, queues, log, served: () => served.companies, now, stopping })
-  startLoops(shared, { workers, adminTokens, served, standby, startedAt, stopping })
+  catchUp = startCatchUp({ registry, queues, log, served: () => served.companies, now, stopping })
+  startLoops(shared, { workers, served, standby, startedAt, stopping })
   const webhooks = followWebhooks(shared, { ...places, served, stopping })
   return async () => {
     setTimeout(() => endProcess(EXIT.failed), EXIT_WITHIN_MS)
     // Runs may take a while to end. Until then HTTP answers, and clients send their next request elsewhere.
     http.drain()
-    served?.stopWaiting()
+    served.stopWaiting()
     await Promise.all([workers.stop(), webhooks.stop()])
     await http.close()
-    await served?.close()
+    await served.close()
     await queues.close()
   }
 }
@@ -161,7 +158,7 @@ const now = () => new Date()
 
 type Hooks = Sources & {
   readonly dataDir: string
-  readonly served: ServedCompanies | null
+  readonly served: ServedCompanies
   readonly stopping: AbortSignal
 }
 
@@ -179,7 +176,7 @@ function followWebhooks(
     started = startWebhooks({
       ...{ queues, dataDir, lakeOf, logOf, log, now },
       // Each subscription has a valid key, so its company is served here.
-      ...(served ? { servedOf: (company: string) => served.snapshotOf(company) } : {}),
+      servedOf: company => served.snapshotOf(company),
       allowPrivate: settings.serve.webhooksToPrivate,
       isOurs: company => registry.companies.has(company),
       metrics: metrics.webhooks,
@@ -221,47 +218,37 @@ function openShared(settings: DaemonSettings, registry: CompanyRegistry, log: Lo
 
 async function listen(
   shared: Shared,
-  {
-    served,
-    adminTokens,
-    standby,
-    stopping,
-  }: {
-    served: ServedCompanies | null
-    adminTokens: AdminTokens
-    standby: Standby
-    stopping: AbortSignal
-  },
+  { served, standby, stopping }: Pick<Watching, 'served' | 'standby' | 'stopping'>,
 ): Promise<Listening> {
   const { settings, registry, queues, requests, metrics, log } = shared
-  const { maxRps } = settings.serve
-  const entrance = served && createEntrance({ served, maxRps, metrics: metrics.service, log })
-  if (served) metrics.watchServed(served)
+  const { serve, adminToken } = settings
+  const entrance = createEntrance({
+    ...{ served, maxRps: serve.maxRps, adminToken, metrics: metrics.service, log },
+  })
+  metrics.watchServed(served)
   const routes = createHttp({
     registry,
     served,
+    entrance,
     queues,
     standby,
     metrics,
     log,
-    adminTokens,
     requestSync: (company, { full }) => requestSync({ queues, requests }, company, { full, restart: false }),
     status: slug => statusOf(slug, shared, stopping),
     report: slug => answerReport(slug, shared, stopping),
-    api: served && entrance && createServeRoutes({ served, settings: settings.serve, entrance, log }),
-    pages: served && entrance && { served, entrance },
+    api: createServeRoutes({ served, settings: serve, entrance, log }),
   })
   const onCrowd = (isCrowd: boolean) => (isCrowd ? saveTime() : saveMemory())
-  const http = await startHttp(routes, { ...settings.serve, onCrowd })
+  const http = await startHttp(routes, { ...serve, onCrowd })
   metrics.service.watch(http.connections)
-  metrics.service.watchKeys(() => served?.expiringKeys() ?? [])
+  metrics.service.watchKeys(() => served.expiringKeys())
   return http
 }
 
 type Watching = {
   readonly workers: Workers
-  readonly adminTokens: AdminTokens
-  readonly served: ServedCompanies | null
+  readonly served: ServedCompanies
   readonly standby: Standby
   readonly startedAt: Date
   readonly stopping: AbortSignal
@@ -269,30 +256,18 @@ type Watching = {
 
 /** Starts the checks that are repeated until the worker stops. */
 function startLoops(shared: Shared, watching: Watching): void {
-  const { workers, adminTokens, standby, startedAt, stopping } = watching
+  const { workers, standby, startedAt, stopping } = watching
   const { queues, registry, log } = shared
   const loop = {
     signal: stopping,
     onError: (error: unknown) => (isOfRedis(error) ? queues.note(error) : log.error(explain(error).message)),
   }
   void every(REFRESH_MS, followFile({ registry, log }), loop)
-  // A request sees a change by itself: this is for the log.
-  void every(REFRESH_MS, async () => adminTokens.refresh(), loop)
   const keep = keepSchedules({ queues, registry, log, startedAt })
   // Without a worker that takes ticks, each would look lost. Workers with the right volume keep the schedules.
   void every(REFRESH_MS, async () => (workers.isHeldBack ? undefined : await keep()), loop)
   void every(STANDBY_MS, () => standby.look(), loop)
   void every(INSPECT_MS, () => keepWatch(shared, watching), loop)
-}
-
-/** Opens what this worker serves; null if the API keys cannot be opened: runs may still succeed, or report the problem. */
-function openServed(options: ServedCompaniesOptions): ServedCompanies | null {
-  try {
-    return new ServedCompanies(options)
-  } catch (error) {
-    options.log.error(`${explain(error).message} The API is not served until the worker is restarted.`)
-    return null
-  }
 }
 
 /** Raises and clears the alerts that do not need a run, and sends those that are due. */

@@ -63,7 +63,7 @@ export type Inspection = {
   /** One sentence for each volume of this worker that is not the right one. */
   readonly wrongVolumes?: readonly string[]
   /** The companies that this worker serves. */
-  readonly served?: Pick<ServedCompanies, 'companies' | 'tooFarBehind'> | null
+  readonly served?: Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
   readonly standby?: Pick<Standby, 'clocks' | 'stores' | 'redisAheadMs'>
   readonly readSpace?: (path: string) => Promise<Pick<StatsFs, 'blocks' | 'bavail'>>
   /** Identifies this worker among the others. */
@@ -226,7 +226,7 @@ function byRedis({ now, standby }: Inspection): Date {
 }
 
 async function inspectServed(inspection: Inspection): Promise<void> {
-  const { alerts, queues, settings, worker = THIS_WORKER, served = null } = inspection
+  const { alerts, queues, settings, worker = THIS_WORKER, served } = inspection
   const now = byRedis(inspection)
   const behind = (served?.companies ?? []).flatMap(company => {
     const found = served?.tooFarBehind(company) ?? null

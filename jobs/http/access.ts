@@ -1,148 +1,97 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import { HTTPException } from 'hono/http-exception'
-import { auth as basicCredentials } from 'hono/utils/basic-auth'
 import type { Logger } from 'pino'
-import { createAllowance, WRONG_CREDENTIALS } from '#src/lib/http/allowance.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { isFromElsewhere } from '#src/lib/http/own_pages.ts'
+import { presentedKey } from '#src/server/contract/presented_key.ts'
 import { shownPath } from '#src/server/contract/shown_path.ts'
 import { Refusal } from '#src/server/contract/source.ts'
-import type { AdminTokens, Operator } from './admin_tokens.ts'
+import type { Entrance } from '#src/server/entrance.ts'
+import { ALL_COMPANIES, type KeyHolder } from '#src/server/key_entry.ts'
+import { signedInKey, signInFor } from '#src/server/pages/routes.ts'
+import { isOfOperators } from '#src/server/scopes.ts'
 
-type AccessOptions = {
-  readonly log: Pick<Logger, 'info' | 'warn'>
-  readonly onRefused: () => void
-}
+/** All paths for operators are these, or below them. */
+export const OPERATOR_PATHS = ['/report', '/queues', '/companies'] as const
 
 /** The outcome of a request that is in the audit log: `failed` is one that was allowed and did not succeed. */
 type Result = 'accepted' | 'refused' | 'failed'
 
-type RequestContext = Context<{ Bindings: Partial<HttpBindings> }>
+export type OperatorEnv = { Bindings: Partial<HttpBindings>; Variables: { operator: KeyHolder } }
+type OperatorContext = Context<OperatorEnv>
+
+const NEEDS_A_KEY =
+  'This needs a key with the scope operate, as a bearer token: npm run keys -- create --description NAME --scopes operate.'
 
 /**
- * Accepts requests with a token: as `Authorization: Bearer`, or as the password of any user, which a browser can
- * prompt for. A token that may only read gets 403 for a request that changes something. Rejects all if no token is
- * configured. After ten wrong tokens an address must wait before another one is compared: people choose tokens, and
- * some can be guessed.
- *
- * The audit log has a line for each request that changes something, and for each token that is refused: whose token
- * (`operator`), what, from where and with which result.
+ * Lets a request through only with a key of an operator, in a header or in the cookie of a browser that signed in, and sets its
+ * holder as `operator`. A change needs the scope `operate`, and a key of one company reaches only what is that company's.
+ * The audit log has a line for each request that changes something, and for each key that is refused.
  */
-export function adminOnly(
-  tokens: AdminTokens,
-  { log, onRefused }: AccessOptions,
-): MiddlewareHandler<{ Bindings: Partial<HttpBindings> }> {
-  const wrongTokens = createAllowance(WRONG_CREDENTIALS)
-  const audit = createAudit(log)
+export function operatorsOnly(
+  entrance: Pick<Entrance, 'whoOperates' | 'refuse'>,
+  log: Pick<Logger, 'info' | 'warn'>,
+): MiddlewareHandler<OperatorEnv> {
   return async (c, next) => {
-    if (!tokens.isOn) {
-      throw new HTTPException(403, {
-        message:
-          'ADMIN_TOKEN is not set, so this is off. Set ADMIN_TOKEN_FILE or ADMIN_TOKENS_FILE, then restart.',
-      })
+    const key = keyOf(c)
+    const { address = '', headers = {} } = c.env?.outgoing?.exchange ?? {}
+    // Caches between us and a browser know from an Authorization header that an answer is its own, but not from a cookie.
+    headers['cache-control'] = 'private'
+    const operator = key === null ? null : entrance.whoOperates(key, address)
+    const audit = (result: Result, what: string) => {
+      const path = shownPath(c.req.path, [key ?? undefined])
+      const who = { operator: operator?.prefix ?? null, address, method: c.req.method, path, result }
+      log[result === 'accepted' ? 'info' : 'warn']({ audit: 'admin', ...who }, what)
     }
-    const given = tokenOf(c.req.raw)
-    const address = addressOf(c)
-    const seconds = given === null ? 0 : wrongTokens.waitSeconds(address)
-    if (seconds > 0) {
-      onRefused()
-      throw new Refusal(429, `Too many wrong tokens from ${address}. Try again in ${seconds} s.`, seconds)
-    }
-    const operator = given === null ? null : tokens.find(given)
     if (operator === null) {
-      if (given !== null) {
-        wrongTokens.spend(address)
-        onRefused()
-        const what =
-          tokens.problem === null
-            ? 'Wrong admin token'
-            : 'An admin token was refused: its file cannot be used'
-        audit(c, { given, operator, result: 'refused', what })
-        if (wrongTokens.waitSeconds(address) > 0)
-          log.warn(
-            { address },
-            'Too many wrong admin tokens: this address must wait before each further attempt',
-          )
+      if (key !== null) {
+        entrance.refuse(address)
+        audit('refused', 'Wrong key')
       }
-      throw refusalOf(c, { given, tokens })
+      if (asksForPage(c)) return c.redirect(signInFor(c.req.path), 303)
+      throw new Refusal(401, key === null ? NEEDS_A_KEY : `The key is wrong. ${NEEDS_A_KEY}`)
     }
-    const changes = isChange(c)
-    if (changes && !operator.mayChange) {
-      audit(c, { given, operator, result: 'refused', what: 'A token that may only read was used to write' })
-      throw new HTTPException(403, {
-        message: `The token ${operator.name} may only read. Use one with full rights for ${c.req.method}.`,
-      })
+    const problem = whyRefused(operator, c)
+    if (problem !== null) {
+      audit('refused', problem)
+      throw new Refusal(403, problem)
     }
+    c.set('operator', operator)
     await next()
-    const result = resultOf(c.res.status)
-    if (changes || result === 'refused') audit(c, { given, operator, result, what: 'Admin request' })
+    if (isChange(c)) audit(c.res.status < 400 ? 'accepted' : 'failed', 'Operator request')
+    return undefined
   }
 }
 
-/** Returns why a request without a valid token is refused. While the file cannot be read, the token may be right. */
-function refusalOf(
-  c: RequestContext,
-  { given, tokens }: { given: string | null; tokens: AdminTokens },
-): Error {
-  if (given !== null && tokens.problem !== null) {
-    return new Refusal(503, "The admin tokens cannot be read at the moment. The worker's log says why.", 2)
-  }
-  c.header('WWW-Authenticate', 'Basic realm="editais-sync: an admin token is the password", charset="UTF-8"')
-  return new HTTPException(401, {
-    message: `${given === null ? 'This needs a token' : 'The token is wrong'}. Send an admin token of the worker (ADMIN_TOKEN) as a bearer token, or as the password of any user.`,
-  })
+/** Returns whether an operator may see or change a company. */
+export function mayReach({ company }: KeyHolder, slug: string): boolean {
+  return company === ALL_COMPANIES || company === slug
 }
 
-type Audited = {
-  /** Never logged: it is also removed from the path. */
-  readonly given: string | null
-  readonly operator: Operator | null
-  readonly result: Result
-  readonly what: string
+function whyRefused(operator: KeyHolder, c: OperatorContext): string | null {
+  const { company, prefix, scopes } = operator
+  if (!scopes.some(isOfOperators)) return `${prefix} has ${scopes.join(', ')}. ${NEEDS_A_KEY}`
+  if (isChange(c) && !scopes.includes('operate')) return `${prefix} may only watch. ${NEEDS_A_KEY}`
+  // A segment that equals a slug has no escapes, so the route finds the same company.
+  const isTheirs = c.req.path === '/report' || c.req.path.startsWith(`/companies/${company}/`)
+  if (company !== ALL_COMPANIES && !isTheirs) return `${prefix} is a key of ${company} alone.`
+  if (isChange(c) && isFromElsewhere(c.req.raw.headers))
+    return 'This request comes from a page of another site and is refused.'
+  return null
 }
 
-function createAudit(log: AccessOptions['log']): (c: RequestContext, audited: Audited) => void {
-  return (c, { given, operator, result, what }) => {
-    const line = {
-      audit: 'admin',
-      operator: operator?.name ?? null,
-      address: addressOf(c),
-      method: c.req.method,
-      path: shownPath(c.req.path, [given ?? undefined]),
-      result,
-    }
-    if (result === 'accepted') log.info(line, what)
-    else log.warn(line, what)
-  }
-}
-
-function resultOf(status: number): Result {
-  if (status < 400) return 'accepted'
-  return [401, 403, 429].includes(status) ? 'refused' : 'failed'
-}
-
-function addressOf(c: RequestContext): string {
-  return c.env?.outgoing?.exchange?.address ?? ''
+/** A key in a header counts alone: a browser adds the cookie to every request, even to one that another site's page triggers. */
+function keyOf(c: OperatorContext): string | null {
+  const given = { authorization: c.req.header('authorization'), xApiKey: c.req.header('x-api-key') }
+  const isGiven = given.authorization !== undefined || given.xApiKey !== undefined
+  return isGiven ? presentedKey(given) : signedInKey(c)
 }
 
 function isChange({ req }: Pick<Context, 'req'>): boolean {
   return !['GET', 'HEAD'].includes(req.method)
 }
 
-function tokenOf(request: Request): string | null {
-  const bearer = /^ *bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')
-  return bearer?.[1] ?? basicCredentials(request)?.password ?? null
-}
-
-/**
- * A browser that is logged in sends the password with every request, even one that another site's page triggers. So a
- * request that changes something must come from one of our own pages, or from no page at all.
- */
-export const fromOurOwnPages: MiddlewareHandler = async (c, next) => {
-  if (isChange(c) && isFromElsewhere(c.req.raw.headers)) {
-    throw new HTTPException(403, {
-      message: 'This request comes from a page of another site and is refused.',
-    })
-  }
-  await next()
+/** Returns whether a person asks for a page, who can sign in. */
+function asksForPage({ req }: OperatorContext): boolean {
+  const isProgram = req.header('authorization') !== undefined || req.header('x-api-key') !== undefined
+  return !isProgram && req.method === 'GET' && (req.header('accept') ?? '').includes('text/html')
 }

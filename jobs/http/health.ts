@@ -42,13 +42,13 @@ type Readiness = {
 /** Blocks of a file system: all of them, and those that this user may still take. */
 type Space = { readonly blocks: number; readonly bavail: number }
 
-export type Served = Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
+type Served = Pick<ServedCompanies, 'companies' | 'tooFarBehind'>
 
 type Checked = {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
   readonly queues: Pick<Queues, 'redis' | 'prefix' | 'problem' | 'ticks' | 'runs'>
-  /** The companies that this worker serves; null if it serves nothing. */
-  readonly served?: Served | null
+  /** The companies that this worker serves; absent if it serves nothing. */
+  readonly served?: Served
   readonly standby: Pick<Standby, 'clocks' | 'stores'>
   readonly spaceOf?: (path: string) => Promise<Space>
 }
@@ -57,7 +57,7 @@ type Checked = {
 export async function checkReadiness({
   registry,
   queues,
-  served = null,
+  served,
   standby,
   spaceOf = statfs,
 }: Checked): Promise<Readiness> {
@@ -98,7 +98,7 @@ async function checkRedis({ redis, prefix, problem, ticks, runs }: Checked['queu
 /**
  * Names the companies that are served too far behind. The check fails only if all are: a worker must go on serving the others.
  */
-function checkServed(served: Served | null): Check {
+function checkServed(served: Served | undefined): Check {
   const companies = served?.companies ?? []
   const behind = companies.flatMap(company => {
     const found = served?.tooFarBehind(company) ?? null

@@ -1,9 +1,10 @@
 import { realpath } from 'node:fs/promises'
-import type { Context, Hono, MiddlewareHandler } from 'hono'
+import type { Context, Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { Company, CompanyRegistry } from '#jobs/queues/company_registry.ts'
 import { latestLink } from '#src/core/lake/manifest.ts'
 import { html } from '#src/present/text/html.ts'
+import { mayReach, type OperatorEnv } from './access.ts'
 import { findCompany, sharing } from './company_routes.ts'
 
 /** Each one is a process that loads DuckDB. */
@@ -13,8 +14,6 @@ const MAX_KEPT = 8
 /** A report counts days until sessions and deadlines, so it goes out of date even without a new snapshot. */
 const FRESH_MS = 10 * 60_000
 
-export const REPORT_PATH = '/report'
-
 export type ReportRequests = {
   /** Renders a company's report from its latest snapshot, as HTML. */
   report(company: string): Promise<string>
@@ -22,31 +21,16 @@ export type ReportRequests = {
 
 type Options = ReportRequests & {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'broken'>
-  /** Decides who may see a report. */
-  readonly access: MiddlewareHandler
-  /** The list of routes, for programs. */
-  readonly contents: () => object
-  /** The address that `/` redirects browsers without credentials to; null to ask them for a token. */
-  readonly home: string | null
 }
 
 /**
  * Serves the company's report at `/report` (for several companies, a list of them), and each at `/companies/<company>/report`.
- * `/` is the same for a client with credentials, redirects other browsers to the pages for people with an API key, and shows
- * programs the list of routes.
+ * Access is checked before them.
  */
-export function routeReports(app: Hono, { registry, access, contents, home, report }: Options): void {
+export function routeReports(app: Hono<OperatorEnv>, { registry, report }: Options): void {
   const show = remembering(sharing(MAX_REPORTS, report))
-  app.get('/', async (c, next) => {
-    // These headers decide which of two answers is sent.
-    c.header('Vary', 'Accept, Authorization')
-    if (c.req.header('authorization') !== undefined) return await access(c, next)
-    if (!/text\/html/.test(c.req.header('accept') ?? '')) return c.json(contents())
-    return home === null ? await access(c, next) : c.redirect(home, 303)
-  })
-  app.use(REPORT_PATH, access)
-  app.on('GET', ['/', REPORT_PATH], async c => {
-    const companies = [...registry.companies.values()]
+  app.get('/report', async c => {
+    const companies = [...registry.companies.values()].filter(({ slug }) => mayReach(c.var.operator, slug))
     const [first] = companies
     return first && companies.length === 1 ? await answer(c, first, show) : c.html(list(companies).html)
   })

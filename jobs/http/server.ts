@@ -15,15 +15,16 @@ import { sendError, sendFault, sendNoSuchRoute, sendRefusal } from '#src/server/
 import { createService, type Service } from '#src/server/contract/app.ts'
 import { shared } from '#src/server/contract/shared.ts'
 import { shownPath } from '#src/server/contract/shown_path.ts'
+import type { Entrance } from '#src/server/entrance.ts'
 import type { createServeRoutes } from '#src/server/mirror/app.ts'
-import { PAGES_PATH, type PagesOptions, routePages } from '#src/server/pages/routes.ts'
-import { adminOnly, fromOurOwnPages } from './access.ts'
-import type { AdminTokens } from './admin_tokens.ts'
+import { PAGES_PATH, routePages } from '#src/server/pages/routes.ts'
+import type { ServedCompanies } from '#src/server/served_companies.ts'
+import { OPERATOR_PATHS, operatorsOnly } from './access.ts'
 import { createBoard } from './board.ts'
 import { type CompanyRequests, routeCompanies } from './company_routes.ts'
-import { checkReadiness, type Served } from './health.ts'
+import { checkReadiness } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import { REPORT_PATH, type ReportRequests, routeReports } from './report_routes.ts'
+import { type ReportRequests, routeReports } from './report_routes.ts'
 
 const MAX_BODY_BYTES = 10_000
 /** Bull Board sends many requests at once; there is no point in letting them wait for a Redis that is away. */
@@ -33,23 +34,21 @@ export type HttpOptions = CompanyRequests &
   ReportRequests & {
     readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
     readonly queues: Queues
-    /** The companies that this worker serves; null if no keys can be read. */
-    readonly served?: Served | null
+    /** The companies that this worker serves. */
+    readonly served: ServedCompanies
+    readonly entrance: Entrance
     readonly standby: Pick<Standby, 'clocks' | 'stores'>
-    readonly metrics: Pick<Metrics, 'render' | 'service'>
+    readonly metrics: Pick<Metrics, 'render'>
     /** The API, served from the latest snapshots. */
-    readonly api: ReturnType<typeof createServeRoutes> | null
-    /** For people with an API key; null if no keys can be read. */
-    readonly pages: PagesOptions | null
-    readonly adminTokens: AdminTokens
+    readonly api: ReturnType<typeof createServeRoutes>
     readonly log: Logger
   }
 
 /** Returns the routes of a worker for operators, container orchestrators and Prometheus. */
 export function createHttp(options: HttpOptions): Service {
-  const { registry, queues, served = null, standby, metrics, adminTokens, api, log } = options
-  const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
-  const app: Hono = service.pages
+  const { registry, queues, served, entrance, standby, metrics, api, log } = options
+  const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS, home: PAGES_PATH })
+  const app = service.pages
   app.onError((error, c) => {
     const refusal = sendRefusal(c, error)
     if (refusal) return refusal
@@ -64,7 +63,7 @@ export function createHttp(options: HttpOptions): Service {
     return error instanceof FatalError ? sendError(c, 500, message) : sendFault(c)
   })
 
-  // These need no token.
+  // These need no key.
   const check = shared(() => checkReadiness({ registry, queues, served, standby }))
   const render = shared(() => metrics.render())
   app.get('/readyz', async c => {
@@ -79,14 +78,11 @@ export function createHttp(options: HttpOptions): Service {
   const tooLarge = () => {
     throw new HTTPException(413, { message: `The body is larger than ${MAX_BODY_BYTES} bytes.` })
   }
-  const access = adminOnly(adminTokens, { log, onRefused: () => metrics.service.refused('token') })
-  for (const path of ['/queues/*', '/companies/*']) {
-    app.use(path, access, fromOurOwnPages)
-    app.use(path, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
-  }
-  if (options.pages) routePages(app, { ...options.pages, reportPath: REPORT_PATH })
-  const home = options.pages ? PAGES_PATH : null
-  routeReports(app, { ...options, access, home, contents: () => contents(adminTokens) })
+  const access = operatorsOnly(entrance, log)
+  for (const path of OPERATOR_PATHS)
+    app.use(`${path}/*`, access, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
+  routePages(app, { served, entrance, operatorPaths: OPERATOR_PATHS })
+  routeReports(app, options)
   routeBoard(app, queues)
   routeCompanies(app, options)
   return service
@@ -106,22 +102,17 @@ function rethrow(error: Error): never {
   throw error
 }
 
-function contents({ isOn }: AdminTokens) {
-  return {
-    'GET /': 'in a browser, the pages below /editais; with an admin token, the report',
-    'GET /report': "the company's report, for a browser; for several companies, a list of reports",
-    'GET /healthz': 'whether the worker is alive',
-    'GET /readyz': 'whether it can take runs: Redis, directories, configuration',
-    'GET /metrics': 'metrics for Prometheus',
-    'GET /queues': 'the queues, for a browser',
-    'POST /companies/{company}/sync':
-      'requests a run; with the body {"full": true}, one that fetches everything again',
-    'GET /companies/{company}/status': 'the status of the company',
-    'GET /companies/{company}/report': "the company's report, for a browser",
-    'GET /editais': 'pages to browse, search and read notices, for anyone with an API key',
-    'GET /api/v1/editais': 'the API, served from the latest snapshot; keys: `npm run keys`',
-    token: isOn
-      ? 'The report, /queues and /companies need an admin token: as bearer token, or as the password of any user.'
-      : 'The report, /queues and /companies are off: ADMIN_TOKEN is not set.',
-  }
+const CONTENTS = {
+  'GET /editais': 'pages to browse, search and read notices, for anyone with an API key',
+  'GET /api/v1/editais': 'the API, served from the latest snapshot; keys: `npm run keys`',
+  'GET /healthz': 'whether the worker is alive',
+  'GET /readyz': 'whether it can take runs: Redis, directories, configuration',
+  'GET /metrics': 'metrics for Prometheus',
+  'GET /report': "the company's report, for a browser; for several companies, a list of reports",
+  'GET /queues': 'the queues, for a browser',
+  'POST /companies/{company}/sync':
+    'requests a run; with the body {"full": true}, one that fetches everything again',
+  'GET /companies/{company}/status': 'the status of the company',
+  'GET /companies/{company}/report': "the company's report, for a browser",
+  operators: 'The report, /queues and /companies need a key with the scope operate or watch.',
 }

@@ -5,7 +5,7 @@ import { makeDataDirectory } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { wholeNumber } from '#src/present/terminal/options.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
-import { type KeyEntry, stateOf } from '#src/server/key_entry.ts'
+import { ALL_COMPANIES, type KeyEntry, readsNotices, stateOf } from '#src/server/key_entry.ts'
 import { KeyStore, noValidKey } from '#src/server/keys.ts'
 import { revokeKey } from '#src/server/revoke.ts'
 import { DEFAULT_SCOPES, SCOPES, type Scope } from '#src/server/scopes.ts'
@@ -73,12 +73,15 @@ type Options = {
 
 export function keysCommand(environment: Environment): Command {
   const command = new Command('keys').description(
-    'Manage the API keys of `npm run serve`. Each key gives access to one company.',
+    'Manage the API keys. Each gives access to one company; keys of operators may be for all.',
   )
   command
     .command('create')
     .description('create a key and show it, once')
-    .option('--company <slug>', 'company that it gives access to (default: COMPANY)')
+    .option(
+      '--company <slug>',
+      'company that it gives access to (default: COMPANY; for watch and operate alone, all companies)',
+    )
     .requiredOption('--description <text>', 'system that uses it: create one key for each')
     .option('--expires <when>', `when it expires: ${EXPIRES} (default: never)`)
     .option(
@@ -119,12 +122,13 @@ function json(): Option {
 async function create(environment: Environment, options: Options): Promise<void> {
   const now = new Date()
   const dataDir = dataDirOf(environment)
-  const company = await knownCompany(environment, dataDir, options.company)
+  const { scopes = DEFAULT_SCOPES, maxRps = null } = options
+  const isForAll = options.company === undefined && !readsNotices({ scopes })
+  const company = isForAll ? ALL_COMPANIES : await knownCompany(environment, dataDir, options.company)
   const description = (options.description ?? '').trim()
   if (description === '' || description.length > 200 || /[\p{Cc}]/u.test(description))
     throw new FatalError('--description must be one line of 1 to 200 characters.', EXIT.usage)
   const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires, now)
-  const { scopes = DEFAULT_SCOPES, maxRps = null } = options
   await makeDataDirectory(dataDir)
   const key = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
     keys.create(company, description, now, expiresAt, { scopes, maxRps }),
@@ -138,7 +142,7 @@ async function create(environment: Environment, options: Options): Promise<void>
   const until = expiresAt ? `, valid until ${expiresAt.toISOString()}` : ''
   process.stdout.write(`${key}\n`)
   process.stderr.write(
-    `API key of ${company} for ${description}${until}. Store it now: it is not shown again.\n`,
+    `API key of ${shownCompany(company)} for ${description}${until}. Store it now: it is not shown again.\n`,
   )
 }
 
@@ -167,7 +171,7 @@ function table(entries: readonly KeyEntry[], now: Date): string {
     columns,
     entries.map(entry => ({
       prefix: entry.prefix,
-      company: entry.company,
+      company: shownCompany(entry.company),
       description: entry.description,
       rights: rightsInWords(entry),
       created: shown(entry.createdAt),
@@ -176,6 +180,10 @@ function table(entries: readonly KeyEntry[], now: Date): string {
       state: stateInWords(entry, now),
     })),
   )
+}
+
+function shownCompany(company: string): string {
+  return company === ALL_COMPANIES ? 'all companies' : company
 }
 
 /** Formats a time to the second: milliseconds make the table wider than a terminal. */
@@ -219,7 +227,7 @@ async function rotate(environment: Environment, given: string, options: Options)
   const old = overlapMs === 0 ? 'is refused from now on' : `still works until ${replaced.expiresAt}`
   process.stdout.write(`${key}\n`)
   process.stderr.write(
-    `New API key of ${company} for ${description}${until}. Store it now: it is not shown again. ${prefix} ${old}.\n`,
+    `New API key of ${shownCompany(company)} for ${description}${until}. Store it now: it is not shown again. ${prefix} ${old}.\n`,
   )
 }
 
@@ -227,7 +235,7 @@ function revoke(environment: Environment, given: string): void {
   const dataDir = dataDirOf(environment)
   const prefix = prefixOf(given)
   const { entry, problem } = revokeKey(dataDir, prefix, { now: new Date(), waitMs: WAIT_MS })
-  const about = entry ? `${prefix} (${entry.company}, ${entry.description})` : prefix
+  const about = entry ? `${prefix} (${shownCompany(entry.company)}, ${entry.description})` : prefix
   if (problem === null) {
     process.stdout.write(`${about} is refused from now on.\n`)
     return

@@ -12,6 +12,7 @@ import { createService } from '#src/server/contract/app.ts'
 import { createServiceMetrics } from '#src/server/contract/metrics.ts'
 import { shared } from '#src/server/contract/shared.ts'
 import { createEntrance } from '#src/server/entrance.ts'
+import { KeyStore } from '#src/server/keys.ts'
 import { createServeRoutes } from '#src/server/mirror/app.ts'
 import { PAGES_PATH, routePages } from '#src/server/pages/routes.ts'
 import { ServedCompanies } from '#src/server/served_companies.ts'
@@ -39,6 +40,8 @@ async function serve(environment: Environment): Promise<void> {
     const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
     const logOf = (slug: string) => readSettings(placeOf(slug)).remoteLog
     await makeDataDirectory(dataDir)
+    // Throws if the keys cannot be read.
+    KeyStore.openIfThere(dataDir, 0)?.close()
     const served = new ServedCompanies({
       dataDir,
       builders: settings.builders,

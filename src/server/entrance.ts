@@ -1,5 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { timingSafeEqual } from 'node:crypto'
 import type { Logger } from 'pino'
+import { hashOf } from '#src/lib/hash.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/lib/http/allowance.ts'
 import type { Exchange } from '#src/lib/http/outgoing.ts'
 import { TurnPace } from '#src/lib/http/pace.ts'
@@ -10,34 +11,43 @@ import { routeOf } from './contract/route_of.ts'
 import { shownPath } from './contract/shown_path.ts'
 import { Refusal } from './contract/source.ts'
 import { createTurns } from './contract/turns.ts'
-import type { KeyHolder } from './key_entry.ts'
+import { ALL_COMPANIES, type KeyHolder } from './key_entry.ts'
 import { createQuotas, type Quota } from './quotas.ts'
 import type { ServedCompanies } from './served_companies.ts'
-
-/** How long the refusal of a wrong key is delayed, after the first ones from its address. */
-const WRONG_KEY_DELAY_MS = 1000
-/** If this many are already delayed, further ones are refused at once with 429. */
-const MAX_DELAYED = 100
 
 /** Documents read and compressed at the same time: each may have tens of megabytes, and threads are few. */
 const WORKED_ON_AT_ONCE = 16
 /** Time in each turn of the event loop during which new documents may begin. */
 const BEGIN_WITHIN_MS = 2
+
+/** What ADMIN_TOKEN stands for. */
+const ADMIN: KeyHolder = {
+  company: ALL_COMPANIES,
+  prefix: 'ADMIN_TOKEN',
+  scopes: ['operate'],
+  maxRps: null,
+}
+
 /** Checks keys and quotas, and logs requests: the same for programs and for people in a browser. */
 export type Entrance = {
   /** Returns the holder of a key; null if the key is not valid. @throws Refusal (503) while the keys cannot be read. */
   whose(key: string): KeyHolder | null
+  /**
+   * Does the same where operators come in, so ADMIN_TOKEN counts as a key. A person chose it and it may be guessed: it is not
+   * compared while its address must wait because of wrong keys.
+   */
+  whoOperates(key: string, address: string): KeyHolder | null
   /**
    * Counts a request. Null without a quota.
    * @throws Refusal (429) if the key sent too many.
    */
   admit(key: KeyHolder): Quota | null
   /**
-   * Counts a wrong key, and delays its refusal.
+   * Counts a wrong key.
    * @param address of the client.
-   * @throws Refusal (429) if too many are delayed already.
+   * @throws Refusal (429) if the address has sent too many.
    */
-  refuse(address: string): Promise<void>
+  refuse(address: string): void
   /**
    * Runs work when it is this key's turn, so that a key with a thousand requests for large documents does not delay a key
    * with one. Null, without running it, if the client is gone when it is its turn.
@@ -55,37 +65,41 @@ type EntranceOptions = {
   readonly served: ServedCompanies
   /** Quota of all keys without one of their own; null for no limit. */
   readonly maxRps: number | null
+  /** ADMIN_TOKEN; null or absent if it is not set. */
+  readonly adminToken?: string | null
   readonly metrics: Pick<ServiceMetrics, 'answered' | 'refused'>
   readonly log: Logger
 }
 
-export function createEntrance({ served, maxRps, metrics, log }: EntranceOptions): Entrance {
-  const slowDown = createSlowDown()
+export function createEntrance({
+  served,
+  maxRps,
+  adminToken = null,
+  metrics,
+  log,
+}: EntranceOptions): Entrance {
+  const wrongKeys = createAllowance(WRONG_CREDENTIALS)
+  const digest = (text: string) => Buffer.from(hashOf(text))
+  const admin = adminToken === null ? null : digest(adminToken)
   const inTurn = createTurns(WORKED_ON_AT_ONCE, new TurnPace(BEGIN_WITHIN_MS))
   return {
     whose: key => served.whose(key),
+    whoOperates(key, address) {
+      if (admin !== null && wrongKeys.waitSeconds(address) === 0 && timingSafeEqual(digest(key), admin))
+        return ADMIN
+      return served.whose(key)
+    },
     admit: createQuotas(maxRps),
-    async refuse(address) {
-      metrics.refused('key')
-      await slowDown(address)
+    // Keys are too random to guess, so a valid key never waits because of wrong ones from its address.
+    refuse(address) {
+      metrics.refused()
+      const seconds = wrongKeys.waitSeconds(address)
+      if (seconds > 0)
+        throw new Refusal(429, `Too many wrong keys from ${address}. Try again in ${seconds} s.`, seconds)
+      wrongKeys.spend(address)
     },
     inTurn: ({ prefix }, isWanted, work) => inTurn(prefix, isWanted, work),
     noteAnswer: createNotes({ metrics, log }),
-  }
-}
-
-/** Keys are too random to guess, so a valid key is never delayed because of wrong ones from its address. */
-function createSlowDown(): (address: string) => Promise<void> {
-  const wrongKeys = createAllowance(WRONG_CREDENTIALS)
-  let delayed = 0
-  return async address => {
-    const isGuessing = wrongKeys.waitSeconds(address) > 0
-    wrongKeys.spend(address)
-    if (!isGuessing) return
-    if (delayed >= MAX_DELAYED) throw new Refusal(429, 'Too many wrong API keys from this address.', 60)
-    delayed += 1
-    await sleep(WRONG_KEY_DELAY_MS)
-    delayed -= 1
   }
 }
 

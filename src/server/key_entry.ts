@@ -1,4 +1,7 @@
-import { type Scope, scopesOf } from './scopes.ts'
+import { isOfOperators, type Scope, scopesOf } from './scopes.ts'
+
+/** The company of a key for all companies, which has only scopes of operators. */
+export const ALL_COMPANIES = '*'
 
 /** Everything about a key that can be shown after its creation. Times are ISO 8601 in UTC. */
 export type KeyEntry = {
@@ -63,8 +66,14 @@ export function entryOf(row: KeyRow, waiting: Date | undefined): KeyEntry {
   }
 }
 
-export function rightsOf({ scopes = null, max_rps: maxRps = null }: KeyRow): Rights {
-  return { scopes: scopesOf(scopes), maxRps }
+export function rightsOf({ company, scopes = null, max_rps: maxRps = null }: KeyRow): Rights {
+  const all = scopesOf(scopes)
+  return { scopes: company === ALL_COMPANIES ? all.filter(isOfOperators) : all, maxRps }
+}
+
+/** Returns whether a key may read the notices of its company. */
+export function readsNotices({ scopes }: Pick<Rights, 'scopes'>): boolean {
+  return scopes.some(scope => !isOfOperators(scope))
 }
 
 /** Returns whether a key has expired; an invalid time counts as past. */

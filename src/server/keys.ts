@@ -11,6 +11,7 @@ import {
   type KeyHolder,
   type KeyRow,
   type Rights,
+  readsNotices,
   rightsOf,
   sameLifetime,
   stateOf,
@@ -199,10 +200,10 @@ export class KeyStore {
     }
   }
 
-  /** Companies with a key that is accepted now. */
+  /** Companies with a key that may read their notices now. */
   companies(now: Date): string[] {
     const accepted = this.list(null).filter(
-      entry => entry.revokedAt === null && !isOver(entry.expiresAt, now),
+      entry => entry.revokedAt === null && !isOver(entry.expiresAt, now) && readsNotices(entry),
     )
     return [...new Set(accepted.map(({ company }) => company))]
   }
@@ -285,6 +286,11 @@ export class KeyStore {
       )
     }
   }
+}
+
+/** Returns whether text has the form of a key. */
+export function isKey(text: string): boolean {
+  return KEY.test(text)
 }
 
 export function keyFilePath(dataDir: string): string {

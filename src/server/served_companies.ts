@@ -8,7 +8,7 @@ import type { Feed } from './feed/feed.ts'
 import { createIndexers } from './feed/indexers.ts'
 import { Waiting } from './feed/waiting.ts'
 import { type KeyEntry, type KeyHolder, stateOf } from './key_entry.ts'
-import { KeyStore } from './keys.ts'
+import { isKey, KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
@@ -45,7 +45,7 @@ export class ServedCompanies {
   readonly waiting = new Waiting()
   readonly #timer: NodeJS.Timeout
   /** Null until there is a key. */
-  #keys: KeyStore | null
+  #keys: KeyStore | null = null
   #uses = new Map<string, Date>()
   /** Keys that were looked up in this turn of the event loop. */
   #lookedUp = new Map<string, KeyHolder | null>()
@@ -54,12 +54,10 @@ export class ServedCompanies {
   /** The last problem with the keys that was logged; null if there is none. */
   #problem: string | null = null
 
-  /** @throws FatalError (usage) if the keys cannot be opened. */
   constructor(options: ServedCompaniesOptions) {
     this.#options = options
     this.#builders = new Builders(options.builders)
-    this.#keys = KeyStore.openIfThere(options.dataDir, KEYS_WAIT_MS)
-    for (const company of this.#keys?.companies(options.now()) ?? []) this.#follow(company)
+    this.#checkKeys()
     this.#timer = setInterval(() => this.#checkKeys(), CHECK_EVERY_MS).unref()
   }
 
@@ -74,6 +72,7 @@ export class ServedCompanies {
    * @throws Refusal (503) while the keys cannot be read.
    */
   whose(key: string): KeyHolder | null {
+    if (!isKey(key)) return null
     const known = this.#lookedUp.get(key)
     if (known !== undefined) return known
     const holder = this.#lookUp(key)

@@ -95,7 +95,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
       const worker = await serveWorker({ companies: ['acme', 'beta'] })
       await leaveSnapshot(worker.company('acme'))
       await requestRun(worker.queues, 'sync', 'acme')
-      for (const path of ['/', '/queues', '/queues/queue/runs'])
+      for (const path of ['/report', '/queues', '/queues/queue/runs'])
         expect(await findings(`${worker.url}${path}`, { token: TOKEN }), path).toEqual([])
       const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: new World() }] })
       expect(await findings(`${sandbox.url}/docs`)).toEqual([])

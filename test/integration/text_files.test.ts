@@ -1,7 +1,6 @@
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readAdminTokenSettings } from '#config/admin_tokens.ts'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
@@ -107,36 +106,28 @@ test('SQL from standard input is decoded as that from a file', async () => {
   })
 })
 
-test.each(SAVED)(
-  'the companies, a key, admin tokens and notices of the sandbox in %s',
-  async (_, save, expected) => {
-    const { environment } = await startSynced(notices(1, 2))
-    const { API_BASE_URL, DATA_DIR } = environment as Record<string, string>
-    const key = await fileOf(save('edk_test_1'), 'key')
-    const companies = `companies:\n  acme: { api_base_url: "${API_BASE_URL}", api_key_file: ${key} } # é`
-    const file = await fileOf(save(companies), 'companies.yaml')
-    const ended = await runShared(['query', '--csv', 'SELECT count(*) AS n FROM editais'], {
-      DATA_DIR: DATA_DIR as string,
-      COMPANIES_FILE: file,
-    })
-    const ofFile = problemOf(companies, expected)
-    if (ofFile === null) expect(ended).toMatchObject({ code: 0, stdout: 'n\r\n2\r\n' })
-    else expect(ended).toMatchObject({ code: 2, stdout: '', stderr: `${file} cannot be read: ${ofFile}.\n` })
+test.each(SAVED)('the companies, a key and notices of the sandbox in %s', async (_, save, expected) => {
+  const { environment } = await startSynced(notices(1, 2))
+  const { API_BASE_URL, DATA_DIR } = environment as Record<string, string>
+  const key = await fileOf(save('edk_test_1'), 'key')
+  const companies = `companies:\n  acme: { api_base_url: "${API_BASE_URL}", api_key_file: ${key} } # é`
+  const file = await fileOf(save(companies), 'companies.yaml')
+  const ended = await runShared(['query', '--csv', 'SELECT count(*) AS n FROM editais'], {
+    DATA_DIR: DATA_DIR as string,
+    COMPANIES_FILE: file,
+  })
+  const ofFile = problemOf(companies, expected)
+  if (ofFile === null) expect(ended).toMatchObject({ code: 0, stdout: 'n\r\n2\r\n' })
+  else expect(ended).toMatchObject({ code: 2, stdout: '', stderr: `${file} cannot be read: ${ofFile}.\n` })
 
-    const problem = problemOf('', expected)
-    expect(thrown(() => readApiSettings({ API_BASE_URL, API_KEY_FILE: key }))).toBe(
-      problem && `API_KEY_FILE (${key}) cannot be read: ${problem}.`,
-    )
-    const tokens = await fileOf(save(`leitor read ${'t'.repeat(16)}`), 'tokens')
-    await chmod(tokens, 0o600)
-    expect(thrown(() => readAdminTokenSettings({ ADMIN_TOKENS_FILE: tokens }))).toBe(
-      problem && `ADMIN_TOKENS_FILE (${tokens}) cannot be used: it cannot be read (${problem}).`,
-    )
-    const world = await fileOf(save(JSON.stringify({ edital: {} })), 'notices.ndjson')
-    const { code, stderr } = await runShared(['sandbox', '--port', '0', '--notices', world], environment)
-    expect([code, stderr]).toEqual([2, expect.stringContaining(problem ?? 'edital.id')])
-  },
-)
+  const problem = problemOf('', expected)
+  expect(thrown(() => readApiSettings({ API_BASE_URL, API_KEY_FILE: key }))).toBe(
+    problem && `API_KEY_FILE (${key}) cannot be read: ${problem}.`,
+  )
+  const world = await fileOf(save(JSON.stringify({ edital: {} })), 'notices.ndjson')
+  const { code, stderr } = await runShared(['sandbox', '--port', '0', '--notices', world], environment)
+  expect([code, stderr]).toEqual([2, expect.stringContaining(problem ?? 'edital.id')])
+})
 
 test('a variable that was no UTF-8 where it was set is refused, and not shown', () => {
   const message = 'COMPANY has characters that are not UTF-8. Save the file that sets it as UTF-8.'

@@ -1,26 +1,32 @@
+import { mkdirSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { request as httpRequest } from 'node:http'
 import { join } from 'node:path'
-import pino from 'pino'
+import pino, { type Logger } from 'pino'
 import { expect, onTestFinished } from 'vitest'
-import { openAdminTokens } from '#jobs/http/admin_tokens.ts'
 import { createMetrics, type Metrics } from '#jobs/http/metrics.ts'
 import { createHttp, type HttpOptions } from '#jobs/http/server.ts'
 import { type Company, type CompanyRegistry, openCompanyRegistry } from '#jobs/queues/company_registry.ts'
 import { openQueues, type Queues } from '#jobs/queues/queue.ts'
 import { requestSync } from '#jobs/queues/request_sync.ts'
 import { openRequests } from '#jobs/queues/requests.ts'
-import { makeDirectories } from '#src/core/company/company.ts'
+import { companyPaths, makeDirectories } from '#src/core/company/company.ts'
 import { newReport } from '#src/core/company/run_report.ts'
 import { type CompanyState, writeState } from '#src/core/company/state.ts'
 import { startHttp } from '#src/lib/http/server.ts'
+import { createEntrance } from '#src/server/entrance.ts'
+import { KeyStore } from '#src/server/keys.ts'
+import { createServeRoutes } from '#src/server/mirror/app.ts'
+import type { Scope } from '#src/server/scopes.ts'
+import { ServedCompanies } from '#src/server/served_companies.ts'
 import { type Environment, temporaryDirectory } from './project.ts'
 import { openRedis } from './redis.ts'
 
-export const TOKEN = 'tok_7d1e0a52c9f84b36'
 export const NOW = new Date('2026-11-21T12:00:00Z')
 export const SYNC = '/companies/acme/sync'
 export const STATUS = '/companies/acme/status'
+
+/** ADMIN_TOKEN of `serveWorker`. */
+export const TOKEN = 'tok_7d1e0a52c9f84b36'
 
 /** A worker's HTTP server without the worker: the queues are real, but no jobs are processed. */
 export type Worker = {
@@ -33,14 +39,19 @@ export type Worker = {
   /** Sends a request with the token, unless the headers override it. */
   ask(path: string, init?: RequestInit): Promise<Response>
   post(path: string, body?: string, headers?: Record<string, string>): Promise<Response>
+  /** The paths of its routes outside `/api/`. */
+  readonly paths: readonly string[]
+  readonly dataDir: string
+  /** Works with its keys. */
+  withKeys<T>(work: (keys: KeyStore) => T): T
+  /** Creates a key. */
+  keyOf(company: string, scopes: readonly Scope[], expiresAt?: Date | null): string
   company(slug: string): Company
   /** Sets the companies, as an edit of the file would. */
   configure(slugs: readonly string[]): Promise<void>
 }
 
-type Options = Partial<
-  Pick<HttpOptions, 'requestSync' | 'status' | 'report' | 'api' | 'pages' | 'standby'>
-> & {
+type Options = Partial<Pick<HttpOptions, 'requestSync' | 'status' | 'report' | 'standby'>> & {
   readonly redisUrl?: string
   readonly adminToken?: string | null
   readonly companies?: readonly string[]
@@ -52,8 +63,8 @@ type Options = Partial<
 export async function serveWorker(options: Options = {}): Promise<Worker> {
   const { url, prefix } = await openRedis()
   const { adminToken = TOKEN, companies = ['acme', 'beta'] } = options
-  const single = adminToken ? { name: 'ADMIN_TOKEN', token: adminToken, mayChange: true } : null
   const directory = await temporaryDirectory()
+  const { dataDir = join(directory, 'data'), ...given } = options
   const file = join(directory, 'companies.yaml')
   await writeFile(file, companiesYaml(companies))
   const logged: string[] = []
@@ -62,43 +73,46 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
   const requests = openRequests(queues.redis, prefix, () => NOW)
   const registry = await openCompanyRegistry({
     COMPANIES_FILE: file,
-    DATA_DIR: options.dataDir ?? join(directory, 'data'),
+    DATA_DIR: dataDir,
     ...options.settings,
   })
   await queues.redis.ping()
   const metrics = createMetrics({ registry, queues, now: () => NOW })
-  const listening = await startHttp(
-    createHttp({
-      registry,
-      queues,
-      standby: { clocks: [], stores: [] },
-      metrics,
-      adminTokens: openAdminTokens({ single, file: null }, log),
-      log,
-      requestSync: (company, { full }) =>
-        requestSync({ queues, requests }, company, { full, restart: false }),
-      status: async company => JSON.stringify({ company }),
-      report: async company => `<h1>${company}</h1>`,
-      api: null,
-      pages: null,
-      ...options,
-    }),
-    { host: '127.0.0.1', port: 0 },
-  )
+  const { served, ...parts } = servedBy(dataDir, { adminToken, metrics, log })
+  const service = createHttp({
+    registry,
+    queues,
+    standby: { clocks: [], stores: [] },
+    metrics,
+    log,
+    ...{ served, ...parts },
+    requestSync: (company, { full }) => requestSync({ queues, requests }, company, { full, restart: false }),
+    status: async company => JSON.stringify({ company }),
+    report: async company => `<h1>${company}</h1>`,
+    ...given,
+  })
+  const listening = await startHttp(service, { host: '127.0.0.1', port: 0 })
   onTestFinished(async () => {
     await listening.close()
+    await served.close()
     queues.redis.disconnect()
     await queues.close()
   })
-  const bearer = { authorization: `Bearer ${TOKEN}` }
   const ask = (path: string, init: RequestInit = {}) =>
-    fetch(`${listening.url}${path}`, { ...init, headers: { ...bearer, ...init.headers }, redirect: 'manual' })
+    fetch(`${listening.url}${path}`, {
+      ...init,
+      headers: { ...bearer(TOKEN), ...init.headers },
+      redirect: 'manual',
+    })
   return {
     url: listening.url,
     queues,
     registry,
     metrics,
     logged,
+    paths: [...new Set(service.pages.routes.map(({ path }) => path))],
+    dataDir,
+    ...keysIn(dataDir),
     ask,
     post: (path, body, headers = { 'content-type': 'application/json' }) =>
       ask(path, {
@@ -112,6 +126,32 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
       await registry.refresh()
     },
   }
+}
+
+type ServedWith = { adminToken: string | null; metrics: Metrics; log: Logger }
+
+function servedBy(dataDir: string, { adminToken, metrics, log }: ServedWith) {
+  const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
+  const now = () => new Date()
+  const served = new ServedCompanies({ dataDir, builders: 1, lakeOf, logOf: () => null, log, now })
+  const entrance = createEntrance({ served, maxRps: null, adminToken, metrics: metrics.service, log })
+  const api = createServeRoutes({ served, settings: { corsOrigins: [] }, entrance, log })
+  return { served, entrance, api }
+}
+
+function keysIn(dataDir: string): Pick<Worker, 'withKeys' | 'keyOf'> {
+  const withKeys: Worker['withKeys'] = work => {
+    mkdirSync(dataDir, { recursive: true })
+    const keys = KeyStore.open(dataDir, 5000)
+    try {
+      return work(keys)
+    } finally {
+      keys.close()
+    }
+  }
+  const keyOf: Worker['keyOf'] = (company, scopes, expiresAt = null) =>
+    withKeys(keys => keys.create(company, 'test', new Date(), expiresAt, { scopes, maxRps: null }))
+  return { withKeys, keyOf }
 }
 
 function companiesYaml(slugs: readonly string[]): string {
@@ -141,24 +181,13 @@ export async function leaveSnapshot({ paths }: Company): Promise<void> {
   await mkdir(join(paths.lake, 'latest'), { recursive: true })
 }
 
-/** Sends a request as a browser would, with headers that `fetch` does not allow. */
-export function askWith(
-  url: string,
-  options: { method: string; headers: Record<string, string> },
-): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    httpRequest(url, options, response => {
-      response.resume()
-      response.once('end', () => resolve(response.statusCode))
-    })
-      .once('error', reject)
-      .end()
-  })
+export function bearer(key: string): { authorization: string } {
+  return { authorization: `Bearer ${key}` }
 }
 
-/** The header that a browser sends for a logged-in user. */
-export function basic(user: string, password: string): { authorization: string } {
-  return { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
+/** The header of a browser that has signed in. */
+export function cookie(key: string): { cookie: string } {
+  return { cookie: `editais_chave=${key}` }
 }
 
 /** The body of an error answer. */

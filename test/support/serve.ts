@@ -87,7 +87,7 @@ export async function serveApi(environment: Environment, options: Options = {}):
   const entrance = createEntrance({ served, maxRps, metrics, log })
   const parts = { served, settings: { corsOrigins }, entrance, log }
   const api = createServeRoutes(parts)
-  const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
+  const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: {} })
   routePages(app.pages, { served, entrance })
   const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0, trustedProxies })
   const agent = new Agent({ keepAlive: true })

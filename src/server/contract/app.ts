@@ -16,12 +16,12 @@ export type Service = {
 }
 
 type ServiceOptions = {
-  /** The routes below `/api/`, by `createRoutes`; null if they cannot be served. */
-  readonly api: Routes | null
+  /** The routes below `/api/`, by `createRoutes`. */
+  readonly api: Routes
   readonly extras: Extras
   readonly log: Pick<Logger, 'error'> | null
-  /** The answer of `GET /`; null if another route answers it. */
-  readonly contents: object | null
+  /** The answer of `GET /`. */
+  readonly contents: object
   /** The address that `GET /` redirects browsers to, instead. */
   readonly home?: string
 }
@@ -40,22 +40,19 @@ export function createService({ api, extras, log, contents, home }: ServiceOptio
     log?.error({ method: context.req.method, path: shownPath(context.req.path) }, explain(error).message)
     return sendFault(context)
   })
-  if (contents)
-    pages.get('/', context => {
-      context.header('Vary', 'Accept')
-      const isBrowser = (context.req.header('accept') ?? '').includes('text/html')
-      return home !== undefined && isBrowser ? context.redirect(home, 303) : context.json(contents)
-    })
+  pages.get('/', context => {
+    context.header('Vary', 'Accept')
+    const isBrowser = (context.req.header('accept') ?? '').includes('text/html')
+    return home !== undefined && isBrowser ? context.redirect(home, 303) : context.json(contents)
+  })
   pages.get('/healthz', context => context.json({ alive: true }))
-  if (api) {
-    api.notFound(sendNoSuchRoute)
-    describeApi(pages, extras)
-  }
+  api.notFound(sendNoSuchRoute)
+  describeApi(pages, extras)
   return {
     pages,
     fetch(request, env, execution) {
       const path = requestPath((env as Partial<HttpBindings>).incoming?.url ?? request.url)
-      return (api && isOfApi(path) ? api : pages).fetch(request, env, execution)
+      return (isOfApi(path) ? api : pages).fetch(request, env, execution)
     },
   }
 }

@@ -30,8 +30,8 @@ type KeyExpiry = {
 
 export type ServiceMetrics = {
   answered(answer: Answered): void
-  /** Counts a wrong API key, or a wrong admin token. */
-  refused(credential: 'key' | 'token'): void
+  /** Counts a wrong key. */
+  refused(): void
   /** Sets the source of the connection figures. */
   watch(connections: () => ConnectionFigures): void
   /** Sets the source of the keys that expire; while it throws, they are absent. */
@@ -64,11 +64,11 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
   })
   const refused = new Counter({
     name: 'editais_refused_credentials_total',
-    help: `Requests with a wrong API key or admin token. ${OWN}`,
+    help: `Requests with a wrong key. ${OWN}`,
     labelNames: ['credential'],
     registers,
   })
-  for (const credential of ['key', 'token']) refused.inc({ credential }, 0)
+  refused.inc({ credential: 'key' }, 0)
   showConnections(registers, () => figures?.() ?? null)
   showKeys(registers, () => expiring?.() ?? [])
   new Counter({
@@ -86,7 +86,7 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
       seconds.observe({ route }, answer.seconds)
       bytes.inc({ route, company }, answer.bytes)
     },
-    refused: credential => refused.inc({ credential }),
+    refused: () => refused.inc({ credential: 'key' }),
     watch(connections) {
       figures = connections
     },

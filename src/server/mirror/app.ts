@@ -11,7 +11,7 @@ import { createRoutes } from '#src/server/contract/router.ts'
 import { createApiRoutes, LIST_PATH } from '#src/server/contract/routes.ts'
 import { type NoticeFilter, type NoticeSource, Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
-import type { KeyHolder } from '#src/server/key_entry.ts'
+import { type KeyHolder, readsNotices } from '#src/server/key_entry.ts'
 import { QuotaExceeded } from '#src/server/quotas.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
@@ -83,13 +83,15 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
       context.set('source', source)
       const { notes } = context.env.outgoing?.exchange ?? {}
       if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
+      if (!readsNotices(holder)) {
+        const has = holder.scopes.join(', ') || 'no scope'
+        throw new Refusal(403, `${holder.prefix} has ${has}, and may not read notices.`)
+      }
       const announced = context.req.path.startsWith(MIRROR_PATH) ? headers : {}
       admit(entrance, holder, announced)
       return source
     },
-    async onWrongKey(context) {
-      await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
-    },
+    onWrongKey: context => entrance.refuse(context.env.outgoing?.exchange?.address ?? ''),
   }
   // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
   const whenItIsTheirTurn = <T>(

@@ -9,24 +9,25 @@ import { type Json, Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import { CursorGone, type Feed } from '#src/server/feed/feed.ts'
 import type { KeyHolder } from '#src/server/key_entry.ts'
+import { isOfOperators } from '#src/server/scopes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import { MAX_HISTORY, type Past } from './history.ts'
 import { PAGE_POLICY } from './layout.ts'
 import { messagePage } from './message_page.ts'
 import { renderNoticePage } from './notice_page.ts'
-import { signInPage as renderSignIn } from './sign_in.ts'
+import { signInPage } from './sign_in.ts'
 import { searchAddress, wantedOf } from './wanted.ts'
 
 /** All pages begin with it. */
 export const PAGES_PATH = '/editais'
 
+const SIGN_IN_PATH = `${PAGES_PATH}/entrar`
 const COOKIE = 'editais_chave'
 /** Addresses are taken apart as if we were there. */
 const HERE = 'http://here.invalid'
 /** Maximum size of the form with the key. */
 const MAX_FORM_BYTES = 4096
-const MAX_KEY_CHARACTERS = 200
 /** Maximum length of the address of the page that a form leads to. */
 const MAX_ADDRESS_CHARACTERS = 2000
 /** Without it, the page says that the history is being prepared. */
@@ -37,24 +38,22 @@ const MAX_SHOWN_BYTES = 4 * 1024 * 1024
 type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: KeyHolder } }
 type PageContext = Context<Env>
 
-export type PagesOptions = {
+type PagesOptions = {
   readonly served: ServedCompanies
   readonly entrance: Entrance
-  /** The path of the report for operators, if this server has it. */
-  readonly reportPath?: string
+  /** Where operators go on, if this server has pages for them; the first one is where they begin. */
+  readonly operatorPaths?: readonly string[]
   readonly now?: () => Date
 }
 
 /**
  * Pages for people who have an API key: they sign in with it, browse, search and read notices. The browser keeps the key in
- * a cookie that no script can read, and that is sent only to these pages; each request checks it anew, so a
- * revoked key sees nothing more.
+ * a cookie that no script can read, and that is sent only to these pages, and to those of operators if the key may see them;
+ * each request checks it anew, so a revoked key sees nothing more.
  */
 export function routePages(app: Routes, options: PagesOptions): void {
-  const { served, entrance, reportPath = null, now = () => new Date() } = options
-  const signInPage: Door['signInPage'] = (problem, wanted = null) =>
-    renderSignIn({ problem, reportPath, wanted })
-  const door = { entrance, signInPage }
+  const { served, entrance, operatorPaths = [], now = () => new Date() } = options
+  const door = { entrance, operatorPaths }
   const pages: Hono<Env> = app
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const { exchange } = context.env.outgoing ?? {}
@@ -70,17 +69,17 @@ export function routePages(app: Routes, options: PagesOptions): void {
     context.header('Referrer-Policy', 'same-origin')
   })
   const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
-  pages.post(`${PAGES_PATH}/entrar`, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
+  pages.post(SIGN_IN_PATH, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
     shown(context, () => signIn(context, door)),
   )
   pages.post(`${PAGES_PATH}/sair`, context => {
     if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
-    deleteCookie(context, COOKIE, { path: PAGES_PATH })
+    for (const path of [PAGES_PATH, ...operatorPaths]) deleteCookie(context, COOKIE, { path })
     return context.redirect(PAGES_PATH, 303)
   })
+  pages.get(SIGN_IN_PATH, context => context.html(signInPage(null, ownPage(context.req.query('para'), door))))
   // Reached by reloading the page that refused a form.
-  for (const path of ['entrar', 'sair'])
-    pages.get(`${PAGES_PATH}/${path}`, context => context.redirect(PAGES_PATH, 303))
+  pages.get(`${PAGES_PATH}/sair`, context => context.redirect(PAGES_PATH, 303))
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const refused = await shown(context, () => signedIn(context, door))
     if (refused) return refused
@@ -120,58 +119,74 @@ const FROM_ELSEWHERE = 'O pedido veio de outra página e foi recusado.'
 const WRONG_KEY =
   'Esta chave não é válida: confira se foi copiada inteira, se não expirou e se não foi revogada.'
 
-/** The check of keys, and the form that asks for one. */
-type Door = {
-  readonly entrance: Entrance
-  /** Renders the form that asks for a key. @param wanted the page that was asked for, if it is not the first one. */
-  readonly signInPage: (problem: string | null, wanted?: string | null) => string
+type Door = Required<Pick<PagesOptions, 'entrance' | 'operatorPaths'>>
+
+/** Returns the key in the cookie of a browser that has signed in; null without one. */
+export function signedInKey(context: Context): string | null {
+  return getCookie(context, COOKIE) ?? null
 }
 
-async function signIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response> {
+/** Returns the address of the form for a key that leads on to a page of ours. */
+export function signInFor(wanted: string): string {
+  return `${SIGN_IN_PATH}?${new URLSearchParams({ para: wanted })}`
+}
+
+async function signIn(context: PageContext, door: Door): Promise<Response> {
+  const { entrance, operatorPaths } = door
   if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
   const form = await context.req.parseBody().catch(() => null)
   if (!form) return context.html(signInPage('O formulário não pôde ser lido. Tente de novo.'), 400)
   const { chave, para } = form
-  const wanted = ownPage(para)
+  const wanted = ownPage(para, door)
   const key = typeof chave === 'string' ? chave.trim() : ''
-  const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
-  if (!holder?.scopes.includes('read')) {
-    if (!holder) await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
-    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY, wanted), holder ? 403 : 401)
+  const { address = '', isSecure = false } = context.env.outgoing?.exchange ?? {}
+  const holder = entrance.whoOperates(key, address)
+  if (!holder) {
+    entrance.refuse(address)
+    return context.html(signInPage(WRONG_KEY, wanted), 401)
   }
+  const forNotices = holder.scopes.includes('read') ? [PAGES_PATH] : []
+  const opened = [...forNotices, ...(holder.scopes.some(isOfOperators) ? operatorPaths : [])]
+  const next = wanted ?? opened[0] ?? PAGES_PATH
+  if (!isBelow(opened, next)) return context.html(signInPage(noScope(next), wanted), 403)
   admit(context, entrance, holder)
-  setCookie(context, COOKIE, key, {
-    path: PAGES_PATH,
-    httpOnly: true,
-    sameSite: 'Lax',
-    secure: context.env.outgoing?.exchange?.isSecure ?? false,
-  })
-  return context.redirect(wanted ?? PAGES_PATH, 303)
+  for (const path of opened)
+    setCookie(context, COOKIE, key, { path, httpOnly: true, sameSite: 'Lax', secure: isSecure })
+  return context.redirect(next, 303)
 }
 
 /** Returns an address of our own pages; null for any other, which a stranger may have put into the form. */
-function ownPage(text: unknown): string | null {
+function ownPage(text: unknown, { operatorPaths }: Pick<Door, 'operatorPaths'>): string | null {
   if (typeof text !== 'string' || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text, HERE))
     return null
   const { origin, pathname, search } = new URL(text, HERE)
-  const isOurs = origin === HERE && (pathname === PAGES_PATH || pathname.startsWith(`${PAGES_PATH}/`))
+  const isOurs = origin === HERE && isBelow([PAGES_PATH, ...operatorPaths], pathname)
   const address = pathname + search
   return isOurs && address !== PAGES_PATH ? address : null
 }
 
-const NO_SCOPE = 'Esta chave não permite ler por aqui: falta o escopo read.'
+function isBelow(paths: readonly string[], address: string): boolean {
+  return paths.some(
+    path => address === path || address.startsWith(`${path}/`) || address.startsWith(`${path}?`),
+  )
+}
+
+function noScope(address: string): string {
+  const scope = isBelow([PAGES_PATH], address) ? 'read' : 'operate'
+  return `Esta chave não abre esta página: falta o escopo ${scope}.`
+}
 
 /** Returns the form for those who have not signed in; null for the others, whose key is noted. */
-async function signedIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response | null> {
-  const key = getCookie(context, COOKIE)
+async function signedIn(context: PageContext, { entrance, operatorPaths }: Door): Promise<Response | null> {
+  const key = signedInKey(context)
   const { pathname, search } = new URL(context.req.url)
-  const wanted = ownPage(pathname + search)
-  if (key === undefined) return context.html(signInPage(null, wanted), 401)
-  const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
+  const wanted = ownPage(pathname + search, { operatorPaths })
+  if (key === null) return context.html(signInPage(null, wanted), 401)
+  const holder = entrance.whose(key)
   if (!holder?.scopes.includes('read')) {
     deleteCookie(context, COOKIE, { path: PAGES_PATH })
-    if (!holder) await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
-    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY, wanted), 401)
+    if (!holder) entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
+    return context.html(signInPage(holder ? noScope(PAGES_PATH) : WRONG_KEY, wanted), 401)
   }
   admit(context, entrance, holder)
   return null

@@ -1,17 +1,12 @@
 import { html } from '#src/present/text/html.ts'
 import { document } from './layout.ts'
 
-type SignIn = {
-  /** Why an earlier key was refused. */
-  readonly problem: string | null
-  /** Path of the report for operators, who have a token instead of a key. */
-  readonly reportPath: string | null
-  /** The page that was asked for; absent if it is the first one. */
-  readonly wanted?: string | null
-}
-
-/** Returns the form for a key. */
-export function signInPage({ problem, reportPath, wanted = null }: SignIn): string {
+/**
+ * Returns the form for a key.
+ * @param problem why an earlier key was refused.
+ * @param wanted the page that was asked for; null if it is the first one.
+ */
+export function signInPage(problem: string | null, wanted: string | null = null): string {
   return document({
     title: 'Entrar · Editais',
     company: null,
@@ -27,7 +22,6 @@ ${problem !== null && html`<p class="problem" role="alert" id="problema">${probl
 ${wanted !== null && html`<input type="hidden" name="para" value="${wanted}">`}
 <button type="submit">Entrar</button>
 </form>
-${reportPath !== null && html`<p>Quem opera o serviço vê o <a href="${reportPath}">relatório</a> com o token de administração.</p>`}
 </section>`,
   })
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createServeRoutes } from '#src/server/mirror/app.ts'
+import { until } from '#test/support/daemon.ts'
 import { serveWorker } from '#test/support/http.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { exchange, parsed } from '#test/support/raw_http.ts'
@@ -139,8 +139,10 @@ function essence(answer: string): object {
 test('sandbox, serve and daemon give the same answer to every request', async () => {
   const company = await startSynced(notices(1, 3))
   const mirrored = await serveApi(company.environment)
-  const worker = await serveWorker({ api: createServeRoutes(mirrored.parts) })
+  const worker = await serveWorker({ dataDir: company.environment.DATA_DIR as string })
   const key = mirrored.keys.acme as string
+  const list = () => fetch(worker.url + LIST, { headers: { 'x-api-key': key } })
+  await until(async () => (await list()).ok, { what: 'the snapshot in the worker' })
   const servers = [
     { name: 'serve', url: mirrored.url, key },
     { name: 'daemon', url: worker.url, key },

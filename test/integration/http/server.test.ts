@@ -11,7 +11,7 @@ test('GET / lists the paths for everybody', async () => {
   expect(response.status).toBe(200)
   expect(await response.json()).toMatchObject({
     'GET /healthz': expect.any(String),
-    token: expect.any(String),
+    operators: expect.any(String),
   })
 })
 

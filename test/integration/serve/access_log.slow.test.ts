@@ -24,7 +24,7 @@ async function serve(trustedProxies: readonly string[] = []) {
   const { served, log } = mirrored.parts
   const entrance = createEntrance({ served, maxRps: null, metrics, log })
   const api = createServeRoutes({ ...mirrored.parts, entrance })
-  const service = createService({ api, extras: MIRROR_EXTRAS, log: null, contents: null })
+  const service = createService({ api, extras: MIRROR_EXTRAS, log: null, contents: {} })
   const http = await startHttp(service, { trustedProxies })
   metrics.watch(http.connections)
   metrics.watchKeys(() => served.expiringKeys())
@@ -138,10 +138,7 @@ test('/metrics counts API requests by route, status and company, with times, byt
     'route=other,status=404,company=acme': 1,
     'route=list,status=401,company=': 2,
   })
-  expect(await figure('editais_refused_credentials_total')).toEqual({
-    'credential=key': 1,
-    'credential=token': 0,
-  })
+  expect(await figure('editais_refused_credentials_total')).toEqual({ 'credential=key': 1 })
   const bytes = await figure('editais_serve_response_bytes_total')
   expect(bytes['route=list,company=acme']).toBeGreaterThan(1000)
   expect(await figures()).toMatch(/editais_serve_request_duration_seconds_count\{route="list"\} 5\n/)
@@ -169,25 +166,19 @@ test('/metrics shows when keys expire that are in use, until they are replaced',
   await close()
 })
 
-test('guessed keys are slowed down; a valid key from the same address is not', async () => {
+test('after ten wrong keys an address must wait before its next one; a valid key from there need not', async () => {
   const { ask, url, lines, close } = await serve()
   const guess = async (n: number) => {
-    const started = performance.now()
     const text = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nX-API-Key: edk_${n}\r\nConnection: close\r\n\r\n`
-    const { status } = parsed(await exchange(url, text))
-    return { status, ms: performance.now() - started }
+    return parsed(await exchange(url, text))
   }
   for (let n = 0; n < 10; n += 1) expect((await guess(n)).status).toBe(401)
-  const slow = guess(10)
+  const { status, headers } = await guess(10)
+  expect(status).toBe(429)
+  expect(Number(headers['retry-after'])).toBeLessThanOrEqual(6)
   expect((await ask(PATH)).status).toBe(200)
-  const { status, ms } = await slow
-  expect(status).toBe(401)
-  expect(ms).toBeGreaterThan(900)
-  // Above the number that may wait, further ones are refused at once.
-  const flood = await Promise.all(Array.from({ length: 130 }, (_, n) => guess(n)))
-  expect(flood.filter(one => one.status === 429).length).toBe(30)
   const refused = lines.map(line => JSON.parse(line)).filter(line => line.status === 401)
-  expect(refused.length).toBeGreaterThan(10)
+  expect(refused).toHaveLength(10)
   expect(refused[0]).toMatchObject({ address: '127.0.0.1', path: PATH })
   await close()
 })

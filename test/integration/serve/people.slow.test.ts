@@ -227,7 +227,8 @@ test('what cannot be shown is explained on a page', async () => {
   )
   const nowhere = await person.get('/editais/a/b')
   expect(nowhere).toMatchObject({ status: 404, text: expect.stringContaining('Este endereço não existe') })
-  expect((await person.get('/editais/entrar')).headers.get('location')).toBe('/editais')
+  expect((await person.get('/editais/entrar')).text).toContain('name="chave"')
+  expect((await person.get('/editais/sair')).headers.get('location')).toBe('/editais')
 
   const https = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.1' }
   const entered = await person.post('/editais/entrar', { chave: keys.beta as string }, https)

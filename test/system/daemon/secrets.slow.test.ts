@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'
 import { expect, test, vi } from 'vitest'
+import { KeyStore } from '#src/server/keys.ts'
 import { askedFor, type Companies, startCompanies } from '#test/support/companies.ts'
 import { ADMIN_TOKEN, DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
 import { failedJobs, NEVER, redisSettings, requestSync, runsOf } from '#test/support/daemon_runs.ts'
@@ -16,7 +17,6 @@ vi.setConfig(DAEMON_TEST)
 
 const REFUSED_KEY = 'edk_refused_91c2f7d0'
 const BROKEN_KEY = 'edk_broken_55e0 7ad3'
-const READ_TOKEN = 'tok_read_4e70c1b92a5d'
 const MISPLACED_KEYS = ['edk_in_the_yaml_6f1b', 'edk_in_the_address_0c9e']
 
 /** Synced well; key refused; key repeated by its server in an error; invalid key. */
@@ -32,8 +32,9 @@ async function startWatched() {
   const urlFile = join(await temporaryDirectory(), 'webhook')
   await writeFile(urlFile, webhook.url)
   const receivers = await startReceivers()
-  const tokensFile = join(await temporaryDirectory(), 'tokens')
-  await writeFile(tokensFile, `grafana read ${READ_TOKEN}\n`, { mode: 0o600 })
+  const store = KeyStore.open(companies.environment.DATA_DIR as string, 5000)
+  const watching = store.create('*', 'grafana', new Date(), null, { scopes: ['watch'], maxRps: null })
+  store.close()
   const redis = await redisSettings()
   const environment = {
     ...companies.environment,
@@ -43,13 +44,12 @@ async function startWatched() {
     CEDRO_KEY: companies.keyOf('cedro'),
     ALERT_WEBHOOK_URL_FILE: urlFile,
     ...receivers.settings,
-    ADMIN_TOKENS_FILE: tokensFile,
     WORKER_CONCURRENCY: '4',
     ALERT_AFTER_PERIODS: '1',
   }
   const secrets = [
     ...SLUGS.map(companies.keyOf),
-    ...[REFUSED_KEY, BROKEN_KEY, ...MISPLACED_KEYS, ADMIN_TOKEN, READ_TOKEN, webhook.token],
+    ...[REFUSED_KEY, BROKEN_KEY, ...MISPLACED_KEYS, ADMIN_TOKEN, watching, webhook.token],
     ...[PAGERDUTY_KEY, OPSGENIE_KEY, SLACK_PATH.split('/').at(-1) ?? ''],
   ]
   return {
@@ -58,6 +58,7 @@ async function startWatched() {
     receivers,
     environment,
     secrets,
+    watching,
     inRedis: () => scanAll(redis.REDIS_URL, redis.REDIS_PREFIX),
   }
 }
@@ -98,7 +99,7 @@ function expectNone(secrets: readonly string[], texts: Readonly<Record<string, s
 }
 
 test("no key or token is in what the worker writes, stores, logs or sends; a run knows only its company's key", async () => {
-  const { companies, webhook, receivers, environment, secrets, inRedis } = await startWatched()
+  const { companies, webhook, receivers, environment, secrets, watching, inRedis } = await startWatched()
   const { sandbox } = companies
   const holding = holdAfter(sandbox, 'list', { passing: 0, waiting: 2, company: ['acme', 'cedro'] })
   sandbox.faults.respond = ({ company, kind }) =>
@@ -138,11 +139,11 @@ test("no key or token is in what the worker writes, stores, logs or sends; a run
   await ask('report', '/companies/acme/report')
   await ask('board', '/queues/api/queues?activeQueue=runs&status=failed&page=1&jobsPerPage=20')
   await ask('wrong token', '/companies/acme/status', { headers: { authorization: `Bearer ${ADMIN_TOKEN}x` } })
-  const reading = { headers: { authorization: `Bearer ${READ_TOKEN}` } }
+  const reading = { headers: { authorization: `Bearer ${watching}` } }
   await ask('reading', '/companies/acme/status', reading)
   await ask('writing', '/companies/acme/sync', { method: 'POST', ...reading })
   expect(answers.reading).toContain('"company":"acme"')
-  expect(answers.writing).toContain('The token grafana may only read')
+  expect(answers.writing).toContain('may only watch')
   expect(answers.status).toContain('"company":"acme"')
   expect(answers.report).toMatch(/^<!doctype html>/i)
   expect(answers.board).toContain('API key refused (401)')
