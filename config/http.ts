@@ -35,12 +35,6 @@ export const serveShape = {
   HTTP_HOST: z.string().default(HTTP_DEFAULTS.host),
   HTTP_PORT: wholeNumberSetting(0, 65_535).default(8080),
   HTTP_TRUSTED_PROXIES: proxies.default([...HTTP_DEFAULTS.trustedProxies]),
-  HTTP_MAX_CONNECTIONS: wholeNumberSetting(1, 100_000).default(HTTP_DEFAULTS.maxConnections),
-  HTTP_MAX_CONNECTIONS_PER_ADDRESS: wholeNumberSetting(1, 100_000).default(
-    HTTP_DEFAULTS.maxConnectionsPerAddress,
-  ),
-  HTTP_REQUEST_TIMEOUT_MS: wholeNumberSetting(100, 600_000).default(HTTP_DEFAULTS.requestTimeoutMs),
-  HTTP_ANSWER_TIMEOUT_MS: wholeNumberSetting(100, 600_000).default(HTTP_DEFAULTS.answerTimeoutMs),
   SERVE_MAX_RPS: wholeNumberSetting(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
   SERVE_MAX_BEHIND: durationSetting.prefault('15m'),
@@ -70,13 +64,10 @@ export function readServeSettings(environment: Environment): ServeSettings {
 
 export function serveSettings(values: z.output<typeof schema>): ServeSettings {
   return {
+    ...HTTP_DEFAULTS,
     host: values.HTTP_HOST,
     port: values.HTTP_PORT,
     trustedProxies: values.HTTP_TRUSTED_PROXIES,
-    maxConnections: values.HTTP_MAX_CONNECTIONS,
-    maxConnectionsPerAddress: values.HTTP_MAX_CONNECTIONS_PER_ADDRESS,
-    requestTimeoutMs: values.HTTP_REQUEST_TIMEOUT_MS,
-    answerTimeoutMs: values.HTTP_ANSWER_TIMEOUT_MS,
     maxRps: values.SERVE_MAX_RPS || null,
     corsOrigins: values.SERVE_CORS_ORIGINS,
     maxBehindMs: values.SERVE_MAX_BEHIND,

@@ -38,13 +38,15 @@ export type CompanyRegistry = {
   readonly isInUse: boolean
   /** Companies whose entries cannot be used, and why; those that worked before stay as they were. */
   readonly broken: ReadonlyMap<string, string>
+  /** One for each setting of earlier versions that the environment or the file still has. */
+  readonly warnings: readonly string[]
   /** Grows with each change of the companies. */
   readonly version: number
   /** Reads the file again if it has changed. */
   refresh(): Promise<void>
 }
 
-type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse'>
+type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse' | 'warnings'>
 
 /**
  * Reads the companies for the first time.
@@ -87,6 +89,9 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
     get broken() {
       return read.broken
     },
+    get warnings() {
+      return read.warnings
+    },
     get version() {
       return version
     },
@@ -114,10 +119,10 @@ async function readCompanyRegistry(
   environment: Environment,
   { mayWait }: { mayWait: boolean },
 ): Promise<Read> {
-  const { file, environments, problem, broken: unusable } = await readCompanies(environment)
+  const { file, environments, problem, broken: unusable, warnings } = await readCompanies(environment)
   if (!file && !environment.API_BASE_URL?.trim()) {
     // The configured file does not exist yet; it can be added without a restart.
-    if (mayWait) return { companies: new Map(), broken: new Map(), problem: null, isInUse: true }
+    if (mayWait) return { companies: new Map(), broken: new Map(), problem: null, isInUse: true, warnings }
     throw new FatalError(
       `${NO_ADDRESS} For several companies, copy config/companies.example.yaml to config/companies.yaml.`,
       EXIT.usage,
@@ -138,7 +143,7 @@ async function readCompanyRegistry(
   if (companies.size === 0 && broken.size > 0) {
     throw allBroken([problem, ...broken.values()].filter(why => why !== null))
   }
-  return { companies, broken, problem, isInUse: true }
+  return { companies, broken, problem, isInUse: true, warnings }
 }
 
 function companyOf(slug: string, environment: Environment): Company {

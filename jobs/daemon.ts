@@ -47,10 +47,12 @@ function followFile({ registry, log }: Pick<Surroundings, 'registry' | 'log'>): 
   }
 }
 
-/** Logs each problem of the companies' file once while it lasts. */
-function logProblems(log: Logger): (registry: Pick<CompanyRegistry, 'problem' | 'broken'>) => void {
+/** Logs each problem of the companies' file, and each removed setting, once while it lasts. */
+function logProblems(
+  log: Logger,
+): (registry: Pick<CompanyRegistry, 'problem' | 'broken' | 'warnings'>) => void {
   let logged = new Set<string>()
-  return ({ problem, broken }) => {
+  return ({ problem, broken, warnings }) => {
     const now = new Set<string>()
     if (problem !== null) {
       now.add(problem)
@@ -59,6 +61,10 @@ function logProblems(log: Logger): (registry: Pick<CompanyRegistry, 'problem' | 
     for (const [company, why] of broken) {
       now.add(why)
       if (!logged.has(why)) log.error({ company }, why)
+    }
+    for (const warning of warnings) {
+      now.add(warning)
+      if (!logged.has(warning)) log.warn(warning)
     }
     logged = now
   }
