@@ -123,14 +123,15 @@ const dataDirectory = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+/** An API that refuses or restarts needs a moment; the pauses double, so five retries cover half a minute. */
+const API_RETRY_MS = 500
+
 const schema = z.object({
   API_BASE_URL: baseUrl.optional(),
-  API_AUTH_HEADER: z.enum(['authorization', 'x-api-key']).default('authorization'),
   API_CONCURRENCY: wholeNumberSetting(1, 256).default(8),
   API_MAX_RPS: wholeNumberSetting(0, 100_000).default(0),
   API_TIMEOUT_MS: wholeNumberSetting(1, 600_000).default(30_000),
   API_RETRIES: wholeNumberSetting(0, 20).default(5),
-  API_RETRY_MS: wholeNumberSetting(1, 60_000).default(500),
   COMPANY: slug.default('default'),
   DATA_DIR: dataDirectory.prefault('data'),
   ANALYSIS_MAX_AGE: maxAge.prefault('24h,30d'),
@@ -210,12 +211,12 @@ export type MetabaseSettings = MetabaseTarget & {
 export type ApiSettings = {
   readonly baseUrl: string
   readonly apiKey: string
-  readonly authHeader: Parsed['API_AUTH_HEADER']
   readonly concurrency: number
   /** Requests per second; null for no limit of our own. */
   readonly maxRps: number | null
   readonly timeoutMs: number
   readonly retries: number
+  /** The first retry of a request comes after this, or up to twice as long. */
   readonly retryMs: number
 }
 
@@ -311,12 +312,11 @@ export function readApiSettings(environment: Environment): ApiSettings {
   return {
     baseUrl: values.API_BASE_URL,
     apiKey: readApiKey(environment),
-    authHeader: values.API_AUTH_HEADER,
     concurrency: values.API_CONCURRENCY,
     maxRps: values.API_MAX_RPS || null,
     timeoutMs: values.API_TIMEOUT_MS,
     retries: values.API_RETRIES,
-    retryMs: values.API_RETRY_MS,
+    retryMs: API_RETRY_MS,
   }
 }
 

@@ -69,9 +69,9 @@ describe('a mistake', () => {
       },
       'the key in another setting': {
         args: ['sync'],
-        settings: { API_AUTH_HEADER: `Authorization: Bearer ${KEY}` },
+        settings: { API_CONCURRENCY: `Authorization: Bearer ${KEY}` },
         code: 2,
-        expected: ['API_AUTH_HEADER'],
+        expected: ['API_CONCURRENCY'],
       },
       'the key in the address': {
         args: ['sync'],
