@@ -44,11 +44,14 @@ const repeat = z
   .pipe(durationSetting)
   .refine(ms => ms === 0 || ms >= MIN_REPEAT_MS, 'must be 0 for never, or at least 1m')
 
-const severities = z.string().transform((text, context) => {
-  const list = text.split(',').map(part => part.trim())
-  const found = SEVERITIES.filter(severity => list.includes(severity))
-  if (list.every(one => (SEVERITIES as readonly string[]).includes(one))) return found
-  context.addIssue({ code: 'custom', message: `must be ${SEVERITIES.join(' or ')}, or both with a comma` })
+const warningsTo = z.string().transform((text, context) => {
+  const list = text === 'none' ? [] : text.split(',').map(part => part.trim())
+  const found = RECEIVERS.filter(receiver => list.includes(receiver))
+  if (found.length === new Set(list).size) return found
+  context.addIssue({
+    code: 'custom',
+    message: `must be ${RECEIVERS.join(', ')}, separated by commas, or none`,
+  })
   return z.NEVER
 })
 
@@ -64,12 +67,9 @@ const apiAddress = serverAddress('must be an http or https address without a key
 export const alertShape = {
   ALERT_AFTER_PERIODS: wholeNumberSetting(1, 1000).default(3),
   ALERT_REPEAT: repeat.prefault('12h'),
-  ALERT_WEBHOOK_SEVERITIES: severities.default([...SEVERITIES]),
-  ALERT_SLACK_SEVERITIES: severities.default([...SEVERITIES]),
+  ALERT_WARNINGS_TO: warningsTo.default([...RECEIVERS]),
   ALERT_PAGERDUTY_URL: apiAddress.default('https://events.pagerduty.com'),
-  ALERT_PAGERDUTY_SEVERITIES: severities.default([...SEVERITIES]),
   ALERT_OPSGENIE_URL: apiAddress.default('https://api.opsgenie.com'),
-  ALERT_OPSGENIE_SEVERITIES: severities.default([...SEVERITIES]),
 }
 
 /** Settings that hold a secret; each has another one, `<name>_FILE`, for the path of a file with it. */
@@ -90,22 +90,23 @@ export function alertSettings(
   const pagerduty = keyOf(environment, 'ALERT_PAGERDUTY_KEY', 'the integration key of PagerDuty')
   const opsgenie = keyOf(environment, 'ALERT_OPSGENIE_KEY', 'the key of an API integration of Opsgenie')
   checkIntegrationKey(pagerduty)
+  const severitiesOf = (to: ReceiverName) => ({
+    severities: values.ALERT_WARNINGS_TO.includes(to) ? SEVERITIES : (['critical'] as const),
+  })
   const routes: (AlertRoute | null)[] = [
-    webhookUrl === null ? null : { to: 'webhook', webhookUrl, severities: values.ALERT_WEBHOOK_SEVERITIES },
-    slackUrl === null
-      ? null
-      : { to: 'slack', webhookUrl: slackUrl, severities: values.ALERT_SLACK_SEVERITIES },
+    webhookUrl === null ? null : { to: 'webhook', webhookUrl, ...severitiesOf('webhook') },
+    slackUrl === null ? null : { to: 'slack', webhookUrl: slackUrl, ...severitiesOf('slack') },
     pagerduty && {
       to: 'pagerduty',
       baseUrl: values.ALERT_PAGERDUTY_URL,
       apiKey: pagerduty.key,
-      severities: values.ALERT_PAGERDUTY_SEVERITIES,
+      ...severitiesOf('pagerduty'),
     },
     opsgenie && {
       to: 'opsgenie',
       baseUrl: values.ALERT_OPSGENIE_URL,
       apiKey: opsgenie.key,
-      severities: values.ALERT_OPSGENIE_SEVERITIES,
+      ...severitiesOf('opsgenie'),
     },
   ]
   return {

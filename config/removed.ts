@@ -1,7 +1,13 @@
 import type { Environment } from './settings.ts'
 
+const SEVERITIES = 'every receiver gets critical alerts, and those in ALERT_WARNINGS_TO get warnings, too'
+
 /** Settings of earlier versions, and what holds now. One that is still set has no effect, and is warned about by name. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
+  ALERT_OPSGENIE_SEVERITIES: SEVERITIES,
+  ALERT_PAGERDUTY_SEVERITIES: SEVERITIES,
+  ALERT_SLACK_SEVERITIES: SEVERITIES,
+  ALERT_WEBHOOK_SEVERITIES: SEVERITIES,
   API_AUTH_HEADER: 'the key travels in the header Authorization, which the API always accepts',
   API_RETRY_MS: 'the first retry comes after 0.5 s',
   HTTP_MAX_CONNECTIONS: 'a server accepts 2000 connections',
