@@ -15,7 +15,7 @@ import {
   parseSettings,
   readSecret,
   type SCHEDULE_SETTINGS,
-  timeZone,
+  timeZoneSetting,
   wholeNumberSetting,
 } from './settings.ts'
 
@@ -94,14 +94,14 @@ const schema = z.object({
 
 const scheduleSchema = z.object({
   SYNC_CRON: cron.default('*/5 * * * *'),
-  SYNC_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   MAINTENANCE_CRON: cron.default('30 3 * * *'),
   HEARTBEAT_URL: webAddressSetting.optional(),
   RUN_TIMEOUT: limit.prefault('2h'),
   RUN_AT_LEAST_EVERY: durationSetting.prefault('1h'),
   REPORT_CRON: cron.optional(),
   HOSTS: hostNames.optional(),
-} satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)
+  SOURCE_TIMEZONE: timeZoneSetting,
+} satisfies Record<(typeof SCHEDULE_SETTINGS)[number] | 'SOURCE_TIMEZONE', z.ZodType>)
 
 /** Settings of the whole worker: they are the same for all companies. */
 export const DAEMON_SETTINGS: readonly string[] = [
@@ -268,7 +268,7 @@ export function readSchedule(environment: Environment): Schedule {
     syncCron: values.SYNC_CRON,
     maintenanceCron: values.MAINTENANCE_CRON,
     reportCron: values.REPORT_CRON ?? null,
-    timezone: values.SYNC_TIMEZONE,
+    timezone: values.SOURCE_TIMEZONE,
     heartbeatUrl: values.HEARTBEAT_URL?.replaceAll('{company}', environment.COMPANY || 'default') ?? null,
     runTimeoutMs: values.RUN_TIMEOUT,
     runAtLeastEveryMs: values.RUN_AT_LEAST_EVERY,

@@ -4,6 +4,7 @@ const SEVERITIES = 'every receiver gets critical alerts, and those in ALERT_WARN
 
 /** Settings of earlier versions, and what holds now. One that is still set has no effect, and is warned about by name. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
+  SYNC_TIMEZONE: 'schedules are in SOURCE_TIMEZONE, as all local times of a company',
   ALERT_OPSGENIE_SEVERITIES: SEVERITIES,
   ALERT_PAGERDUTY_SEVERITIES: SEVERITIES,
   ALERT_SLACK_SEVERITIES: SEVERITIES,

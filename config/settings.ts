@@ -77,9 +77,11 @@ const DEFAULT_TIME_ZONE = 'America/Sao_Paulo'
  */
 const knownTimeZones = new Set<string>([DEFAULT_TIME_ZONE])
 
-export const timeZone = z
+/** A company's time zone: of what the API sends without an offset, of what people read, and of schedules. */
+export const timeZoneSetting = z
   .string()
   .refine(isTimeZone, 'is not a time zone such as America/Sao_Paulo, Etc/UTC or Brazil/East')
+  .default(DEFAULT_TIME_ZONE)
 
 /**
  * Returns whether the name is that of a time zone: any of its names, of which `Intl.supportedValuesOf` lists only one. Rejects
@@ -136,7 +138,7 @@ const schema = z.object({
   DATA_DIR: dataDirectory.prefault('data'),
   ANALYSIS_MAX_AGE: maxAge.prefault('24h,30d'),
   ANALYSIS_STATUSES: statusList.default([]),
-  SOURCE_TIMEZONE: timeZone.default(DEFAULT_TIME_ZONE),
+  SOURCE_TIMEZONE: timeZoneSetting,
   SNAPSHOT_KEEP: durationSetting.prefault('24h'),
   ...lakeShape,
   ...mailShape,
@@ -326,7 +328,6 @@ export const COMPANY_SETTINGS: readonly string[] = Object.keys(schema.shape)
 /** Names of a company's settings that the daemon uses, not its runs; `config/daemon.ts` reads them. */
 export const SCHEDULE_SETTINGS = [
   'SYNC_CRON',
-  'SYNC_TIMEZONE',
   'MAINTENANCE_CRON',
   'RUN_TIMEOUT',
   'RUN_AT_LEAST_EVERY',
