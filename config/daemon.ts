@@ -73,7 +73,6 @@ const schema = z.object({
     )
     .refine(hasDatabase, 'may have only a database number after the port, as in redis://127.0.0.1:6379/1')
     .default('redis://127.0.0.1:6379'),
-  REDIS_TIMEOUT_MS: wholeNumberSetting(500, 60_000).default(REDIS_TIMEOUT_MS),
   REDIS_CLUSTER: addresses(REDIS_PORT).optional(),
   REDIS_SENTINELS: addresses(SENTINEL_PORT).optional(),
   REDIS_SENTINEL_NAME: z
@@ -182,7 +181,7 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
   // The setter does not encode a %, but readers of the address decode it.
   if (password !== null) url.password = encodeURIComponent(password)
   const ca = readRedisCa(url, environment)
-  const { REDIS_TIMEOUT_MS: timeoutMs, REDIS_SENTINELS: hosts, REDIS_CLUSTER: cluster = null } = values
+  const { REDIS_SENTINELS: hosts, REDIS_CLUSTER: cluster = null } = values
   if (cluster) checkCluster(url, hosts !== undefined)
   const prefix = cluster ? `{${values.REDIS_PREFIX}}` : values.REDIS_PREFIX
   const sentinels = hosts
@@ -192,7 +191,7 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
         password: passwordOf(environment, 'REDIS_SENTINEL_PASSWORD', "the sentinels' password"),
       }
     : null
-  return { url: url.href, prefix, ca, timeoutMs, sentinels, cluster }
+  return { url: url.href, prefix, ca, timeoutMs: REDIS_TIMEOUT_MS, sentinels, cluster }
 }
 
 /** Throws FatalError (usage) if another setting contradicts REDIS_CLUSTER. */

@@ -4,6 +4,14 @@ const SEVERITIES = 'every receiver gets critical alerts, and those in ALERT_WARN
 
 /** Settings of earlier versions, and what holds now. One that is still set has no effect, and is warned about by name. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
+  METABASE_ADMIN_EMAIL: '`npm run metabase` takes it as its option --admin, until there is an API key',
+  METABASE_ADMIN_PASSWORD_FILE:
+    '`npm run metabase` takes it as its option --admin-password-file, until there is an API key',
+  METABASE_DATABASE_ID: '`npm run metabase` finds or creates the database, and remembers it',
+  METABASE_TIMEOUT_MS: 'Metabase must answer a call within 15 s',
+  METABASE_TRINO_URL: '`npm run metabase` takes it as its option --trino',
+  REDIS_TIMEOUT_MS: 'a connection is replaced if Redis does not answer a command within 10 s',
+  S3_PATH_STYLE: 'with S3_ENDPOINT the bucket is in the path, without it in the name of the host',
   SYNC_TIMEZONE: 'schedules are in SOURCE_TIMEZONE, as all local times of a company',
   ALERT_OPSGENIE_SEVERITIES: SEVERITIES,
   ALERT_PAGERDUTY_SEVERITIES: SEVERITIES,

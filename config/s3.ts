@@ -2,7 +2,6 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { REMOTE_RETRY_MS } from './iceberg_catalog.ts'
-import { onOff } from './on_off.ts'
 
 /** Settings of an object store, as written. */
 
@@ -14,8 +13,6 @@ export type S3Settings = {
   readonly region: string
   /** Null for Amazon's own. */
   readonly endpoint: string | null
-  /** Whether the bucket is in the path, not in the host's name. */
-  readonly pathStyle: boolean
   /** Read for each use, so that new keys need no restart. Null for the SDK's own chain of credentials. */
   readonly keyFiles: { readonly id: string; readonly secret: string } | null
   /** The first retry of a request comes after this, or up to twice as long. */
@@ -61,7 +58,6 @@ export const s3Shape = {
     .string()
     .regex(/^[a-z0-9-]+$/, 'must be a region such as sa-east-1')
     .default('us-east-1'),
-  S3_PATH_STYLE: onOff.optional(),
   S3_ACCESS_KEY_ID_FILE: z.string().optional(),
   S3_SECRET_ACCESS_KEY_FILE: z.string().optional(),
 }
@@ -77,12 +73,10 @@ export function s3Settings(
       'S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE belong together. Set both.',
       EXIT.usage,
     )
-  const { S3_ENDPOINT: url = null, S3_PATH_STYLE: style = url === null ? 'off' : 'on' } = values
   return {
     ...at,
     region: values.S3_REGION,
-    endpoint: url,
-    pathStyle: style === 'on',
+    endpoint: values.S3_ENDPOINT ?? null,
     retryMs: REMOTE_RETRY_MS,
     keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
   }

@@ -9,7 +9,7 @@ import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { decodeText } from '#src/platform/text_file.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
-import { type TrinoTarget, trinoShape, trinoTarget } from './metabase_trino.ts'
+import { type TrinoTarget, trinoTarget } from './metabase_trino.ts'
 import { onOff } from './on_off.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 import { type S3Settings, s3Place, s3Settings } from './s3.ts'
@@ -149,13 +149,8 @@ const schema = z.object({
   LAKE_MARTS: onOff.default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
-  METABASE_DATABASE_ID: wholeNumberSetting(1, 2_147_483_647).optional(),
-  METABASE_TIMEOUT_MS: wholeNumberSetting(100, 60_000).default(15_000),
   METABASE_DUCKDB_MEMORY_MB: wholeNumberSetting(64, 1_000_000).optional(),
   METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
-  ...trinoShape,
-  METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
-  METABASE_ADMIN_PASSWORD_FILE: z.string().optional(),
   QUESTIONS_DIR: z.string().default('questions'),
   LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
 })
@@ -189,14 +184,17 @@ export type Settings = {
 export type MetabaseTarget = {
   readonly url: string
   readonly apiKeyFile: string | null
-  /** Null if not set: then `npm run metabase` finds or creates the database, and remembers its id. */
-  readonly databaseId: number | null
-  /** For a single call. */
-  readonly timeoutMs: number
   /** For DuckDB in that Metabase, all companies together; null if Metabase's own settings count. */
   readonly memoryMb: number | null
   /** On Metabase's machine, for what does not fit in memory; null for DuckDB's default, beside the catalog. */
   readonly spillDirectory: string | null
+}
+
+/** What only `npm run metabase` needs, as its options give it. */
+export type MetabaseOptions = {
+  readonly admin?: string
+  readonly adminPasswordFile?: string
+  readonly trino?: string
 }
 
 /** The further settings of `npm run metabase`. */
@@ -206,7 +204,7 @@ export type MetabaseSettings = MetabaseTarget & {
   /** The user that creates the key if there is none yet. */
   readonly adminEmail: string | null
   readonly adminPassword: string | null
-  /** Null if Metabase does not use Trino. */
+  /** Null leaves a connection to Trino as it is. */
   readonly trino: TrinoTarget | null
 }
 
@@ -277,15 +275,16 @@ function metabaseTarget(values: Parsed): MetabaseTarget | null {
   return {
     url,
     apiKeyFile: file ? resolve(file) : null,
-    databaseId: values.METABASE_DATABASE_ID ?? null,
-    timeoutMs: values.METABASE_TIMEOUT_MS,
     memoryMb: values.METABASE_DUCKDB_MEMORY_MB ?? null,
     spillDirectory: values.METABASE_SPILL_DIRECTORY ?? null,
   }
 }
 
 /** Settings of `npm run metabase`; its secrets are read from their files. Throws FatalError (usage). */
-export function readMetabaseSettings(environment: Environment): MetabaseSettings {
+export function readMetabaseSettings(
+  environment: Environment,
+  { admin, adminPasswordFile: file, trino }: MetabaseOptions = {},
+): MetabaseSettings {
   const values = parse(environment)
   const target = metabaseTarget(values)
   if (!target) {
@@ -294,14 +293,18 @@ export function readMetabaseSettings(environment: Environment): MetabaseSettings
       EXIT.usage,
     )
   }
+  if (admin !== undefined && !z.email().safeParse(admin).success)
+    throw new FatalError(`--admin ${admin}: must be an e-mail address.`, EXIT.usage)
   // A key file that does not exist yet is created later.
   const hasKey = target.apiKeyFile !== null && existsSync(target.apiKeyFile)
   return {
     ...target,
     apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY').value : null,
-    adminEmail: values.METABASE_ADMIN_EMAIL ?? null,
-    adminPassword: readSecret(environment, 'METABASE_ADMIN_PASSWORD').value,
-    trino: trinoTarget(values, remoteLakeOf(values)),
+    adminEmail: admin ?? null,
+    adminPassword: file
+      ? readSecretFile(file, `--admin-password-file (${shownSecretPath(file)})`).trim()
+      : null,
+    trino: trino === undefined ? null : trinoTarget(trino, remoteLakeOf(values)),
   }
 }
 

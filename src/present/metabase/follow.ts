@@ -27,10 +27,10 @@ type FollowRequest = {
  * Never throws: data is published even if Metabase is down, slow or rejects the request. The next run tries again.
  */
 export async function followSnapshot(request: FollowRequest): Promise<MetabaseState> {
-  const { path, target, now } = request
+  const { path, now } = request
   const before = await readMetabaseState(path)
   const trial = {
-    database_id: target.databaseId ?? before?.database_id ?? null,
+    database_id: before?.database_id ?? null,
     reads: before?.reads ?? [],
     catalog_hash: before?.catalog_hash ?? null,
   }
@@ -52,12 +52,12 @@ type Trial = Pick<
 /** Keeps in `trial` what is known about Metabase so far, even if it throws. */
 async function point(request: FollowRequest, trial: Trial): Promise<void> {
   const { target, owner, manifest } = request
-  const { url, timeoutMs } = target
+  const { url } = target
   if (trial.database_id === null) {
     throw new FatalError('Metabase is not set up for this company yet. Run `npm run metabase`.', EXIT.usage)
   }
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
-  const client = createMetabase({ url, timeoutMs, signal, apiKey: await readKey(target) })
+  const client = createMetabase({ url, signal, apiKey: await readKey(target) })
   const catalogPath = join(manifest.directory, 'catalog.duckdb')
   try {
     await pointDatabase({

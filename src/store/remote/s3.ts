@@ -151,14 +151,15 @@ async function writeTo(path: string | null, content: Readable): Promise<FileDige
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
-async function clientOf(sdk: Sdk, { region, endpoint, pathStyle, keyFiles }: S3Settings): Promise<S3Client> {
+async function clientOf(sdk: Sdk, { region, endpoint, keyFiles }: S3Settings): Promise<S3Client> {
   const keys = keyFiles && {
     accessKeyId: await keyIn('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
     secretAccessKey: await keyIn('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
   }
   return new sdk.S3Client({
     region,
-    forcePathStyle: pathStyle,
+    // Only Amazon has a name for each bucket.
+    forcePathStyle: endpoint !== null,
     ...(endpoint ? { endpoint } : {}),
     ...(keys ? { credentials: keys } : {}),
     // Stores other than Amazon's do not support the SDK's own checksums.

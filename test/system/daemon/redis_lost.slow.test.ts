@@ -13,7 +13,7 @@ vi.setConfig(DAEMON_TEST)
 
 const AWAY = /^Redis at 127\.0\.0\.1:\d+ does not answer \(\w+\)\. Start it, or set REDIS_URL\./
 const SILENT =
-  /^Redis at 127\.0\.0\.1:\d+ does not answer \(nothing within 2 s\)\. Start it, or set REDIS_URL\./
+  /^Redis at 127\.0\.0\.1:\d+ does not answer \(nothing within 10 s\)\. Start it, or set REDIS_URL\./
 
 const STATES: readonly BadState[] = [
   { name: 'down', sentence: AWAY, spoil: ({ proxy }) => proxy.cut(), cure: ({ proxy }) => proxy.mend() },
