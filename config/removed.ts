@@ -1,5 +1,9 @@
 import type { Environment } from './settings.ts'
 
+const COMPOSE =
+  'a docker-compose.override.yml changes what docker-compose.yml says (docs/operating/docker.md)'
+const BUILD =
+  'it is an argument of the build, set with --build-arg or in a docker-compose.override.yml (docs/operating/docker.md)'
 const SEVERITIES = 'every receiver gets critical alerts, and those in ALERT_WARNINGS_TO get warnings, too'
 
 /** Settings of earlier versions, and what holds now. One that is still set has no effect, and is warned about by name. */
@@ -23,6 +27,27 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
   HTTP_MAX_CONNECTIONS_PER_ADDRESS: 'an address has 500 connections, a trusted proxy all',
   HTTP_REQUEST_TIMEOUT_MS: 'a request must arrive within 20 s',
   HTTP_ANSWER_TIMEOUT_MS: 'a client must read a response within 30 s, a large one within more',
+  ICEBERG_CATALOG_IMAGE: COMPOSE,
+  ICEBERG_CATALOG_MEMORY: COMPOSE,
+  METABASE_MEMORY: COMPOSE,
+  METABASE_PORT: COMPOSE,
+  POSTGRES_IMAGE: COMPOSE,
+  REDIS_IMAGE: COMPOSE,
+  REDIS_MAXMEMORY: COMPOSE,
+  REDIS_MEMORY: COMPOSE,
+  S3_MEMORY: COMPOSE,
+  TRINO_IMAGE: COMPOSE,
+  TRINO_MEMORY: COMPOSE,
+  TRINO_PORT: COMPOSE,
+  VERSITYGW_IMAGE: COMPOSE,
+  WORKER_PIDS: COMPOSE,
+  DEBIAN_IMAGE: BUILD,
+  DRIVER_SHA256: BUILD,
+  JRE_IMAGE: BUILD,
+  METABASE_IMAGE: BUILD,
+  NODE_IMAGE: BUILD,
+  REVISION: BUILD,
+  DEMO_PORT: 'the demo listens on 127.0.0.1:8090, as docker-compose.demo.yml says',
 }
 
 export function isRemoved(name: string): boolean {
