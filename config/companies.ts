@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
 import { type CompaniesFile, type OwnSettings, readCompaniesFile, shownSetting } from './companies_file.ts'
-import { isRemoved, removedWarning, warnOfRemoved } from './removed.ts'
+import { REMOVED_SETTINGS, removedWarning, warnOfRemoved } from './removed.ts'
 import {
   COMPANY_SETTINGS,
   type Environment,
@@ -91,7 +91,7 @@ export async function readCompanies(environment: Environment): Promise<Companies
 function warnOfFile(path: string, { defaults, companies }: CompaniesFile): string[] {
   const entries = [['defaults', defaults] as const, ...companies].flatMap(([entry, own]) =>
     (typeof own === 'string' ? [] : Object.keys(own))
-      .filter(name => isRemoved(name.toUpperCase()))
+      .filter(name => REMOVED_SETTINGS.has(name.toUpperCase()))
       .map(name => ({ name, entry })),
   )
   return [...Map.groupBy(entries, ({ name }) => name)].map(
@@ -195,7 +195,7 @@ function placeIn(environment: Environment, { company, defaults, own }: Entry): E
 function environmentIn(environment: Environment, { company, defaults, own }: Entry): Environment {
   if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }
-  for (const name of Object.keys(all)) if (!isRemoved(name)) refuseUnknown(name)
+  for (const name of Object.keys(all)) if (!REMOVED_SETTINGS.has(name)) refuseUnknown(name)
   const { API_KEY_ENV: keyVariable, API_KEY_FILE: keyFile, ...rest } = all
   if (Boolean(keyVariable) === Boolean(keyFile)) {
     throw new FatalError('set either api_key_file (a path) or api_key_env (a variable).', EXIT.usage)

@@ -2,8 +2,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { HTTP_DEFAULTS, type HttpSettings } from '#src/platform/http/settings.ts'
-import { onOff } from './on_off.ts'
-import { durationSetting, type Environment, parseSettings, wholeNumberSetting } from './settings.ts'
+import { durationSetting, type Environment, onOff, parseSettings, wholeNumberSetting } from './settings.ts'
 
 const origins = z.string().transform((text, context) => {
   const list = text.split(',').map(part => part.trim())

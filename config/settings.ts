@@ -10,7 +10,6 @@ import { decodeText } from '#src/platform/text_file.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
 import { type TrinoTarget, trinoTarget } from './metabase_trino.ts'
-import { onOff } from './on_off.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 import { type S3Settings, s3Place, s3Settings } from './s3.ts'
 import { serverAddress } from './server_address.ts'
@@ -45,6 +44,9 @@ export const wholeNumberSetting = (min: number, max: number) =>
     .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
     .transform(Number)
     .refine(value => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
+
+/** A setting that is on or off. */
+export const onOff = z.enum(['on', 'off'], 'must be on or off')
 
 const baseUrl = serverAddress(
   'must be an http or https address such as https://api.example.com (without /api/v1)',

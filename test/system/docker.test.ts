@@ -252,7 +252,7 @@ describe('docker-compose.yml', () => {
   test('the worker has one port, the same after every start; a range must be set for several workers', async () => {
     const inside = services.worker.environment?.HTTP_PORT
     expect(services.worker.ports).toEqual([`127.0.0.1:8080:${inside}`])
-    const scaled = await readCompose({ WORKER_PORTS: '8080-8089' })
+    const scaled = await readCompose({ HTTP_PORT: '8080-8089' })
     expect(scaled.services.worker.ports).toEqual([`127.0.0.1:8080-8089:${inside}`])
   })
 
@@ -288,7 +288,8 @@ describe('docker-compose.yml', () => {
     expect(text).not.toMatch(/edk_|bearer/i)
     // `docker inspect` shows what Compose replaces: it must not be a secret.
     const variables = [...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)
-    for (const name of variables) expect(name).toMatch(/^\w+_(?:MEMORY|MEMORY_MB|BUILDERS|PORTS|COMPANY)$/)
+    for (const name of variables)
+      expect(name).toMatch(/^(?:COMPANY|HTTP_PORT|SERVE_BUILDERS|WORKER_MEMORY|METABASE_DUCKDB_MEMORY_MB)$/)
     expect(services.worker.volumes).toContain('./secrets:/run/secrets:ro')
   })
 

@@ -25,7 +25,7 @@ test('Metabase sees one lake of the data, read-only, at the path used in views',
     read_only: true,
     volume: { subpath: 'default/lake' },
   })
-  const ofAcme = await readCompose({ METABASE_COMPANY: 'acme' })
+  const ofAcme = await readCompose({ COMPANY: 'acme' })
   expect(ofAcme.services.metabase.volumes?.[0]).toMatchObject({
     target: '/data/acme/lake',
     volume: { subpath: 'acme/lake' },

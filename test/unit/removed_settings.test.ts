@@ -9,7 +9,7 @@ import { COMPANY_SETTINGS, KEY_SETTINGS, SCHEDULE_SETTINGS } from '#config/setti
 import { PROJECT } from '#test/support/docker.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
-const NAMES = Object.keys(REMOVED_SETTINGS)
+const NAMES = [...REMOVED_SETTINGS.keys()]
 const ENTRY = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'
 
 test.each(NAMES)(
@@ -24,7 +24,7 @@ test.each(NAMES)(
     expect(known).not.toContain(name)
     expect(readFileSync(join(PROJECT, '.env.example'), 'utf8')).not.toMatch(new RegExp(`^#?${name}=`, 'm'))
     const none = join(await temporaryDirectory(), 'none.yaml')
-    const warning = `${name} is no longer a setting: ${REMOVED_SETTINGS[name]}. Remove it.`
+    const warning = `${name} is no longer a setting: ${REMOVED_SETTINGS.get(name)}. Remove it.`
     expect((await readCompanies({ COMPANIES_FILE: none, [name]: 'x' })).warnings).toEqual([warning])
     expect((await readCompanies({ COMPANIES_FILE: none, [name]: ' ' })).warnings).toEqual([])
 
