@@ -46,7 +46,7 @@ export function readAdminTokenSettings(environment: Environment): AdminTokenSett
 }
 
 function readSingle(environment: Environment): string | null {
-  const { value, origin } = readSecret(environment, SINGLE)
+  const { value, origin } = readSecret(environment, SINGLE, 'the token')
   if (value === null || value.length >= MIN_LENGTH) return value
   throw new FatalError(
     `${origin} has ${value.length} characters. It must have at least ${MIN_LENGTH}, or it can be guessed. Create one with \`openssl rand -hex 16\`.`,

@@ -2,25 +2,18 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { HTTP_DEFAULTS, type HttpSettings } from '#src/platform/http/settings.ts'
+import { commaList } from './setting_kinds.ts'
 import { durationSetting, type Environment, onOff, parseSettings, wholeNumberSetting } from './settings.ts'
 
-const origins = z.string().transform((text, context) => {
-  const list = text.split(',').map(part => part.trim())
-  const wrong = list.find(one => one !== '*' && (!URL.canParse(one) || new URL(one).origin !== one))
-  if (wrong === undefined) return list
-  const message = 'must be origins such as https://erp.example.com, separated by commas, or *'
-  context.addIssue({ code: 'custom', message })
-  return z.NEVER
-})
+const origins = commaList(
+  one => one === '*' || (URL.canParse(one) && new URL(one).origin === one),
+  'must be origins such as https://erp.example.com, separated by commas, or *',
+)
 
-const proxies = z.string().transform((text, context) => {
-  const list = text.split(',').map(part => part.trim())
-  const wrong = list.find(one => !isNetwork(one))
-  if (wrong === undefined) return list
-  const message = 'must be addresses such as 10.0.0.7 or networks such as 10.0.0.0/8, separated by commas'
-  context.addIssue({ code: 'custom', message })
-  return z.NEVER
-})
+const proxies = commaList(
+  isNetwork,
+  'must be addresses such as 10.0.0.7 or networks such as 10.0.0.0/8, separated by commas',
+)
 
 function isNetwork(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/')

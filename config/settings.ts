@@ -4,7 +4,7 @@ import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
-import { checkKey } from '#src/platform/http/credentials.ts'
+import { checkKey, readSecretFile } from '#src/platform/http/credentials.ts'
 import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { decodeText } from '#src/platform/text_file.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
@@ -12,7 +12,7 @@ import { mailShape } from './mail_shape.ts'
 import { type TrinoTarget, trinoTarget } from './metabase_trino.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 import { type S3Settings, s3Place, s3Settings } from './s3.ts'
-import { serverAddress } from './server_address.ts'
+import { serverAddress } from './setting_kinds.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -200,7 +200,7 @@ export type MetabaseOptions = {
 }
 
 /** The further settings of `npm run metabase`. */
-export type MetabaseSettings = MetabaseTarget & {
+type MetabaseSettings = MetabaseTarget & {
   /** Null if there is none yet. */
   readonly apiKey: string | null
   /** The user that creates the key if there is none yet. */
@@ -301,11 +301,9 @@ export function readMetabaseSettings(
   const hasKey = target.apiKeyFile !== null && existsSync(target.apiKeyFile)
   return {
     ...target,
-    apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY').value : null,
+    apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY', 'an API key of Metabase').value : null,
     adminEmail: admin ?? null,
-    adminPassword: file
-      ? readSecretFile(file, `--admin-password-file (${shownSecretPath(file)})`).trim()
-      : null,
+    adminPassword: file ? readSecretFile(file, `--admin-password-file (${shownSecretPath(file)})`) : null,
     trino: trino === undefined ? null : trinoTarget(trino, remoteLakeOf(values)),
   }
 }
@@ -341,11 +339,8 @@ export const SCHEDULE_SETTINGS = [
   'HOSTS',
 ] as const
 
-/** Names of the settings that hold a company's key, or where it is. */
-export const KEY_SETTINGS: readonly string[] = ['API_KEY', 'API_KEY_FILE', 'API_KEY_ENV']
-
-/** The setting with a company's password at its mail server. */
-export const MAIL_SECRET = 'SMTP_PASSWORD'
+/** Names of the settings that hold a company's secrets, or where they are. */
+export const KEY_SETTINGS: readonly string[] = ['API_KEY', 'API_KEY_FILE', 'API_KEY_ENV', 'SMTP_PASSWORD']
 
 function parse(environment: Environment): Parsed {
   return parseSettings(schema, environment)
@@ -394,11 +389,15 @@ function withoutKey(value = '', key?: string): string {
 }
 
 function readApiKey(environment: Environment): string {
-  const { value: key, path, ...from } = readSecret(environment, 'API_KEY')
+  const { value: key, ...from } = readSecret(
+    environment,
+    'API_KEY',
+    "a key from the app's settings (notice API)",
+  )
   const origin = environment.API_KEY_ENV ? `${environment.API_KEY_ENV} (api_key_env)` : from.origin
   if (!key) {
     throw new FatalError(
-      `${origin} ${path ? 'is empty' : 'is not set'}. Create a key in the app's settings (notice API). Put it into .env as API_KEY, or put its file's path there as API_KEY_FILE.`,
+      `${origin} is not set. Create a key in the app's settings (notice API). Put it into .env as API_KEY, or put its file's path there as API_KEY_FILE.`,
       EXIT.usage,
     )
   }
@@ -407,18 +406,22 @@ function readApiKey(environment: Environment): string {
 }
 
 /**
- * Returns a secret from the file that `<name>_FILE` names, read again at each call, or else from the variable itself.
- * @throws FatalError (usage) if the file cannot be read.
+ * Returns a secret from the file that `<name>_FILE` names, read again at each call, or else from the variable itself; null
+ * if neither is set.
+ * @param what names the secret.
+ * @throws FatalError (usage) if the file cannot be read, or is empty: a secret was meant.
  */
 export function readSecret(
   environment: Environment,
   name: string,
-): { value: string | null; origin: string; path: string | null } {
+  what: string,
+): { value: string | null; origin: string } {
   const path = environment[`${name}_FILE`]?.trim() || null
   const origin = path ? `${name}_FILE (${shownSecretPath(path)})` : name
   const value = (path ? readSecretFile(path, origin) : environment[name])?.trim() || null
   refuseReplaced(origin, value)
-  return { value, origin, path }
+  if (value !== null || path === null) return { value, origin }
+  throw new FatalError(`${origin} is empty. Write ${what} into it, or unset ${name}_FILE.`, EXIT.usage)
 }
 
 /** Returns the path of a secret's file, if it is one: the value may be the secret itself (invariant I7). */
@@ -427,12 +430,4 @@ export function shownSecretPath(path: string): string {
   // For a secret such as /3f9c= the directory is the root, which does not make it a path.
   const isPath = existsSync(path) || (!['.', '/'].includes(directory) && existsSync(directory))
   return isPath ? path : 'not shown: it may be the secret itself instead of the path of its file'
-}
-
-function readSecretFile(path: string, origin: string): string {
-  try {
-    return decodeText(readFileSync(path))
-  } catch (error) {
-    throw new FatalError(`${origin} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
-  }
 }

@@ -55,46 +55,28 @@ type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse'
 export async function openCompanyRegistry(environment: Environment): Promise<CompanyRegistry> {
   const file = companiesFile(environment)
   let seen = await signature(file.path)
-  let read = await readCompanyRegistry(environment, { mayWait: file.named && seen === null })
+  const read = await readCompanyRegistry(environment, { mayWait: file.named && seen === null })
+  const registry = { ...read, version: 1 }
   // Not by the system clock: if that goes back, it would delay the next read.
   let readMs = performance.now()
-  let version = 1
   let refreshing: Promise<void> | null = null
   async function refresh(): Promise<void> {
     const now = await signature(file.path)
-    const isWhole = read.problem === null && read.broken.size === 0
+    const isWhole = registry.problem === null && registry.broken.size === 0
     if (now === seen && (isWhole || performance.now() - readMs < READ_AGAIN_MS)) return
     readMs = performance.now()
     try {
       if (now === null) throw new FatalError(`${file.path} is gone; its companies stay as they were.`)
-      const next = keepBroken(await readCompanyRegistry(environment, { mayWait: false }), read.companies)
-      if (now !== seen || next.broken.size !== read.broken.size) version += 1
-      read = next
+      const next = keepBroken(await readCompanyRegistry(environment, { mayWait: false }), registry.companies)
+      if (now !== seen || next.broken.size !== registry.broken.size) registry.version += 1
+      Object.assign(registry, next)
     } catch (error) {
       // Whatever the error, runs continue, and `problem` reports it to the operator.
-      read = { ...read, problem: sentenceOf(error, file.path), isInUse: false }
+      Object.assign(registry, { problem: sentenceOf(error, file.path), isInUse: false })
     }
     seen = now
   }
-  return {
-    get companies() {
-      return read.companies
-    },
-    get problem() {
-      return read.problem
-    },
-    get isInUse() {
-      return read.isInUse
-    },
-    get broken() {
-      return read.broken
-    },
-    get warnings() {
-      return read.warnings
-    },
-    get version() {
-      return version
-    },
+  return Object.assign(registry, {
     refresh() {
       // Concurrent calls wait for the same read.
       refreshing ??= refresh().finally(() => {
@@ -102,7 +84,7 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
       })
       return refreshing
     },
-  }
+  })
 }
 
 /** Adds the previous configuration of each company whose entry is broken now. */

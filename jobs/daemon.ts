@@ -53,20 +53,11 @@ function logProblems(
 ): (registry: Pick<CompanyRegistry, 'problem' | 'broken' | 'warnings'>) => void {
   let logged = new Set<string>()
   return ({ problem, broken, warnings }) => {
-    const now = new Set<string>()
-    if (problem !== null) {
-      now.add(problem)
-      if (!logged.has(problem)) log.error(problem)
-    }
-    for (const [company, why] of broken) {
-      now.add(why)
-      if (!logged.has(why)) log.error({ company }, why)
-    }
-    for (const warning of warnings) {
-      now.add(warning)
-      if (!logged.has(warning)) log.warn(warning)
-    }
-    logged = now
+    const isNew = (line: string) => !logged.has(line)
+    if (problem !== null && isNew(problem)) log.error(problem)
+    for (const [company, why] of broken) if (isNew(why)) log.error({ company }, why)
+    for (const warning of warnings) if (isNew(warning)) log.warn(warning)
+    logged = new Set([problem ?? '', ...broken.values(), ...warnings])
   }
 }
 

@@ -4,7 +4,7 @@ import { environmentOf } from '#config/companies.ts'
 import {
   type Environment,
   type MetabaseOptions,
-  type MetabaseSettings,
+  readMetabaseSettings,
   readSettings,
 } from '#config/settings.ts'
 import { AGAIN, stopSignal } from '#src/platform/stop.ts'
@@ -20,11 +20,7 @@ const POLL_MS = 250
 
 type Options = MetabaseOptions & { company?: string; json?: true }
 
-/** Creates the command `metabase`. @param read throws FatalError (usage) that names every wrong variable. */
-export function metabaseCommand(
-  environment: Environment,
-  read: (own: Environment, options: MetabaseOptions) => MetabaseSettings,
-): Command {
+export function metabaseCommand(environment: Environment): Command {
   return new Command('metabase')
     .description('Set up Metabase for a company: database, names, dashboards. Run it again to repair them.')
     .option('--company <slug>', 'company to show, instead of COMPANY')
@@ -38,7 +34,7 @@ export function metabaseCommand(
     .action(async (options: Options) => {
       const own = await environmentOf(environment, options.company)
       const { dataDir, company, sourceTimezone } = readSettings(own)
-      const settings = read(own, options)
+      const settings = readMetabaseSettings(own, options)
       const { lake, metabase: path } = companyPaths(dataDir, company)
       const manifest = await requireLatest(lake)
       const catalogPath = join(manifest.directory, 'catalog.duckdb')

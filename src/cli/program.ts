@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
+import { type Environment, loadEnvironment } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import { endProcess, endWithReader } from '#src/platform/exit.ts'
@@ -22,8 +22,7 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   export: async environment => (await import('./export.ts')).exportCommand(environment),
   dictionary: async () => (await import('./dictionary.ts')).dictionaryCommand(),
   report: async environment => (await import('./report.ts')).reportCommand(environment),
-  metabase: async environment =>
-    (await import('./metabase.ts')).metabaseCommand(environment, readMetabaseSettings),
+  metabase: async environment => (await import('./metabase.ts')).metabaseCommand(environment),
   replay: async environment => (await import('./recover.ts')).replayCommand(environment),
   rebuild: async environment => (await import('./recover.ts')).rebuildCommand(environment),
   publish: async environment => (await import('./recover.ts')).publishCommand(environment),

@@ -49,7 +49,7 @@ describe('a mistake', () => {
         args: ['sync'],
         settings: { API_KEY_FILE: join(directory, 'empty') },
         code: 2,
-        expected: ['is empty', 'Create a key'],
+        expected: ['is empty', "Write a key from the app's settings"],
       },
       'a key with white space': {
         args: ['sync'],

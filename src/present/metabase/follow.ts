@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MetabaseTarget } from '#config/settings.ts'
-import { EXIT, explain, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
-import { decodeText } from '#src/platform/text_file.ts'
+import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
+import { readSecretFile } from '#src/platform/http/credentials.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { createMetabase } from './client.ts'
 import type { Owner } from './database.ts'
@@ -57,7 +56,7 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
     throw new FatalError('Metabase is not set up for this company yet. Run `npm run metabase`.', EXIT.usage)
   }
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
-  const client = createMetabase({ url, signal, apiKey: await readKey(target) })
+  const client = createMetabase({ url, signal, apiKey: readKey(target) })
   const catalogPath = join(manifest.directory, 'catalog.duckdb')
   try {
     await pointDatabase({
@@ -83,14 +82,10 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
 }
 
 /** Reads the key, again each time, so that it can be replaced without a restart. */
-async function readKey({ apiKeyFile }: MetabaseTarget): Promise<string> {
+function readKey({ apiKeyFile }: MetabaseTarget): string {
   if (apiKeyFile === null) throw new FatalError('METABASE_API_KEY_FILE is not set.', EXIT.usage)
-  const key = await readFile(apiKeyFile)
-    .then(decodeText)
-    .catch(error => {
-      const why = systemCode(error) ?? messageOf(error)
-      throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) cannot be read: ${why}.`, EXIT.usage)
-    })
-  if (key.trim()) return key.trim()
-  throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) is empty.`, EXIT.usage)
+  const origin = `METABASE_API_KEY_FILE (${apiKeyFile})`
+  const key = readSecretFile(apiKeyFile, origin)
+  if (key !== '') return key
+  throw new FatalError(`${origin} is empty.`, EXIT.usage)
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { open, readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
@@ -8,13 +8,13 @@ import { type S3Settings, s3Root } from '#config/s3.ts'
 import { newStream } from '#src/platform/durable.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import type { FileDigest } from '#src/platform/hash.ts'
-import { decodeText } from '#src/platform/text_file.ts'
 import {
   ForeignObject,
   type Listed,
   type LocalFile,
   type ObjectStore,
   RemoteError,
+  readKeyFile,
   tooLarge,
   type WriteCondition,
 } from './objects.ts'
@@ -153,8 +153,8 @@ type Sdk = typeof import('@aws-sdk/client-s3')
 
 async function clientOf(sdk: Sdk, { region, endpoint, keyFiles }: S3Settings): Promise<S3Client> {
   const keys = keyFiles && {
-    accessKeyId: await keyIn('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
-    secretAccessKey: await keyIn('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
+    accessKeyId: readKeyFile('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
+    secretAccessKey: readKeyFile('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
   }
   return new sdk.S3Client({
     region,
@@ -171,16 +171,6 @@ async function clientOf(sdk: Sdk, { region, endpoint, keyFiles }: S3Settings): P
     // Of silence, in the middle of a body, too: a large one may take longer than that.
     requestHandler: { socketTimeout: TIMEOUT_MS, connectionTimeout: 10_000 },
   })
-}
-
-async function keyIn(setting: string, path: string): Promise<string> {
-  const text = await readFile(path)
-    .then(decodeText)
-    .catch(error => {
-      throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
-    })
-  if (text.trim() === '') throw new RemoteError(`${setting}: ${path} is empty.`)
-  return text.trim()
 }
 
 /** A command of the SDK, whatever it returns. */
