@@ -38,7 +38,7 @@ export function measureShape(): Measure[] {
   const twice = namesUsedTwice(product)
   const unused = unusedExports(product, users)
   return [
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 62_690, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 62_680, goal: 48_000 },
     { name: 'lines of the core', count: linesIn(CORE), limit: 16_040, goal: 12_000 },
     { name: 'lines of test', count: linesIn(['test']), limit: 61_850, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_500, goal: 5_000 },
