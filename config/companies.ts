@@ -90,7 +90,8 @@ export async function readCompanies(environment: Environment): Promise<Companies
 /** Returns one warning for each setting of earlier versions in the file, with the companies that have it. */
 function warnOfFile(path: string, { defaults, companies }: CompaniesFile): string[] {
   const entries = [['defaults', defaults] as const, ...companies].flatMap(([entry, own]) =>
-    (typeof own === 'string' ? [] : Object.keys(own))
+    // An invalid name may be a secret.
+    (typeof own === 'string' || !slug.safeParse(entry).success ? [] : Object.keys(own))
       .filter(name => REMOVED_SETTINGS.has(name.toUpperCase()))
       .map(name => ({ name, entry })),
   )

@@ -39,3 +39,9 @@ test.each(NAMES)(
     expect(warnings).toEqual([`${file}: acme, boreal: ${written}${warning.slice(name.length)}`])
   },
 )
+
+test('a warning does not repeat an invalid name, which may be a secret', async () => {
+  const file = join(await temporaryDirectory(), 'companies.yaml')
+  await writeFile(file, `companies:\n  acme: { ${ENTRY} }\n  T0k3n9b1c: { ${ENTRY}, sync_timezone: UTC }\n`)
+  expect((await readCompanies({ COMPANIES_FILE: file })).warnings).toEqual([])
+})
