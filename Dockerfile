@@ -59,7 +59,7 @@ HEALTHCHECK --interval=60s --timeout=10s --start-period=60s --start-interval=2s 
   CMD ["node", "jobs/healthcheck.ts"]
 ENTRYPOINT ["/usr/bin/tini", "--"]
 CMD ["node", "jobs/main.ts"]
-# Last, because each commit changes it: `REVISION=$(git rev-parse HEAD) docker compose build`.
+# Last, because each commit changes it: `docker compose build --build-arg REVISION=$(git rev-parse HEAD)`.
 ARG REVISION=""
 LABEL org.opencontainers.image.title="editais-sync" \
       org.opencontainers.image.description="Mirrors a company's public tender notices and their analyses into DuckDB tables and Parquet snapshots" \

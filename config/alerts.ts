@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { checkKey } from '#src/lib/http/credentials.ts'
-import { serverAddress } from './server_address.ts'
+import { commaList, serverAddress } from './setting_kinds.ts'
 import {
   durationSetting,
   type Environment,
@@ -44,13 +44,10 @@ const repeat = z
   .pipe(durationSetting)
   .refine(ms => ms === 0 || ms >= MIN_REPEAT_MS, 'must be 0 for never, or at least 1m')
 
-const severities = z.string().transform((text, context) => {
-  const list = text.split(',').map(part => part.trim())
-  const found = SEVERITIES.filter(severity => list.includes(severity))
-  if (list.every(one => (SEVERITIES as readonly string[]).includes(one))) return found
-  context.addIssue({ code: 'custom', message: `must be ${SEVERITIES.join(' or ')}, or both with a comma` })
-  return z.NEVER
-})
+const warningsTo = commaList(
+  part => part === 'none' || (RECEIVERS as readonly string[]).includes(part),
+  `must be ${RECEIVERS.join(', ')}, separated by commas, or none`,
+)
 
 export const webAddressSetting = z
   .string()
@@ -64,12 +61,9 @@ const apiAddress = serverAddress('must be an http or https address without a key
 export const alertShape = {
   ALERT_AFTER_PERIODS: wholeNumberSetting(1, 1000).default(3),
   ALERT_REPEAT: repeat.prefault('12h'),
-  ALERT_WEBHOOK_SEVERITIES: severities.default([...SEVERITIES]),
-  ALERT_SLACK_SEVERITIES: severities.default([...SEVERITIES]),
+  ALERT_WARNINGS_TO: warningsTo.default([...RECEIVERS]),
   ALERT_PAGERDUTY_URL: apiAddress.default('https://events.pagerduty.com'),
-  ALERT_PAGERDUTY_SEVERITIES: severities.default([...SEVERITIES]),
   ALERT_OPSGENIE_URL: apiAddress.default('https://api.opsgenie.com'),
-  ALERT_OPSGENIE_SEVERITIES: severities.default([...SEVERITIES]),
 }
 
 /** Settings that hold a secret; each has another one, `<name>_FILE`, for the path of a file with it. */
@@ -90,33 +84,24 @@ export function alertSettings(
   const pagerduty = keyOf(environment, 'ALERT_PAGERDUTY_KEY', 'the integration key of PagerDuty')
   const opsgenie = keyOf(environment, 'ALERT_OPSGENIE_KEY', 'the key of an API integration of Opsgenie')
   checkIntegrationKey(pagerduty)
-  const routes: (AlertRoute | null)[] = [
-    webhookUrl === null ? null : { to: 'webhook', webhookUrl, severities: values.ALERT_WEBHOOK_SEVERITIES },
-    slackUrl === null
-      ? null
-      : { to: 'slack', webhookUrl: slackUrl, severities: values.ALERT_SLACK_SEVERITIES },
-    pagerduty && {
-      to: 'pagerduty',
-      baseUrl: values.ALERT_PAGERDUTY_URL,
-      apiKey: pagerduty.key,
-      severities: values.ALERT_PAGERDUTY_SEVERITIES,
-    },
-    opsgenie && {
-      to: 'opsgenie',
-      baseUrl: values.ALERT_OPSGENIE_URL,
-      apiKey: opsgenie.key,
-      severities: values.ALERT_OPSGENIE_SEVERITIES,
-    },
-  ]
+  const receivers = [
+    webhookUrl === null ? null : { to: 'webhook' as const, webhookUrl },
+    slackUrl === null ? null : { to: 'slack' as const, webhookUrl: slackUrl },
+    pagerduty && { to: 'pagerduty' as const, baseUrl: values.ALERT_PAGERDUTY_URL, apiKey: pagerduty.key },
+    opsgenie && { to: 'opsgenie' as const, baseUrl: values.ALERT_OPSGENIE_URL, apiKey: opsgenie.key },
+  ].filter(receiver => receiver !== null)
   return {
     afterPeriods: values.ALERT_AFTER_PERIODS,
     repeatMs: values.ALERT_REPEAT,
-    routes: routes.filter(route => route !== null),
+    routes: receivers.map(receiver => ({
+      ...receiver,
+      severities: values.ALERT_WARNINGS_TO.includes(receiver.to) ? SEVERITIES : ['critical'],
+    })),
   }
 }
 
 function addressOf(environment: Environment, name: 'ALERT_WEBHOOK_URL' | 'ALERT_SLACK_URL'): string | null {
-  const { value } = readSecret(environment, name)
+  const { value } = readSecret(environment, name, 'the address')
   parseSettings(z.object({ [name]: webAddressSetting.optional() }), { [name]: value ?? undefined })
   return value
 }
@@ -124,11 +109,8 @@ function addressOf(environment: Environment, name: 'ALERT_WEBHOOK_URL' | 'ALERT_
 type Key = { readonly key: string; readonly origin: string }
 
 function keyOf(environment: Environment, name: string, what: string): Key | null {
-  const { value, origin, path } = readSecret(environment, name)
-  if (value === null && path === null) return null
-  if (value === null) {
-    throw new FatalError(`${origin} is empty. Write ${what} into it, or unset ${name}_FILE.`, EXIT.usage)
-  }
+  const { value, origin } = readSecret(environment, name, what)
+  if (value === null) return null
   checkKey(value, origin)
   return { key: value, origin }
 }

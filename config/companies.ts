@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
-import { type OwnSettings, readCompaniesFile, shownSetting } from './companies_file.ts'
+import { type CompaniesFile, type OwnSettings, readCompaniesFile, shownSetting } from './companies_file.ts'
+import { REMOVED_SETTINGS, removedWarning, warnOfRemoved } from './removed.ts'
 import {
   COMPANY_SETTINGS,
   type Environment,
@@ -33,6 +34,8 @@ type Companies = {
   readonly places: ReadonlyMap<string, Environment>
   /** The problem with names that are not valid slugs; null if all are valid. */
   readonly problem: string | null
+  /** One for each setting of earlier versions that the environment or the file still has. */
+  readonly warnings: readonly string[]
 }
 
 /** Returns where the companies are configured: the absolute path, and whether COMPANIES_FILE names it. */
@@ -50,7 +53,12 @@ export async function readCompanies(environment: Environment): Promise<Companies
   const read = await readCompaniesFile(path)
   if (read === null) {
     const { company } = readSettings(environment)
-    return { file: null, environments: new Map([[company, environment]]), ...NONE_BROKEN }
+    return {
+      file: null,
+      environments: new Map([[company, environment]]),
+      ...NONE_BROKEN,
+      warnings: warnOfRemoved(environment),
+    }
   }
   const environments = new Map<string, Environment>()
   const broken = new Map<string, string>()
@@ -75,7 +83,22 @@ export async function readCompanies(environment: Environment): Promise<Companies
   }
   const all = [...problems, ...broken.values()]
   if (environments.size === 0 && all.length > 0) throw allBroken(all)
-  return { file: path, environments, broken, places, problem: problems.join('\n') || null }
+  const warnings = [...warnOfRemoved(environment), ...warnOfFile(path, read)]
+  return { file: path, environments, broken, places, problem: problems.join('\n') || null, warnings }
+}
+
+/** Returns one warning for each setting of earlier versions in the file, with the companies that have it. */
+function warnOfFile(path: string, { defaults, companies }: CompaniesFile): string[] {
+  const entries = [['defaults', defaults] as const, ...companies].flatMap(([entry, own]) =>
+    // An invalid name may be a secret.
+    (typeof own === 'string' || !slug.safeParse(entry).success ? [] : Object.keys(own))
+      .filter(name => REMOVED_SETTINGS.has(name.toUpperCase()))
+      .map(name => ({ name, entry })),
+  )
+  return [...Map.groupBy(entries, ({ name }) => name)].map(
+    ([name, all]) =>
+      `${path}: ${namesOf(all.map(({ entry }) => entry))}: ${removedWarning(name.toUpperCase(), name)}`,
+  )
 }
 
 const NONE_BROKEN = { broken: new Map(), places: new Map(), problem: null } as const
@@ -121,10 +144,12 @@ export async function environmentOf(environment: Environment, company?: string):
     environments,
     broken,
     problem: misnamed,
+    warnings,
   } = await readCompanies({
     ...environment,
     ...(named ? { COMPANY: named } : {}),
   })
+  for (const warning of warnings) process.stderr.write(`${warning}\n`)
   // An entry under an invalid name may be the one that is meant.
   if (misnamed !== null && named === undefined) throw new FatalError(misnamed, EXIT.usage)
   const slugs = [...environments.keys(), ...broken.keys()]
@@ -171,7 +196,7 @@ function placeIn(environment: Environment, { company, defaults, own }: Entry): E
 function environmentIn(environment: Environment, { company, defaults, own }: Entry): Environment {
   if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }
-  for (const name of Object.keys(all)) refuseUnknown(name)
+  for (const name of Object.keys(all)) if (!REMOVED_SETTINGS.has(name)) refuseUnknown(name)
   const { API_KEY_ENV: keyVariable, API_KEY_FILE: keyFile, ...rest } = all
   if (Boolean(keyVariable) === Boolean(keyFile)) {
     throw new FatalError('set either api_key_file (a path) or api_key_env (a variable).', EXIT.usage)

@@ -8,7 +8,7 @@ import { decodeText } from '#src/lib/text_file.ts'
 export type OwnSettings = Readonly<Record<string, string>>
 
 /** The contents of the companies' file, before its settings are interpreted. */
-type CompaniesFile = {
+export type CompaniesFile = {
   readonly defaults: OwnSettings
   /** By name, which may be an invalid slug; an error message instead of settings that cannot be used. */
   readonly companies: ReadonlyMap<string, OwnSettings | string>

@@ -9,13 +9,14 @@ import { readAdminToken } from './admin_token.ts'
 import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddressSetting } from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
 import { checkMailSettings } from './mail.ts'
+import { commaList } from './setting_kinds.ts'
 import {
   durationSetting,
   type Environment,
   parseSettings,
   readSecret,
   type SCHEDULE_SETTINGS,
-  timeZone,
+  timeZoneSetting,
   wholeNumberSetting,
 } from './settings.ts'
 
@@ -27,12 +28,6 @@ const cron = z.string().superRefine((text, context) => {
 /** A week: timers support at most 24 days, and a hang must be noticed sooner than that. */
 const MAX_LIMIT_MS = 7 * 24 * 3_600_000
 const limit = durationSetting.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must be more than 0 and at most 7d')
-
-/**
- * How long Redis may take to answer a command before its connection is replaced. A worker sends a command every
- * 10 s, so it notices a connection that died silently within twice that.
- */
-export const REDIS_TIMEOUT_MS = 10_000
 
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26_379
@@ -56,13 +51,10 @@ const addresses = (defaultPort: number) =>
 /** The name as `hostname` prints it. */
 const HOST_NAME = /^[\w.-]{1,253}$/
 
-const hostNames = z.string().transform((text, context): string[] => {
-  const names = text.split(',').map(name => name.trim().toLowerCase())
-  if (names.every(name => HOST_NAME.test(name))) return names
-  const message = 'must be names of hosts such as sync-a, separated by commas'
-  context.addIssue({ code: 'custom', message })
-  return z.NEVER
-})
+const hostNames = commaList(
+  name => HOST_NAME.test(name),
+  'must be names of hosts such as sync-a, separated by commas',
+).transform(names => names.map(name => name.toLowerCase()))
 
 const schema = z.object({
   REDIS_URL: z
@@ -73,7 +65,6 @@ const schema = z.object({
     )
     .refine(hasDatabase, 'may have only a database number after the port, as in redis://127.0.0.1:6379/1')
     .default('redis://127.0.0.1:6379'),
-  REDIS_TIMEOUT_MS: wholeNumberSetting(500, 60_000).default(REDIS_TIMEOUT_MS),
   REDIS_CLUSTER: addresses(REDIS_PORT).optional(),
   REDIS_SENTINELS: addresses(SENTINEL_PORT).optional(),
   REDIS_SENTINEL_NAME: z
@@ -94,22 +85,23 @@ const schema = z.object({
 
 const scheduleSchema = z.object({
   SYNC_CRON: cron.default('*/5 * * * *'),
-  SYNC_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   MAINTENANCE_CRON: cron.default('30 3 * * *'),
   HEARTBEAT_URL: webAddressSetting.optional(),
   RUN_TIMEOUT: limit.prefault('2h'),
   RUN_AT_LEAST_EVERY: durationSetting.prefault('1h'),
   REPORT_CRON: cron.optional(),
   HOSTS: hostNames.optional(),
-} satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)
+  SOURCE_TIMEZONE: timeZoneSetting,
+} satisfies Record<(typeof SCHEDULE_SETTINGS)[number] | 'SOURCE_TIMEZONE', z.ZodType>)
 
 /** Settings of the whole worker: they are the same for all companies. */
 export const DAEMON_SETTINGS: readonly string[] = [
   ...Object.keys(schema.shape),
-  ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'REDIS_CA_FILE', 'COMPANIES_FILE'],
-  ...['REDIS_SENTINEL_PASSWORD', 'REDIS_SENTINEL_PASSWORD_FILE'],
-  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE'],
-  ...ALERT_SECRETS.flatMap(name => [name, `${name}_FILE`]),
+  ...['COMPANIES_FILE', 'REDIS_CA_FILE'],
+  ...[...ALERT_SECRETS, 'ADMIN_TOKEN', 'REDIS_PASSWORD', 'REDIS_SENTINEL_PASSWORD'].flatMap(name => [
+    name,
+    `${name}_FILE`,
+  ]),
 ]
 
 export type RedisSettings = {
@@ -122,8 +114,6 @@ export type RedisSettings = {
   readonly prefix: string
   /** Certificates, as PEM, of the authorities trusted to sign Redis' certificate; null for those that Node trusts. */
   readonly ca: string | null
-  /** How long it may take to answer a command. */
-  readonly timeoutMs: number
   /** The sentinels, which know the address of Redis; then the host in `url` is not used. Null if it stays in one place. */
   readonly sentinels: SentinelSettings | null
   /** Some nodes of a cluster, which name the others; then the host in `url` is not used. Null if it is not a cluster. */
@@ -178,22 +168,22 @@ export function readRedisSettings(environment: Environment): RedisSettings {
 }
 
 function redisSettings(values: z.output<typeof schema>, environment: Environment): RedisSettings {
-  const password = passwordOf(environment, 'REDIS_PASSWORD', 'the Redis password')
+  const { value: password } = readSecret(environment, 'REDIS_PASSWORD', 'the Redis password')
   const url = new URL(values.REDIS_URL)
   // The setter does not encode a %, but readers of the address decode it.
   if (password !== null) url.password = encodeURIComponent(password)
   const ca = readRedisCa(url, environment)
-  const { REDIS_TIMEOUT_MS: timeoutMs, REDIS_SENTINELS: hosts, REDIS_CLUSTER: cluster = null } = values
+  const { REDIS_SENTINELS: hosts, REDIS_CLUSTER: cluster = null } = values
   if (cluster) checkCluster(url, hosts !== undefined)
   const prefix = cluster ? `{${values.REDIS_PREFIX}}` : values.REDIS_PREFIX
   const sentinels = hosts
     ? {
         hosts,
         name: values.REDIS_SENTINEL_NAME,
-        password: passwordOf(environment, 'REDIS_SENTINEL_PASSWORD', "the sentinels' password"),
+        password: readSecret(environment, 'REDIS_SENTINEL_PASSWORD', "the sentinels' password").value,
       }
     : null
-  return { url: url.href, prefix, ca, timeoutMs, sentinels, cluster }
+  return { url: url.href, prefix, ca, sentinels, cluster }
 }
 
 /** Throws FatalError (usage) if another setting contradicts REDIS_CLUSTER. */
@@ -210,13 +200,6 @@ function checkCluster({ pathname }: URL, hasSentinels: boolean): void {
       EXIT.usage,
     )
   }
-}
-
-/** Reads a password; null if none is set. @throws FatalError (usage) if its file is empty: a password was meant. */
-function passwordOf(environment: Environment, name: string, what: string): string | null {
-  const { value, origin, path } = readSecret(environment, name)
-  if (path === null || value !== null) return value
-  throw new FatalError(`${origin} is empty. Write ${what} into it, or unset ${name}_FILE.`, EXIT.usage)
 }
 
 function readRedisCa({ protocol }: URL, environment: Environment): string | null {
@@ -269,7 +252,7 @@ export function readSchedule(environment: Environment): Schedule {
     syncCron: values.SYNC_CRON,
     maintenanceCron: values.MAINTENANCE_CRON,
     reportCron: values.REPORT_CRON ?? null,
-    timezone: values.SYNC_TIMEZONE,
+    timezone: values.SOURCE_TIMEZONE,
     heartbeatUrl: values.HEARTBEAT_URL?.replaceAll('{company}', environment.COMPANY || 'default') ?? null,
     runTimeoutMs: values.RUN_TIMEOUT,
     runAtLeastEveryMs: values.RUN_AT_LEAST_EVERY,
@@ -286,9 +269,7 @@ const NO_CRON = 'must be a cron expression such as */5 * * * * (minute hour day 
 const NEVER = 'never fires: there is no such date. Use a day that exists in its months'
 
 /**
- * Returns what is wrong with a cron expression, or null: it has five fields, or six with seconds, or is a name such as @daily,
- * and must fire some day.
- * @daily, and must fire some day.
+ * Returns what is wrong with a cron expression, or null: it has five fields, or six with seconds, or is a name such as
  * @daily; and it must fire some day.
  */
 function problemOfCron(text: string): string | null {

@@ -2,26 +2,18 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { HTTP_DEFAULTS, type HttpSettings } from '#src/lib/http/settings.ts'
-import { onOff } from './on_off.ts'
-import { durationSetting, type Environment, parseSettings, wholeNumberSetting } from './settings.ts'
+import { commaList } from './setting_kinds.ts'
+import { durationSetting, type Environment, onOff, parseSettings, wholeNumberSetting } from './settings.ts'
 
-const origins = z.string().transform((text, context) => {
-  const list = text.split(',').map(part => part.trim())
-  const wrong = list.find(one => one !== '*' && (!URL.canParse(one) || new URL(one).origin !== one))
-  if (wrong === undefined) return list
-  const message = 'must be origins such as https://erp.example.com, separated by commas, or *'
-  context.addIssue({ code: 'custom', message })
-  return z.NEVER
-})
+const origins = commaList(
+  one => one === '*' || (URL.canParse(one) && new URL(one).origin === one),
+  'must be origins such as https://erp.example.com, separated by commas, or *',
+)
 
-const proxies = z.string().transform((text, context) => {
-  const list = text.split(',').map(part => part.trim())
-  const wrong = list.find(one => !isNetwork(one))
-  if (wrong === undefined) return list
-  const message = 'must be addresses such as 10.0.0.7 or networks such as 10.0.0.0/8, separated by commas'
-  context.addIssue({ code: 'custom', message })
-  return z.NEVER
-})
+const proxies = commaList(
+  isNetwork,
+  'must be addresses such as 10.0.0.7 or networks such as 10.0.0.0/8, separated by commas',
+)
 
 function isNetwork(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/')
@@ -35,12 +27,6 @@ export const serveShape = {
   HTTP_HOST: z.string().default(HTTP_DEFAULTS.host),
   HTTP_PORT: wholeNumberSetting(0, 65_535).default(8080),
   HTTP_TRUSTED_PROXIES: proxies.default([...HTTP_DEFAULTS.trustedProxies]),
-  HTTP_MAX_CONNECTIONS: wholeNumberSetting(1, 100_000).default(HTTP_DEFAULTS.maxConnections),
-  HTTP_MAX_CONNECTIONS_PER_ADDRESS: wholeNumberSetting(1, 100_000).default(
-    HTTP_DEFAULTS.maxConnectionsPerAddress,
-  ),
-  HTTP_REQUEST_TIMEOUT_MS: wholeNumberSetting(100, 600_000).default(HTTP_DEFAULTS.requestTimeoutMs),
-  HTTP_ANSWER_TIMEOUT_MS: wholeNumberSetting(100, 600_000).default(HTTP_DEFAULTS.answerTimeoutMs),
   SERVE_MAX_RPS: wholeNumberSetting(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
   SERVE_MAX_BEHIND: durationSetting.prefault('15m'),
@@ -70,13 +56,10 @@ export function readServeSettings(environment: Environment): ServeSettings {
 
 export function serveSettings(values: z.output<typeof schema>): ServeSettings {
   return {
+    ...HTTP_DEFAULTS,
     host: values.HTTP_HOST,
     port: values.HTTP_PORT,
     trustedProxies: values.HTTP_TRUSTED_PROXIES,
-    maxConnections: values.HTTP_MAX_CONNECTIONS,
-    maxConnectionsPerAddress: values.HTTP_MAX_CONNECTIONS_PER_ADDRESS,
-    requestTimeoutMs: values.HTTP_REQUEST_TIMEOUT_MS,
-    answerTimeoutMs: values.HTTP_ANSWER_TIMEOUT_MS,
     maxRps: values.SERVE_MAX_RPS || null,
     corsOrigins: values.SERVE_CORS_ORIGINS,
     maxBehindMs: values.SERVE_MAX_BEHIND,

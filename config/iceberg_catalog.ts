@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { serverAddress } from './server_address.ts'
+import { serverAddress } from './setting_kinds.ts'
 
 /** Settings of an Iceberg REST catalog, as written. */
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { mailShape } from './mail_shape.ts'
-import { type Environment, MAIL_SECRET, parseSettings, readSecret } from './settings.ts'
+import { type Environment, parseSettings, readSecret } from './settings.ts'
 
 export type MailSettings = {
   readonly host: string
@@ -55,10 +55,10 @@ export function readMailSettings(environment: Environment): MailSettings {
 }
 
 function passwordOf(environment: Environment): string {
-  const { value, origin, path } = readSecret(environment, MAIL_SECRET)
+  const { value, origin } = readSecret(environment, 'SMTP_PASSWORD', "the user's password")
   if (value !== null) return value
   throw new FatalError(
-    `SMTP_URL names a user, but ${origin} ${path ? 'is empty' : 'is not set'}. Set it to the user's password, or name no user.`,
+    `SMTP_URL names a user, but ${origin} is not set. Set it to the user's password, or name no user.`,
     EXIT.usage,
   )
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { commaList } from './setting_kinds.ts'
 
 /** Settings of mails, as written. */
 
@@ -32,15 +33,12 @@ function decoded(text: string): string | null {
   }
 }
 
-const addresses = z.string().transform((text, context) => {
-  const list = text.split(',').map(part => part.trim())
-  if (list.length <= MAX_RECIPIENTS && list.every(one => z.email().safeParse(one).success)) return list
-  context.addIssue({
-    code: 'custom',
-    message: `must be e-mail addresses separated by commas, at most ${MAX_RECIPIENTS}`,
-  })
-  return z.NEVER
-})
+const MUST_BE_ADDRESSES = `must be e-mail addresses separated by commas, at most ${MAX_RECIPIENTS}`
+
+const addresses = commaList(one => z.email().safeParse(one).success, MUST_BE_ADDRESSES).refine(
+  list => list.length <= MAX_RECIPIENTS,
+  MUST_BE_ADDRESSES,
+)
 
 /** Settings of a company's mails. */
 export const mailShape = {

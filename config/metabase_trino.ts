@@ -1,8 +1,5 @@
-import { z } from 'zod'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import type { RemoteLakeSettings } from './remote_lake.ts'
-
-/** Settings of Metabase's connection to Trino, as written. */
 
 /** A Trino as Metabase reaches it, and where the company's tables are there. */
 export type TrinoTarget = {
@@ -15,39 +12,28 @@ export type TrinoTarget = {
   readonly schema: string
 }
 
-type TrinoAddress = Omit<TrinoTarget, 'schema'>
-
-/** `http://host:port/catalog` */
-const address = z.string().transform((text, context): TrinoAddress => {
-  const url = URL.canParse(text) ? new URL(text) : null
+/**
+ * Reads `http://host:port/catalog`, the address of Trino and the name of its Iceberg catalog.
+ * @throws FatalError (usage) if it is not one, or if no Iceberg catalog says where the tables are.
+ */
+export function trinoTarget(text: string, remoteLake: RemoteLakeSettings | null): TrinoTarget {
+  const url = URL.parse(text)
   const [, catalog] = /^\/([A-Za-z0-9_-]+)\/?$/.exec(url?.pathname ?? '') ?? []
   const isBare = url && !url.username && !url.password && !url.search && !url.hash
-  if (url && isBare && catalog && /^https?:$/.test(url.protocol)) {
-    const ssl = url.protocol === 'https:'
-    return { host: url.hostname, port: Number(url.port || (ssl ? 443 : 80)), ssl, catalog }
+  if (!isBare || !catalog || !/^https?:$/.test(url.protocol)) {
+    throw new FatalError(
+      "--trino must be the address of Trino and its catalog's name, such as http://trino:8080/lake.",
+      EXIT.usage,
+    )
   }
-  context.addIssue({
-    code: 'custom',
-    message: "must be the address of Trino and its catalog's name, such as http://trino:8080/lake",
-  })
-  return z.NEVER
-})
-
-export const trinoShape = { METABASE_TRINO_URL: address.optional() }
-
-/**
- * Returns null if Metabase does not use Trino.
- * @throws FatalError (usage) if no Iceberg catalog says where the tables are.
- */
-export function trinoTarget(
-  { METABASE_TRINO_URL: at }: z.output<z.ZodObject<typeof trinoShape>>,
-  remoteLake: RemoteLakeSettings | null,
-): TrinoTarget | null {
-  if (at === undefined) return null
   const namespace = remoteLake?.catalog?.namespace
-  if (namespace) return { ...at, schema: namespace.join('.').toLowerCase() }
-  throw new FatalError(
-    'METABASE_TRINO_URL needs LAKE_URL and ICEBERG_CATALOG_URI: Trino finds the tables in that catalog. Set them, or unset METABASE_TRINO_URL.',
-    EXIT.usage,
-  )
+  if (!namespace) {
+    throw new FatalError(
+      '--trino needs LAKE_URL and ICEBERG_CATALOG_URI: Trino finds the tables in that catalog. Set them, or leave --trino out.',
+      EXIT.usage,
+    )
+  }
+  const ssl = url.protocol === 'https:'
+  const port = Number(url.port || (ssl ? 443 : 80))
+  return { host: url.hostname, port, ssl, catalog, schema: namespace.join('.').toLowerCase() }
 }

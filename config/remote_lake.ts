@@ -1,7 +1,8 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { type CatalogSettings, catalogSettings, catalogShape } from './iceberg_catalog.ts'
 import { s3Place, s3Settings, s3Shape } from './s3.ts'
+import { commaList } from './setting_kinds.ts'
 
 /** Settings of the lake in an object store, as written. */
 
@@ -20,16 +21,10 @@ export type RemoteLakeSettings = S3Settings & {
   readonly keepMs: number
 }
 
-const formats = z.string().transform((text, context) => {
-  const names = text.split(',').map(name => name.trim().toLowerCase())
-  const known = FORMAT_NAMES.filter(name => names.includes(name))
-  if (known.length === new Set(names).size) return known
-  context.addIssue({
-    code: 'custom',
-    message: `must be one or more of ${FORMAT_NAMES.join(', ')}, separated by commas`,
-  })
-  return z.NEVER
-})
+const formats = commaList(
+  name => (FORMAT_NAMES as readonly string[]).includes(name.toLowerCase()),
+  `must be one or more of ${FORMAT_NAMES.join(', ')}, separated by commas`,
+).transform(given => FORMAT_NAMES.filter(name => given.some(one => one.toLowerCase() === name)))
 
 export const remoteLakeShape = {
   LAKE_URL: s3Place.optional(),

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { REMOTE_RETRY_MS } from './iceberg_catalog.ts'
-import { onOff } from './on_off.ts'
 
 /** Settings of an object store, as written. */
 
@@ -41,7 +40,6 @@ export const s3Shape = {
     .string()
     .regex(/^[a-z0-9-]+$/, 'must be a region such as sa-east-1')
     .default('us-east-1'),
-  S3_PATH_STYLE: onOff.optional(),
   S3_ACCESS_KEY_ID_FILE: z.string().optional(),
   S3_SECRET_ACCESS_KEY_FILE: z.string().optional(),
 }
@@ -57,12 +55,10 @@ export function s3Settings(
       'S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE belong together. Set both.',
       EXIT.usage,
     )
-  const { S3_ENDPOINT: url = null, S3_PATH_STYLE: style = url === null ? 'off' : 'on' } = values
   return {
     ...at,
     region: values.S3_REGION,
-    endpoint: url,
-    pathStyle: style === 'on',
+    endpoint: values.S3_ENDPOINT ?? null,
     retryMs: REMOTE_RETRY_MS,
     keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
   }

@@ -4,17 +4,16 @@ import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
-import { checkKey } from '#src/lib/http/credentials.ts'
+import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
 import { LOG_LEVELS } from '#src/lib/log_level.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
-import { type TrinoTarget, trinoShape, trinoTarget } from './metabase_trino.ts'
-import { onOff } from './on_off.ts'
+import { type TrinoTarget, trinoTarget } from './metabase_trino.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 import { s3Place, s3Settings } from './s3.ts'
-import { serverAddress } from './server_address.ts'
+import { serverAddress } from './setting_kinds.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -47,6 +46,9 @@ export const wholeNumberSetting = (min: number, max: number) =>
     .transform(Number)
     .refine(value => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
 
+/** A setting that is on or off. */
+export const onOff = z.enum(['on', 'off'], 'must be on or off')
+
 const baseUrl = serverAddress(
   'must be an http or https address such as https://api.example.com (without /api/v1)',
 ).transform(url => url.replace(/\/api\/v1(\/editais)?$/, ''))
@@ -78,9 +80,11 @@ const DEFAULT_TIME_ZONE = 'America/Sao_Paulo'
  */
 const knownTimeZones = new Set<string>([DEFAULT_TIME_ZONE])
 
-export const timeZone = z
+/** A company's time zone: of what the API sends without an offset, of what people read, and of schedules. */
+export const timeZoneSetting = z
   .string()
   .refine(isTimeZone, 'is not a time zone such as America/Sao_Paulo, Etc/UTC or Brazil/East')
+  .default(DEFAULT_TIME_ZONE)
 
 /**
  * Returns whether the name is that of a time zone: any of its names, of which `Intl.supportedValuesOf` lists only one. Rejects
@@ -124,19 +128,20 @@ const dataDirectory = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+/** An API that refuses or restarts needs a moment; the pauses double, so five retries cover half a minute. */
+const API_RETRY_MS = 500
+
 const schema = z.object({
   API_BASE_URL: baseUrl.optional(),
-  API_AUTH_HEADER: z.enum(['authorization', 'x-api-key']).default('authorization'),
   API_CONCURRENCY: wholeNumberSetting(1, 256).default(8),
   API_MAX_RPS: wholeNumberSetting(0, 100_000).default(0),
   API_TIMEOUT_MS: wholeNumberSetting(1, 600_000).default(30_000),
   API_RETRIES: wholeNumberSetting(0, 20).default(5),
-  API_RETRY_MS: wholeNumberSetting(1, 60_000).default(500),
   COMPANY: slug.default('default'),
   DATA_DIR: dataDirectory.prefault('data'),
   ANALYSIS_MAX_AGE: maxAge.prefault('24h,30d'),
   ANALYSIS_STATUSES: statusList.default([]),
-  SOURCE_TIMEZONE: timeZone.default(DEFAULT_TIME_ZONE),
+  SOURCE_TIMEZONE: timeZoneSetting,
   SNAPSHOT_KEEP: durationSetting.prefault('24h'),
   ...lakeShape,
   ...mailShape,
@@ -147,13 +152,8 @@ const schema = z.object({
   LAKE_MARTS: onOff.default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
-  METABASE_DATABASE_ID: wholeNumberSetting(1, 2_147_483_647).optional(),
-  METABASE_TIMEOUT_MS: wholeNumberSetting(100, 60_000).default(15_000),
   METABASE_DUCKDB_MEMORY_MB: wholeNumberSetting(64, 1_000_000).optional(),
   METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
-  ...trinoShape,
-  METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
-  METABASE_ADMIN_PASSWORD_FILE: z.string().optional(),
   QUESTIONS_DIR: z.string().default('questions'),
   LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
 })
@@ -187,36 +187,39 @@ export type Settings = {
 export type MetabaseTarget = {
   readonly url: string
   readonly apiKeyFile: string | null
-  /** Null if not set: then `npm run metabase` finds or creates the database, and remembers its id. */
-  readonly databaseId: number | null
-  /** For a single call. */
-  readonly timeoutMs: number
   /** For DuckDB in that Metabase, all companies together; null if Metabase's own settings count. */
   readonly memoryMb: number | null
   /** On Metabase's machine, for what does not fit in memory; null for DuckDB's default, beside the catalog. */
   readonly spillDirectory: string | null
 }
 
+/** What only `npm run metabase` needs, as its options give it. */
+export type MetabaseOptions = {
+  readonly admin?: string
+  readonly adminPasswordFile?: string
+  readonly trino?: string
+}
+
 /** The further settings of `npm run metabase`. */
-export type MetabaseSettings = MetabaseTarget & {
+type MetabaseSettings = MetabaseTarget & {
   /** Null if there is none yet. */
   readonly apiKey: string | null
   /** The user that creates the key if there is none yet. */
   readonly adminEmail: string | null
   readonly adminPassword: string | null
-  /** Null if Metabase does not use Trino. */
+  /** Null leaves a connection to Trino as it is. */
   readonly trino: TrinoTarget | null
 }
 
 export type ApiSettings = {
   readonly baseUrl: string
   readonly apiKey: string
-  readonly authHeader: Parsed['API_AUTH_HEADER']
   readonly concurrency: number
   /** Requests per second; null for no limit of our own. */
   readonly maxRps: number | null
   readonly timeoutMs: number
   readonly retries: number
+  /** The first retry of a request comes after this, or up to twice as long. */
   readonly retryMs: number
 }
 
@@ -275,15 +278,16 @@ function metabaseTarget(values: Parsed): MetabaseTarget | null {
   return {
     url,
     apiKeyFile: file ? resolve(file) : null,
-    databaseId: values.METABASE_DATABASE_ID ?? null,
-    timeoutMs: values.METABASE_TIMEOUT_MS,
     memoryMb: values.METABASE_DUCKDB_MEMORY_MB ?? null,
     spillDirectory: values.METABASE_SPILL_DIRECTORY ?? null,
   }
 }
 
 /** Settings of `npm run metabase`; its secrets are read from their files. Throws FatalError (usage). */
-export function readMetabaseSettings(environment: Environment): MetabaseSettings {
+export function readMetabaseSettings(
+  environment: Environment,
+  { admin, adminPasswordFile: file, trino }: MetabaseOptions = {},
+): MetabaseSettings {
   const values = parse(environment)
   const target = metabaseTarget(values)
   if (!target) {
@@ -292,14 +296,16 @@ export function readMetabaseSettings(environment: Environment): MetabaseSettings
       EXIT.usage,
     )
   }
+  if (admin !== undefined && !z.email().safeParse(admin).success)
+    throw new FatalError(`--admin ${admin}: must be an e-mail address.`, EXIT.usage)
   // A key file that does not exist yet is created later.
   const hasKey = target.apiKeyFile !== null && existsSync(target.apiKeyFile)
   return {
     ...target,
-    apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY').value : null,
-    adminEmail: values.METABASE_ADMIN_EMAIL ?? null,
-    adminPassword: readSecret(environment, 'METABASE_ADMIN_PASSWORD').value,
-    trino: trinoTarget(values, remoteLakeOf(values)),
+    apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY', 'an API key of Metabase').value : null,
+    adminEmail: admin ?? null,
+    adminPassword: file ? readSecretFile(file, `--admin-password-file (${shownSecretPath(file)})`) : null,
+    trino: trino === undefined ? null : trinoTarget(trino, remoteLakeOf(values)),
   }
 }
 
@@ -312,12 +318,11 @@ export function readApiSettings(environment: Environment): ApiSettings {
   return {
     baseUrl: values.API_BASE_URL,
     apiKey: readApiKey(environment),
-    authHeader: values.API_AUTH_HEADER,
     concurrency: values.API_CONCURRENCY,
     maxRps: values.API_MAX_RPS || null,
     timeoutMs: values.API_TIMEOUT_MS,
     retries: values.API_RETRIES,
-    retryMs: values.API_RETRY_MS,
+    retryMs: API_RETRY_MS,
   }
 }
 
@@ -327,7 +332,6 @@ export const COMPANY_SETTINGS: readonly string[] = Object.keys(schema.shape)
 /** Names of a company's settings that the daemon uses, not its runs; `config/daemon.ts` reads them. */
 export const SCHEDULE_SETTINGS = [
   'SYNC_CRON',
-  'SYNC_TIMEZONE',
   'MAINTENANCE_CRON',
   'RUN_TIMEOUT',
   'RUN_AT_LEAST_EVERY',
@@ -336,11 +340,8 @@ export const SCHEDULE_SETTINGS = [
   'HOSTS',
 ] as const
 
-/** Names of the settings that hold a company's key, or where it is. */
-export const KEY_SETTINGS: readonly string[] = ['API_KEY', 'API_KEY_FILE', 'API_KEY_ENV']
-
-/** The setting with a company's password at its mail server. */
-export const MAIL_SECRET = 'SMTP_PASSWORD'
+/** Names of the settings that hold a company's secrets, or where they are. */
+export const KEY_SETTINGS: readonly string[] = ['API_KEY', 'API_KEY_FILE', 'API_KEY_ENV', 'SMTP_PASSWORD']
 
 function parse(environment: Environment): Parsed {
   return parseSettings(schema, environment)
@@ -389,11 +390,15 @@ function withoutKey(value = '', key?: string): string {
 }
 
 function readApiKey(environment: Environment): string {
-  const { value: key, path, ...from } = readSecret(environment, 'API_KEY')
+  const { value: key, ...from } = readSecret(
+    environment,
+    'API_KEY',
+    "a key from the app's settings (notice API)",
+  )
   const origin = environment.API_KEY_ENV ? `${environment.API_KEY_ENV} (api_key_env)` : from.origin
   if (!key) {
     throw new FatalError(
-      `${origin} ${path ? 'is empty' : 'is not set'}. Create a key in the app's settings (notice API). Put it into .env as API_KEY, or put its file's path there as API_KEY_FILE.`,
+      `${origin} is not set. Create a key in the app's settings (notice API). Put it into .env as API_KEY, or put its file's path there as API_KEY_FILE.`,
       EXIT.usage,
     )
   }
@@ -402,18 +407,22 @@ function readApiKey(environment: Environment): string {
 }
 
 /**
- * Returns a secret from the file that `<name>_FILE` names, read again at each call, or else from the variable itself.
- * @throws FatalError (usage) if the file cannot be read.
+ * Returns a secret from the file that `<name>_FILE` names, read again at each call, or else from the variable itself; null
+ * if neither is set.
+ * @param what names the secret.
+ * @throws FatalError (usage) if the file cannot be read, or is empty: a secret was meant.
  */
 export function readSecret(
   environment: Environment,
   name: string,
-): { value: string | null; origin: string; path: string | null } {
+  what: string,
+): { value: string | null; origin: string } {
   const path = environment[`${name}_FILE`]?.trim() || null
   const origin = path ? `${name}_FILE (${shownSecretPath(path)})` : name
   const value = (path ? readSecretFile(path, origin) : environment[name])?.trim() || null
   refuseReplaced(origin, value)
-  return { value, origin, path }
+  if (value !== null || path === null) return { value, origin }
+  throw new FatalError(`${origin} is empty. Write ${what} into it, or unset ${name}_FILE.`, EXIT.usage)
 }
 
 /** Returns the path of a secret's file, if it is one: the value may be the secret itself (invariant I7). */
@@ -422,12 +431,4 @@ function shownSecretPath(path: string): string {
   // For a secret such as /3f9c= the directory is the root, which does not make it a path.
   const isPath = existsSync(path) || (!['.', '/'].includes(directory) && existsSync(directory))
   return isPath ? path : 'not shown: it may be the secret itself instead of the path of its file'
-}
-
-function readSecretFile(path: string, origin: string): string {
-  try {
-    return decodeText(readFileSync(path))
-  } catch (error) {
-    throw new FatalError(`${origin} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
-  }
 }

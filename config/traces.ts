@@ -22,7 +22,7 @@ export function readTraceSettings(environment: Environment): TraceSettings | nul
   )
   if (name === undefined || isOff(variables)) return null
   try {
-    const { value } = readSecret(environment, HEADERS)
+    const { value } = readSecret(environment, HEADERS, 'the headers')
     return {
       environment: value === null ? variables : { ...variables, [HEADERS]: value },
       problem: isHttp(variables[name]) ? null : `${name} must be an address such as http://localhost:4318.`,

@@ -79,20 +79,17 @@ function followFile({ registry, log }: Pick<Surroundings, 'registry' | 'log'>): 
   }
 }
 
-/** Logs each problem of the companies' file once while it lasts. */
-function logProblems(log: Logger): (registry: Pick<CompanyRegistry, 'problem' | 'broken'>) => void {
+/** Logs each problem of the companies' file, and each removed setting, once while it lasts. */
+function logProblems(
+  log: Logger,
+): (registry: Pick<CompanyRegistry, 'problem' | 'broken' | 'warnings'>) => void {
   let logged = new Set<string>()
-  return ({ problem, broken }) => {
-    const now = new Set<string>()
-    if (problem !== null) {
-      now.add(problem)
-      if (!logged.has(problem)) log.error(problem)
-    }
-    for (const [company, why] of broken) {
-      now.add(why)
-      if (!logged.has(why)) log.error({ company }, why)
-    }
-    logged = now
+  return ({ problem, broken, warnings }) => {
+    const isNew = (line: string) => !logged.has(line)
+    if (problem !== null && isNew(problem)) log.error(problem)
+    for (const [company, why] of broken) if (isNew(why)) log.error({ company }, why)
+    for (const warning of warnings) if (isNew(warning)) log.warn(warning)
+    logged = new Set([problem ?? '', ...broken.values(), ...warnings])
   }
 }
 

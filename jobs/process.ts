@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { getCompileCacheDir } from 'node:module'
 import { dirname, join } from 'node:path'
-import { COMPANY_SETTINGS, KEY_SETTINGS, MAIL_SECRET } from '#config/settings.ts'
+import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import { EXIT, systemCode } from '#src/lib/errors.ts'
 import type { Company } from './queues/company_registry.ts'
@@ -163,15 +163,12 @@ function died(subject: Subject, { code, signal }: Exit): Ended {
 
 /** Returns the company's settings, its key, and what any program needs; no secret of the worker or of another company. */
 function environmentFor({ environment }: Company): NodeJS.ProcessEnv {
-  const own = Object.entries(environment).filter(([name]) => OWN_VARIABLES.test(name) || isOfCompany(name))
+  const ofCompany = new Set([...COMPANY_SETTINGS, ...KEY_SETTINGS])
+  const own = Object.entries(environment).filter(([name]) => OWN_VARIABLES.test(name) || ofCompany.has(name))
   const compiled = getCompileCacheDir()
   // Node adds the directory of its own version.
   return {
     ...Object.fromEntries(own),
     ...(compiled === undefined ? {} : { NODE_COMPILE_CACHE: dirname(compiled) }),
   }
-}
-
-function isOfCompany(name: string): boolean {
-  return COMPANY_SETTINGS.includes(name) || KEY_SETTINGS.includes(name) || name === MAIL_SECRET
 }

@@ -27,8 +27,6 @@ const START = Date.parse('2026-09-15T00:00:00Z')
  * on average, so five ticks an hour continue at that rate. They also change about ten notices an hour.
  */
 const NOTICES_FOR_A_TICK = 1000
-/** Short, because retries wait in real time. */
-const RETRY_MS = 10
 
 /** One run, and the state after it. */
 export type Hour = Omit<Ran, 'report'> &
@@ -76,7 +74,7 @@ export async function measureMonth(bench: Bench, options: MonthOptions): Promise
   const about: WorldOptions = { notices, seed, apiKey: randomBytes(16).toString('hex'), start: instant(0) }
   const world = await startCallee<WorldCalls>(here('world_process.ts'), about)
   const api = { slug: 'bench', apiKey: about.apiKey, url: await world.call('url') }
-  const place = await placeOf(bench.directory, api, { API_RETRY_MS: String(RETRY_MS) })
+  const place = await placeOf(bench.directory, api)
   const paths = pathsOf(place)
   bench.step('first sync')
   const first = await withRuns(place, runs => runOnce({ world, runs }, { hour: 0, full: false }))

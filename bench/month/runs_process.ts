@@ -67,7 +67,8 @@ async function run({ at, full }: { readonly at: string; readonly full: boolean }
   }
   saveMemory()
   const context = contextAt(at)
-  const api = openApi(readApiSettings(environment), silent, signal)
+  // Short, because retries wait in real time.
+  const api = openApi({ ...readApiSettings(environment), retryMs: 10 }, silent, signal)
   const request = { full, restart: false, statuses: null, ids: null, allowMassDelete: false }
   const { report } = await holdingCompany(context, silent, holding, () =>
     sync(request, { ...context, api, onProgress }),

@@ -21,7 +21,7 @@ if [ -z "$expected" ]; then
     jq -r --arg name "$file" '.assets[] | select(.name == $name) | .digest // empty') || digest=
   expected=${digest#sha256:} source=GitHub
   [ -n "$expected" ] ||
-    refuse "$file $version cannot be verified: GitHub shows no checksum for it. Its SHA-256 is $actual: if that is correct, set DRIVER_SHA256 to it in .env, and build again."
+    refuse "$file $version cannot be verified: GitHub shows no checksum for it. Its SHA-256 is $actual: if that is correct, build again with --build-arg DRIVER_SHA256=$actual."
 fi
 [ "$actual" = "$expected" ] ||
-  refuse "$file $version has the SHA-256 $actual, not $expected (from $source), and was removed. Build again; if it still differs, find out which one is correct before you set DRIVER_SHA256."
+  refuse "$file $version has the SHA-256 $actual, not $expected (from $source), and was removed. Build again; if it still differs, find out which one is correct before you build with --build-arg DRIVER_SHA256."

@@ -38,13 +38,15 @@ export type CompanyRegistry = {
   readonly isInUse: boolean
   /** Companies whose entries cannot be used, and why; those that worked before stay as they were. */
   readonly broken: ReadonlyMap<string, string>
+  /** One for each setting of earlier versions that the environment or the file still has. */
+  readonly warnings: readonly string[]
   /** Grows with each change of the companies. */
   readonly version: number
   /** Reads the file again if it has changed. */
   refresh(): Promise<void>
 }
 
-type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse'>
+type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse' | 'warnings'>
 
 /**
  * Reads the companies for the first time.
@@ -53,43 +55,28 @@ type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse'
 export async function openCompanyRegistry(environment: Environment): Promise<CompanyRegistry> {
   const file = companiesFile(environment)
   let seen = await signature(file.path)
-  let read = await readCompanyRegistry(environment, { mayWait: file.named && seen === null })
+  const read = await readCompanyRegistry(environment, { mayWait: file.named && seen === null })
+  const registry = { ...read, version: 1 }
   // Not by the system clock: if that goes back, it would delay the next read.
   let readMs = performance.now()
-  let version = 1
   let refreshing: Promise<void> | null = null
   async function refresh(): Promise<void> {
     const now = await signature(file.path)
-    const isWhole = read.problem === null && read.broken.size === 0
+    const isWhole = registry.problem === null && registry.broken.size === 0
     if (now === seen && (isWhole || performance.now() - readMs < READ_AGAIN_MS)) return
     readMs = performance.now()
     try {
       if (now === null) throw new FatalError(`${file.path} is gone; its companies stay as they were.`)
-      const next = keepBroken(await readCompanyRegistry(environment, { mayWait: false }), read.companies)
-      if (now !== seen || next.broken.size !== read.broken.size) version += 1
-      read = next
+      const next = keepBroken(await readCompanyRegistry(environment, { mayWait: false }), registry.companies)
+      if (now !== seen || next.broken.size !== registry.broken.size) registry.version += 1
+      Object.assign(registry, next)
     } catch (error) {
       // Whatever the error, runs continue, and `problem` reports it to the operator.
-      read = { ...read, problem: sentenceOf(error, file.path), isInUse: false }
+      Object.assign(registry, { problem: sentenceOf(error, file.path), isInUse: false })
     }
     seen = now
   }
-  return {
-    get companies() {
-      return read.companies
-    },
-    get problem() {
-      return read.problem
-    },
-    get isInUse() {
-      return read.isInUse
-    },
-    get broken() {
-      return read.broken
-    },
-    get version() {
-      return version
-    },
+  return Object.assign(registry, {
     refresh() {
       // Concurrent calls wait for the same read.
       refreshing ??= refresh().finally(() => {
@@ -97,7 +84,7 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
       })
       return refreshing
     },
-  }
+  })
 }
 
 /** Adds the previous configuration of each company whose entry is broken now. */
@@ -114,10 +101,10 @@ async function readCompanyRegistry(
   environment: Environment,
   { mayWait }: { mayWait: boolean },
 ): Promise<Read> {
-  const { file, environments, problem, broken: unusable } = await readCompanies(environment)
+  const { file, environments, problem, broken: unusable, warnings } = await readCompanies(environment)
   if (!file && !environment.API_BASE_URL?.trim()) {
     // The configured file does not exist yet; it can be added without a restart.
-    if (mayWait) return { companies: new Map(), broken: new Map(), problem: null, isInUse: true }
+    if (mayWait) return { companies: new Map(), broken: new Map(), problem: null, isInUse: true, warnings }
     throw new FatalError(
       `${NO_ADDRESS} For several companies, copy config/companies.example.yaml to config/companies.yaml.`,
       EXIT.usage,
@@ -138,7 +125,7 @@ async function readCompanyRegistry(
   if (companies.size === 0 && broken.size > 0) {
     throw allBroken([problem, ...broken.values()].filter(why => why !== null))
   }
-  return { companies, broken, problem, isInUse: true }
+  return { companies, broken, problem, isInUse: true, warnings }
 }
 
 function companyOf(slug: string, environment: Environment): Company {

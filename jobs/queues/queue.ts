@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, type JobsOptions, Queue, type QueueOptions } from 'bullmq'
 import type { Logger } from 'pino'
-import { REDIS_TIMEOUT_MS, type RedisSettings } from '#config/daemon.ts'
+import type { RedisSettings } from '#config/daemon.ts'
 import { publisher } from '#src/operate/extras.ts'
 import type { Company } from './company_registry.ts'
 import { connectRedis, type RedisConnection } from './redis.ts'
@@ -60,7 +60,7 @@ const RUN_OPTIONS: JobsOptions = {
 export function openQueues(settings: RedisPlace, log: Logger): Queues {
   const { prefix } = settings
   const { redis, problem, note, end } = connectRedis(
-    { ca: null, sentinels: null, cluster: null, timeoutMs: REDIS_TIMEOUT_MS, ...settings },
+    { ca: null, sentinels: null, cluster: null, ...settings },
     log,
   )
   const options: QueueOptions = { connection: redis, prefix, skipVersionCheck: true }

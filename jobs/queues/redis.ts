@@ -3,14 +3,16 @@ import type { Logger } from 'pino'
 import type { RedisSettings, SentinelSettings } from '#config/daemon.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import type { RedisClient } from './redis_client.ts'
-import { connectCluster, listenToCluster } from './redis_cluster.ts'
+import {
+  connectCluster,
+  listenToCluster,
+  MAX_RECONNECT_MS,
+  MAX_SILENCE_MS,
+  REDIS_TIMEOUT_MS,
+} from './redis_cluster.ts'
 import type { RedisAddress, RedisProblem } from './redis_problem.ts'
 import { RedisStatus } from './redis_status.ts'
 
-/** The longest wait between two attempts to reconnect. */
-const MAX_RECONNECT_MS = 2000
-/** BullMQ's blocking commands wait up to 10 s, so their connections may be silent for that much longer. */
-const MAX_BLOCK_MS = 10_000
 /** A failover takes less than this; until then a command that a replica refused is sent to the new master. */
 const FAILOVER_WITHIN_MS = 3000
 /** A refusal by a replica belongs to a new failover if the last one is at least this old. */
@@ -50,14 +52,14 @@ export function connectRedis(settings: RedisSettings, log: Logger): RedisConnect
 }
 
 function connectOne(settings: RedisSettings): Redis {
-  const { url, timeoutMs, ca, sentinels } = settings
+  const { url, ca, sentinels } = settings
   const options = {
     // BullMQ's workers require this: commands wait for Redis to come back instead of failing.
     maxRetriesPerRequest: null,
     retryStrategy: (tries: number) => Math.min(tries * 100, MAX_RECONNECT_MS),
     reconnectOnError: followFailover(),
-    connectTimeout: timeoutMs,
-    socketTimeout: timeoutMs,
+    connectTimeout: REDIS_TIMEOUT_MS,
+    socketTimeout: REDIS_TIMEOUT_MS,
     ...(ca === null ? {} : { tls: { ca } }),
     ...(sentinels === null ? {} : throughSentinels(sentinels, settings)),
   } satisfies RedisOptions
@@ -65,7 +67,7 @@ function connectOne(settings: RedisSettings): Redis {
   const duplicate = redis.duplicate.bind(redis)
   // BullMQ duplicates the connection for its blocking commands.
   redis.duplicate = override => {
-    const own = duplicate({ ...override, socketTimeout: timeoutMs + MAX_BLOCK_MS })
+    const own = duplicate({ ...override, socketTimeout: MAX_SILENCE_MS })
     own.on('error', error => leaveWrongDatabase(own, error))
     return own
   }
@@ -75,14 +77,14 @@ function connectOne(settings: RedisSettings): Redis {
 /** Makes the options for connecting through sentinels: each attempt to connect asks them for the current address of Redis. */
 function throughSentinels(
   { hosts, name, password }: SentinelSettings,
-  { url, ca, timeoutMs }: Pick<RedisSettings, 'url' | 'ca' | 'timeoutMs'>,
+  { url, ca }: Pick<RedisSettings, 'url' | 'ca'>,
 ) {
   const tls = ca === null ? {} : { ca }
   return {
     sentinels: hosts.map(host => ({ ...host })),
     name,
     // One that hangs must not keep us from asking the next.
-    sentinelCommandTimeout: timeoutMs,
+    sentinelCommandTimeout: REDIS_TIMEOUT_MS,
     ...(password === null ? {} : { sentinelPassword: password }),
     // Either all of them use TLS, or none.
     ...(url.startsWith('rediss:') ? { tls, enableTLSForSentinelMode: true, sentinelTLS: tls } : {}),

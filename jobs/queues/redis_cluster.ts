@@ -4,9 +4,14 @@ import type { RedisAddress } from './redis_problem.ts'
 import type { RedisStatus } from './redis_status.ts'
 
 /** The longest wait between two attempts to reconnect. */
-const MAX_RECONNECT_MS = 2000
+export const MAX_RECONNECT_MS = 2000
+/**
+ * How long Redis may take to answer a command before its connection is replaced. A worker sends a command every
+ * 10 s, so it notices a connection that died silently within twice that.
+ */
+export const REDIS_TIMEOUT_MS = 10_000
 /** BullMQ's blocking commands wait up to 10 s, so their connections may be silent for that much longer. */
-const MAX_BLOCK_MS = 10_000
+export const MAX_SILENCE_MS = REDIS_TIMEOUT_MS + 10_000
 /** A command whose master is gone or whose slot moves is sent again this much later … */
 const AGAIN_MS = 200
 /** … and this often, about half an hour: longer than any failover, but not without end. */
@@ -20,7 +25,7 @@ const SLOTS_WITHIN_MS = 2000
  */
 export function connectCluster(
   nodes: readonly Address[],
-  { url, ca, timeoutMs }: Pick<RedisSettings, 'url' | 'ca' | 'timeoutMs'>,
+  { url, ca }: Pick<RedisSettings, 'url' | 'ca'>,
 ): Cluster {
   const { username, password, protocol } = new URL(url)
   const redisOptions = {
@@ -29,8 +34,8 @@ export function connectCluster(
     ...(protocol === 'rediss:' ? { tls: ca === null ? {} : { ca } } : {}),
     // BullMQ's workers require it.
     maxRetriesPerRequest: null,
-    connectTimeout: timeoutMs,
-    socketTimeout: timeoutMs,
+    connectTimeout: REDIS_TIMEOUT_MS,
+    socketTimeout: REDIS_TIMEOUT_MS,
   }
   const cluster = new Cluster(
     nodes.map(node => ({ ...node })),
@@ -44,7 +49,7 @@ export function connectCluster(
       retryDelayOnFailover: AGAIN_MS,
       retryDelayOnTryAgain: AGAIN_MS,
       retryDelayOnClusterDown: 0,
-      slotsRefreshTimeout: Math.min(SLOTS_WITHIN_MS, timeoutMs),
+      slotsRefreshTimeout: SLOTS_WITHIN_MS,
       // Certificates are for host names: the lookup is left to the connection.
       dnsLookup: (host, callback) => callback(null, host),
     },
@@ -52,7 +57,7 @@ export function connectCluster(
   const duplicate = cluster.duplicate.bind(cluster)
   // BullMQ duplicates the connection for its blocking commands.
   cluster.duplicate = (others, override) => {
-    const own = { ...override?.redisOptions, socketTimeout: timeoutMs + MAX_BLOCK_MS }
+    const own = { ...override?.redisOptions, socketTimeout: MAX_SILENCE_MS }
     return duplicate(others, { ...override, redisOptions: own })
   }
   return cluster

@@ -33,8 +33,8 @@ async function serve(environment: Environment): Promise<void> {
   const { dataDir, logLevel } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, {})
   await runService(log, 'Stopping, after answering the requests in flight.', async () => {
-    const { environments, places, problem } = await readCompanies(environment)
-    if (problem !== null) log.warn(problem)
+    const { environments, places, problem, warnings } = await readCompanies(environment)
+    for (const line of problem === null ? warnings : [problem, ...warnings]) log.warn(line)
     // A company that is no longer configured is served as long as it has keys.
     const placeOf = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
     const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake

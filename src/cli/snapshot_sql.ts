@@ -77,8 +77,8 @@ async function openFor(
 
 /** Returns the lakes of all configured companies. */
 export async function lakesOf(environment: Environment): Promise<string[]> {
-  const { environments, places, problem } = await readCompanies(environment)
-  if (problem !== null) process.stderr.write(`${problem}\n`)
+  const { environments, places, problem, warnings } = await readCompanies(environment)
+  for (const line of problem === null ? warnings : [problem, ...warnings]) process.stderr.write(`${line}\n`)
   // A mistake in a company's entry does not affect what it has published: sums must include it.
   return [...environments.values(), ...places.values()].map(own => {
     const { dataDir, company } = readSettings(own)

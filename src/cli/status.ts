@@ -24,7 +24,8 @@ type Standing = {
 
 /** Returns the state of all configured companies, those with problems first. Reads no snapshot: a thousand take a second. */
 export async function readStandings(environment: Environment): Promise<Standing[]> {
-  const { environments, broken, places, problem } = await readCompanies(environment)
+  const { environments, broken, places, problem, warnings } = await readCompanies(environment)
+  for (const warning of warnings) process.stderr.write(`${warning}\n`)
   const all = [...environments.values(), ...places.values()].map(own => readSettings(own))
   const standings = await Promise.all(
     all.map(async ({ dataDir, company }): Promise<Standing> => {

@@ -15,7 +15,7 @@ test('a request is confirmed only when a connection is free for it, and again af
   })
   const api = createApiClient({
     ...{ baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: 'edk_test' },
-    ...{ authHeader: 'x-api-key', concurrency: 2, maxRps: null, retries: 0, retryMs: 10 },
+    ...{ concurrency: 2, maxRps: null, retries: 0, retryMs: 10 },
     ...{ timeoutMs: 20_000, signal: new AbortController().signal, nowMs: () => Date.now() },
   })
   onTestFinished(() => api.close())

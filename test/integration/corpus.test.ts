@@ -266,7 +266,7 @@ it('a list page is read whole, or fails the run, which then changes nothing', as
 /** Reads the list as a run does. */
 async function scanOf({ environment, dataDir }: Company): Promise<unknown> {
   const signal = new AbortController().signal
-  const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })
+  const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   const listed = new ListedFile(join(dataDir, 'listed.ndjson'))
   try {
     return await scan({ api, statuses: null, readPage: readInto(listed), signal, onProgress: () => {} })

@@ -253,7 +253,7 @@ test('an answer that trickles in does not hold a process that is to end', async 
   const stop = new AbortController()
   const store = await openS3(
     {
-      ...{ bucket: 'lake', prefix: '', region: 'us-east-1', pathStyle: true, retryMs: 1 },
+      ...{ bucket: 'lake', prefix: '', region: 'us-east-1', retryMs: 1 },
       ...{ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
       keyFiles: { id, secret: id },
     },

@@ -68,6 +68,7 @@ test('the page of a gateway is no proof that a notice is gone, whatever is asked
   company.faults.plan = []
   const api = createApiClient({
     ...readApiSettings(company.environment),
+    retryMs: 10,
     signal: new AbortController().signal,
     nowMs: Date.now,
   })

@@ -88,7 +88,7 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
 
 test('a run keeps what others made, repairs our changed items and restores removed ones', async () => {
   const { metabase, run } = await newMetabase(company)
-  const { databaseId } = await run()
+  await run()
   const { cards, dashboards, collections, settings } = metabase.state
   settings.set('report-timezone', 'UTC')
   const [ours] = cards as [(typeof cards)[number]]
@@ -119,7 +119,7 @@ test('a run keeps what others made, repairs our changed items and restores remov
   const shown = dashcards.findIndex(({ card_id: cardId }) => cardId === removed?.id)
   dashcards.splice(shown, 1)
 
-  const done = await run({ databaseId })
+  const done = await run()
   expect(metabase.violations).toEqual([])
   expect(done.changes).toEqual(['1 card created', '1 card repaired', '1 dashboard repaired'])
   expect(done.warnings).toEqual([expect.stringMatching(/time zone is UTC, not America\/Sao_Paulo/)])
@@ -222,7 +222,7 @@ test('a database is moved only if it reads another catalog, and its schema is re
       columnsChanged: false,
       resources: { memoryMb: null, spillDirectory: null },
     }),
-  ).rejects.toThrow('has no database 77. Unset METABASE_DATABASE_ID')
+  ).rejects.toThrow('has no database 77. Run `npm run metabase`')
   await expect(
     pointDatabase({
       client,
@@ -251,7 +251,7 @@ test('without permission a run explains what is missing, and changes nothing', a
   const { metabase, keyFile, run } = await newMetabase(company)
   const none = { apiKey: null, apiKeyFile: keyFile, adminEmail: null, adminPassword: null }
   await expect(run({ access: none })).rejects.toThrow(
-    /no API key in METABASE_API_KEY_FILE.*METABASE_ADMIN_EMAIL/,
+    /no API key in METABASE_API_KEY_FILE.*--admin and --admin-password-file/,
   )
   await expect(run({ access: { ...none, apiKeyFile: null } })).rejects.toMatchObject({ exitCode: EXIT.usage })
   const nowhere = { ...none, ...ADMIN, apiKeyFile: '/nowhere/key' }
@@ -271,7 +271,7 @@ test('without permission a run explains what is missing, and changes nothing', a
   await rm(keyFile)
   const login = { ...none, ...ADMIN }
   const badLogin = run({ access: { ...login, adminPassword: 'errada' } })
-  await expect(badLogin).rejects.toThrow(/rejects the login \(401\): .*Check METABASE_ADMIN_EMAIL/)
+  await expect(badLogin).rejects.toThrow(/rejects the login \(401\): .*Check --admin/)
   await expect(run({ access: login })).rejects.toThrow('already has an API key "editais-sync"')
   await writeFile(keyFile, `${made}\n`)
   expect(await run()).toMatchObject({ changes: [] })
@@ -286,10 +286,9 @@ test('the command finds the latest snapshot, and prints its changes and what the
     ...company.environment,
     METABASE_URL: metabase.url,
     METABASE_API_KEY_FILE: keyFile,
-    METABASE_ADMIN_EMAIL: ADMIN.adminEmail,
-    METABASE_ADMIN_PASSWORD_FILE: passwordFile,
   }
-  const first = await runShared(['metabase'], settings)
+  const admin = ['--admin', ADMIN.adminEmail, '--admin-password-file', passwordFile]
+  const first = await runShared(['metabase', ...admin], settings)
   expect(first).toMatchObject({ code: EXIT.ok, stderr: '' })
   expect(first.stdout).toMatch(/- created the first user, dados@example\.com\n- created the API key/)
   expect(first.stdout).toMatch(/From now on, the worker points Metabase to each new snapshot\.\n$/)

@@ -32,14 +32,9 @@ async function startFollowed(): Promise<Followed> {
     ...company.environment,
     METABASE_URL: metabase.url,
     METABASE_API_KEY_FILE: join(directory, 'key'),
-    // This machine may be slow.
-    METABASE_TIMEOUT_MS: '60000',
   }
-  const admin = { METABASE_ADMIN_EMAIL: 'dados@example.com', METABASE_ADMIN_PASSWORD_FILE: passwordFile }
-  const set = await runShared(['metabase', '--json'], {
-    ...settings,
-    ...admin,
-  })
+  const admin = ['--admin', 'dados@example.com', '--admin-password-file', passwordFile]
+  const set = await runShared(['metabase', '--json', ...admin], settings)
   expect(set).toMatchObject({ code: 0 })
   const { databaseId } = JSON.parse(set.stdout) as { databaseId: number }
   metabase.writes()
@@ -72,16 +67,12 @@ test('each publish points Metabase at the new snapshot, and a run that publishes
   expect(metabase.violations).toEqual([])
 })
 
-/** For a Metabase that does not answer. */
-const IMPATIENT = { METABASE_TIMEOUT_MS: '500' }
-
 const TROUBLES: readonly (readonly [StandIn['intercept'], RegExp])[] = [
   [request => Boolean(request.socket.destroy()), /Metabase does not answer/],
-  [() => true, /did not answer within 0.5 s/],
   [(_, response) => Boolean(response.writeHead(401).end('Unauthenticated')), /METABASE_API_KEY_FILE/],
 ]
 
-test('if Metabase is down, slow or refuses, data is still published, and the next run repairs it', async () => {
+test('if Metabase is down or refuses, data is still published, and the next run repairs it', async () => {
   const { company, metabase, environment, reads, status } = await startFollowed()
   await syncHere(environment)
   let count = 3
@@ -90,7 +81,7 @@ test('if Metabase is down, slow or refuses, data is still published, and the nex
     metabase.intercept = trouble
     count += 1
     company.world.put(noticeEntry(count))
-    expect((await syncHere({ ...environment, ...IMPATIENT })).report.status).toBe('ok')
+    expect((await syncHere(environment)).report.status).toBe('ok')
     expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: count }])
     expect(reads()).toBe(old)
     expect((await status()).metabase).toMatchObject({ reads: [old], error: expect.stringMatching(message) })
@@ -100,7 +91,7 @@ test('if Metabase is down, slow or refuses, data is still published, and the nex
     expect((await status()).metabase).toMatchObject({ error: null })
   }
   metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
-  await syncHere({ ...environment, ...IMPATIENT })
+  await syncHere(environment)
   const shown = await runShared(['status'], environment)
   expect(shown.stdout).toMatch(/Metabase {2}reads .*\n {10}last attempt \S+: Metabase does not answer/)
 })
@@ -123,16 +114,16 @@ test('the snapshot that Metabase still reads is not removed, however old', async
 test('a missing or wrong setup is reported, and no data is lost', async () => {
   const { company, environment, status } = await startFollowed()
   const { metabase: file } = companyPaths(environment.DATA_DIR ?? '', 'acme')
-  // A damaged file does not fail the run; the database id then comes only from the settings.
+  await rm(environment.METABASE_API_KEY_FILE ?? '')
+  await syncHere(environment)
+  expect((await status()).metabase).toMatchObject({
+    error: expect.stringMatching(/METABASE_API_KEY_FILE .* cannot be read: ENOENT/),
+  })
+  // A damaged file does not fail the run, but nothing else knows the database.
   await writeFile(file, '{"reads":5}')
   await syncHere(environment)
   expect((await status()).metabase).toMatchObject({
     error: expect.stringContaining('Run `npm run metabase`'),
-  })
-  await rm(environment.METABASE_API_KEY_FILE ?? '')
-  await syncHere({ ...environment, METABASE_DATABASE_ID: '2' })
-  expect((await status()).metabase).toMatchObject({
-    error: expect.stringMatching(/METABASE_API_KEY_FILE .* cannot be read: ENOENT/),
   })
   const { code, stderr } = await runShared(['sync'], { ...environment, METABASE_URL: 'metabase' })
   expect({ code, stderr }).toMatchObject({

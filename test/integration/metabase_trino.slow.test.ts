@@ -86,7 +86,7 @@ test('a Trino that Metabase does not reach, or that has no tables yet, is a warn
   const without = await run({ trino: TRINO })
   expect(without.trinoDatabaseId).toBeNull()
   expect(without.warnings).toEqual([
-    expect.stringMatching(/^Metabase has no connection to Trino.*METABASE_TRINO_URL.*8080/),
+    expect.stringMatching(/^Metabase has no connection to Trino.*Check --trino.*8080/),
   ])
   expect(metabase.state.dashboards).toHaveLength(without.dashboards.length)
 
@@ -101,28 +101,29 @@ test('a Trino that Metabase does not reach, or that has no tables yet, is a warn
   expect(metabase.violations).toEqual([])
 })
 
-test('the command connects Metabase to the Trino of METABASE_TRINO_URL', async () => {
+test('the command connects Metabase to the Trino of --trino', async () => {
   const { metabase, keyFile } = await newMetabase(company)
   metabase.trino = { at: AT, schemas: new Map([['editais_acme', company.catalogPath]]) }
   const passwordFile = `${keyFile}.password`
   await writeFile(passwordFile, `${ADMIN.adminPassword}\n`)
-  const { code, stdout, stderr } = await runShared(['metabase'], {
-    ...company.environment,
-    ...REMOTE,
-    METABASE_URL: metabase.url,
-    METABASE_API_KEY_FILE: keyFile,
-    METABASE_ADMIN_EMAIL: ADMIN.adminEmail,
-    METABASE_ADMIN_PASSWORD_FILE: passwordFile,
-    METABASE_TRINO_URL: 'http://trino:8080/lake',
-  })
+  const admin = ['--admin', ADMIN.adminEmail, '--admin-password-file', passwordFile]
+  const { code, stdout, stderr } = await runShared(
+    ['metabase', ...admin, '--trino', 'http://trino:8080/lake'],
+    {
+      ...company.environment,
+      ...REMOTE,
+      METABASE_URL: metabase.url,
+      METABASE_API_KEY_FILE: keyFile,
+    },
+  )
   expect({ code, stderr }).toEqual({ code: EXIT.ok, stderr: '' })
   expect(stdout).toMatch(/- added the database "Editais no Trino \(acme\)"/)
   expect(stdout).toMatch(/^Trino {5}\d+$/m)
 })
 
-test('METABASE_TRINO_URL names Trino and its catalog; the schema is the namespace of the Iceberg catalog', () => {
+test('--trino names Trino and its catalog; the schema is the namespace of the Iceberg catalog', () => {
   const read = (url: string, more: Record<string, string> = REMOTE) =>
-    readMetabaseSettings({ ...METABASE, ...more, METABASE_TRINO_URL: url }).trino
+    readMetabaseSettings({ ...METABASE, ...more }, { trino: url }).trino
   expect(read('http://trino:8080/lake')).toEqual(TRINO)
   expect(read('https://trino.example.com/bi/', { ...REMOTE, ICEBERG_NAMESPACE: 'bi.{company}' })).toEqual({
     ...{ host: 'trino.example.com', port: 443, ssl: true },
@@ -130,7 +131,7 @@ test('METABASE_TRINO_URL names Trino and its catalog; the schema is the namespac
   })
   expect(readMetabaseSettings(METABASE).trino).toBeNull()
   for (const wrong of ['trino', 'http://trino:8080', 'http://a:b@trino/lake', 'trino://trino/lake']) {
-    expect(() => read(wrong)).toThrow(/METABASE_TRINO_URL.*must be the address of Trino/)
+    expect(() => read(wrong)).toThrow(/^--trino must be the address of Trino/)
   }
   expect(() => read('http://trino:8080/lake', {})).toThrow(/needs LAKE_URL and ICEBERG_CATALOG_URI/)
 })

@@ -49,7 +49,7 @@ describe('a mistake', () => {
         args: ['sync'],
         settings: { API_KEY_FILE: join(directory, 'empty') },
         code: 2,
-        expected: ['is empty', 'Create a key'],
+        expected: ['is empty', "Write a key from the app's settings"],
       },
       'a key with white space': {
         args: ['sync'],
@@ -69,9 +69,9 @@ describe('a mistake', () => {
       },
       'the key in another setting': {
         args: ['sync'],
-        settings: { API_AUTH_HEADER: `Authorization: Bearer ${KEY}` },
+        settings: { API_CONCURRENCY: `Authorization: Bearer ${KEY}` },
         code: 2,
-        expected: ['API_AUTH_HEADER'],
+        expected: ['API_CONCURRENCY'],
       },
       'the key in the address': {
         args: ['sync'],

@@ -89,6 +89,7 @@ describe('a server that refuses because of load', () => {
     const stop = new AbortController()
     const api = createApiClient({
       ...readApiSettings(company.environment),
+      retryMs: 10,
       signal: stop.signal,
       nowMs: Date.now,
     })

@@ -67,7 +67,7 @@ test('lake status shows the error of the last publish if the store cannot be rea
   const { code, stdout, stderr } = await runShared(['lake', 'status'], environment)
   expect([code, stderr]).toEqual([
     1,
-    expect.stringContaining(`S3_ACCESS_KEY_ID_FILE: ${keys} cannot be read`),
+    expect.stringContaining(`S3_ACCESS_KEY_ID_FILE (${keys}) cannot be read`),
   ])
   expect(stdout).toContain(`This disk ${newest}`)
   expect(stdout).toContain('Error     of the last publish')

@@ -20,7 +20,6 @@ async function opened() {
     prefix: 'some/place',
     region: 'us-east-1',
     endpoint: s3.url,
-    pathStyle: true,
     formats: ['iceberg'],
     catalog: null,
     keepMs: 0,

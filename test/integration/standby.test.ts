@@ -65,7 +65,7 @@ test('a key file that cannot be used is named, too', async () => {
   await writeFile(settings.S3_ACCESS_KEY_ID_FILE as string, '')
   await standby.look()
   expect(standby.stores).toEqual([
-    `${CANNOT}S3_ACCESS_KEY_ID_FILE: ${settings.S3_ACCESS_KEY_ID_FILE} is empty.`,
+    `${CANNOT}S3_ACCESS_KEY_ID_FILE (${settings.S3_ACCESS_KEY_ID_FILE}) is empty.`,
   ])
 })
 

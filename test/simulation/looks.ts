@@ -72,7 +72,7 @@ function disturbance(random: Random, isSteady: boolean) {
 function contextOf({ environment, paths, clock }: Play) {
   const { signal } = new AbortController()
   const openApi = async () =>
-    createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now, retries: 1 })
+    createApiClient({ ...readApiSettings(environment), retryMs: 1, signal, nowMs: Date.now, retries: 1 })
   const settings = inNoTime(readSettings(environment))
   return { paths, settings, now: () => clock.now, maxAgeMs: MAX_AGE_MS, openApi, signal }
 }
@@ -112,7 +112,7 @@ async function checkApplied({ paths }: Play): Promise<void> {
 async function planOf(play: Play) {
   const { openApi: _, ...context } = contextOf(play)
   const { signal } = context
-  const api = createApiClient({ ...readApiSettings(play.environment), signal, nowMs: Date.now })
+  const api = createApiClient({ ...readApiSettings(play.environment), retryMs: 1, signal, nowMs: Date.now })
   const request = { full: false, restart: false, statuses: null, ids: null, allowMassDelete: false }
   return await plan(request, { ...context, api, onProgress: () => {} }).finally(() => api.close())
 }

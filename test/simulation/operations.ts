@@ -81,7 +81,7 @@ async function run(
       return null
     }
     if (operation === 'replay') return (await replay(context)).report
-    const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })
+    const api = createApiClient({ ...readApiSettings(environment), retryMs: 1, signal, nowMs: Date.now })
     try {
       return (await sync(requestOf(play, operation, trusted), { ...context, api })).report
     } finally {

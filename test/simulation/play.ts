@@ -89,7 +89,6 @@ export async function openPlay(seed: string, random: Random, place: string): Pro
       DATA_DIR: dataDir,
       COMPANY: 'acme',
       API_RETRIES: '3',
-      API_RETRY_MS: '1',
       API_TIMEOUT_MS: '400',
       LOG_LEVEL: 'fatal',
       API_CONCURRENCY: String(random.pick([1, 2, 8])),

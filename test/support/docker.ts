@@ -14,7 +14,7 @@ export const METABASE_DOCKERFILE = join(PROJECT, 'config/metabase/Dockerfile')
 export type Service = {
   readonly image?: string
   readonly pull_policy?: string
-  readonly build?: { readonly context: string; readonly args: readonly string[] }
+  readonly build?: { readonly context: string }
   readonly command?: readonly string[]
   readonly entrypoint?: readonly string[]
   readonly user?: string

@@ -20,7 +20,7 @@ export async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** The settings of a test: quick retries, and nothing from the developer's environment. */
+/** The settings of a test: few retries, and nothing from the developer's environment. */
 export function settingsFor(options: {
   url: string
   key: string
@@ -33,7 +33,6 @@ export function settingsFor(options: {
     DATA_DIR: options.dataDir,
     COMPANY: options.company ?? 'acme',
     API_RETRIES: '2',
-    API_RETRY_MS: '10',
     API_TIMEOUT_MS: '5000',
     LOG_LEVEL: 'warn',
   }

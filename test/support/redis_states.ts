@@ -89,7 +89,6 @@ async function startPlace({ tls = false }: BadState) {
     ...NO_LOOKS,
     JOB_LOCK_MS: '3000',
     API_TIMEOUT_MS: '60000',
-    REDIS_TIMEOUT_MS: '2000',
     REDIS_URL: tls ? url.href.replace('redis:', 'rediss:') : url.href,
     REDIS_PREFIX: 'states',
     ...(authority ? { REDIS_CA_FILE: authority.certificate } : {}),

@@ -44,7 +44,7 @@ export async function expectRoundTrip(company: SyncedCompany): Promise<void> {
 /** Uses our own client, without validation and retries. */
 async function expectDocuments(environment: Environment, entries: readonly Entry[]): Promise<void> {
   const { signal } = new AbortController()
-  const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })
+  const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   const listed = new Map<string, Edital>()
   const wrong = await describedAt(environment.API_BASE_URL as string)
   for (let offset = 0; ; offset += 200) {

@@ -213,7 +213,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  test("each service has limits that .env can change; a worker's cover all that it may start", async () => {
+  test("each service has limits; a worker's, which .env can change, cover all that it may start", async () => {
     for (const [name, { mem_limit, pids_limit }] of everyService) {
       expect.soft(mem_limit, name).toMatch(/^\d+[mg]$/)
       expect.soft(Number(pids_limit), name).toBeGreaterThan(0)
@@ -228,42 +228,22 @@ describe('docker-compose.yml', () => {
     const maxmemory = services.redis.command?.at(-1)
     expect(services.redis.command?.at(-2)).toBe('--maxmemory')
     expect(bytesOf(services.redis.mem_limit)).toBeGreaterThan(2 * bytesOf(maxmemory))
-    const changed = await readCompose({
-      ...{ WORKER_MEMORY: '9g', REDIS_MEMORY: '2g', METABASE_MEMORY: '6g' },
-      ...{ S3_MEMORY: '1g', ICEBERG_CATALOG_MEMORY: '2g', TRINO_MEMORY: '8g' },
-    })
-    const limits = ['worker', 'redis', 'metabase', 's3', 'iceberg-catalog', 'trino'] as const
-    expect(limits.map(name => changed.services[name].mem_limit)).toEqual([
-      ...['9g', '2g', '6g'],
-      ...['1g', '2g', '8g'],
-    ])
+    const changed = await readCompose({ WORKER_MEMORY: '9g' })
+    expect(changed.services.worker.mem_limit).toBe('9g')
   })
 
-  test('every image can be pinned to a digest', async () => {
-    const digest = 'registry.example/x@sha256:0123'
-    const ownImages = ['REDIS', 'POSTGRES', 'VERSITYGW', 'ICEBERG_CATALOG', 'TRINO']
-    const pinned = await readCompose(Object.fromEntries(ownImages.map(name => [`${name}_IMAGE`, digest])))
-    for (const [name, { image: own, build }] of Object.entries(pinned.services)) {
-      if (!build && own !== services.worker.image) expect(own, name).toBe(digest)
-    }
-    const dockerfiles = { '.': DOCKERFILE, 'config/metabase': METABASE_DOCKERFILE }
-    for (const [context, path] of Object.entries(dockerfiles)) {
+  test('every base image of a build can be pinned to a digest', async () => {
+    for (const path of [DOCKERFILE, METABASE_DOCKERFILE]) {
       const text = await readFile(path, 'utf8')
       const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
       const args = [...text.matchAll(/^ARG (\w+_IMAGE)=\S+$/gm)].map(([, name]) => name)
       expect([...new Set(bases)].sort()).toEqual(args.map(name => `\${${name}}`).sort())
-      for (const [name, { build }] of everyService) {
-        if (build?.context === context) expect(build.args, name).toEqual(expect.arrayContaining(args))
-      }
     }
   })
 
   test('every variable for .env is in .env.example', async () => {
     const compose = (await readFile(COMPOSE_FILE, 'utf8')) + (await readFile(DEMO_FILE, 'utf8'))
     const example = await readFile(join(PROJECT, '.env.example'), 'utf8')
-    const named = everyService.flatMap(([, { build }]) => build?.args ?? [])
-    const variables = [...compose.matchAll(VARIABLE)].map(([, name = '']) => name)
-    for (const name of new Set([...variables, ...named])) expect.soft(example).toMatch(`\n#${name}=`)
     for (const [, name, otherwise] of compose.matchAll(VARIABLE)) {
       expect.soft(example, name).toContain(`\n#${name}=${otherwise}\n`)
     }
@@ -272,7 +252,7 @@ describe('docker-compose.yml', () => {
   test('the worker has one port, the same after every start; a range must be set for several workers', async () => {
     const inside = services.worker.environment?.HTTP_PORT
     expect(services.worker.ports).toEqual([`127.0.0.1:8080:${inside}`])
-    const scaled = await readCompose({ WORKER_PORTS: '8080-8089' })
+    const scaled = await readCompose({ HTTP_PORT: '8080-8089' })
     expect(scaled.services.worker.ports).toEqual([`127.0.0.1:8080-8089:${inside}`])
   })
 
@@ -309,7 +289,7 @@ describe('docker-compose.yml', () => {
     // `docker inspect` shows what Compose replaces: it must not be a secret.
     const variables = [...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)
     for (const name of variables)
-      expect(name).toMatch(/^\w+_(?:MEMORY|MEMORY_MB|MAXMEMORY|PIDS|IMAGE|BUILDERS|PORTS?|COMPANY)$/)
+      expect(name).toMatch(/^(?:COMPANY|HTTP_PORT|SERVE_BUILDERS|WORKER_MEMORY|METABASE_DUCKDB_MEMORY_MB)$/)
     expect(services.worker.volumes).toContain('./secrets:/run/secrets:ro')
   })
 

@@ -31,16 +31,15 @@ test('the documented lines of .env name these services, the bucket and the key',
   expect(remoteLake).toMatchObject({
     bucket: 'lake',
     endpoint: 'http://s3:7070',
-    pathStyle: true,
     keyFiles: { id: '/run/s3/id', secret: '/run/s3/secret' },
     catalog: { uri: 'http://iceberg-catalog:8181', namespace: ['editais_acme'], login: null },
   })
   expect(services.s3.command?.[0]).toContain('--port :7070')
   expect(services['iceberg-catalog'].environment).toMatchObject({ CATALOG_S3_ENDPOINT: remoteLake?.endpoint })
   const metabase = await readFile(join(PROJECT, 'docs/operating/metabase.md'), 'utf8')
-  const [, url = ''] = /METABASE_TRINO_URL=(\S+)/.exec(metabase) ?? []
-  const more = { METABASE_URL: 'http://metabase:3000', METABASE_TRINO_URL: url, COMPANY: 'acme' }
-  const { trino } = readMetabaseSettings({ ...settings, ...more })
+  const [, url = ''] = /--trino (\S+)/.exec(metabase) ?? []
+  const more = { METABASE_URL: 'http://metabase:3000', COMPANY: 'acme' }
+  const { trino } = readMetabaseSettings({ ...settings, ...more }, { trino: url })
   expect(trino).toMatchObject({ host: 'trino', port: 8080, catalog: 'lake', schema: 'editais_acme' })
 })
 

@@ -25,7 +25,7 @@ test('Metabase sees one lake of the data, read-only, at the path used in views',
     read_only: true,
     volume: { subpath: 'default/lake' },
   })
-  const ofAcme = await readCompose({ METABASE_COMPANY: 'acme' })
+  const ofAcme = await readCompose({ COMPANY: 'acme' })
   expect(ofAcme.services.metabase.volumes?.[0]).toMatchObject({
     target: '/data/acme/lake',
     volume: { subpath: 'acme/lake' },
@@ -133,9 +133,13 @@ test.for([
     { release: asset(`sha256:${'cd'.repeat(32)}`) },
     /not (?:cd)+ \(from GitHub\)/,
   ],
-  ['GitHub shows none', { release: asset(null) }, /set DRIVER_SHA256 to it in \.env/],
-  ['GitHub does not know the file', { release: { assets: [] } }, /set DRIVER_SHA256/],
-  ['GitHub does not answer', { release: null }, /set DRIVER_SHA256/],
+  [
+    'GitHub shows none',
+    { release: asset(null) },
+    /build again with --build-arg DRIVER_SHA256=[0-9a-f]{64}\./,
+  ],
+  ['GitHub does not know the file', { release: { assets: [] } }, /--build-arg DRIVER_SHA256/],
+  ['GitHub does not answer', { release: null }, /--build-arg DRIVER_SHA256/],
 ] as const)('a driver with an unproven checksum is refused with a reason: %s', async ([, request, why]) => {
   const { code, output, kept } = await driver(request)
   expect([code, kept]).toEqual([1, []])

@@ -14,7 +14,7 @@ test('a time zone is accepted under any of its names, in every setting', async (
   try {
     for (const name of NAMES) {
       expect(readSettings({ SOURCE_TIMEZONE: name }).sourceTimezone).toBe(name)
-      const { syncCron, timezone } = readSchedule({ SYNC_TIMEZONE: name, SYNC_CRON: '0 8 * * *' })
+      const { syncCron, timezone } = readSchedule({ SOURCE_TIMEZONE: name, SYNC_CRON: '0 8 * * *' })
       // The schedule and the local times agree on the zone.
       const [row] = await db.rows<{ at: Date }>(
         `SELECT TIMESTAMP '2026-11-22 08:00:00' AT TIME ZONE $name AS at`,
@@ -29,9 +29,9 @@ test('a time zone is accepted under any of its names, in every setting', async (
 })
 
 test.each(['Brasilia', '+03:00', 'GMT+3', '', 'America/Sao Paulo'])('%j is not a time zone', name => {
-  if (name === '') expect(readSchedule({ SYNC_TIMEZONE: name }).timezone).toBe('America/Sao_Paulo')
+  if (name === '') expect(readSchedule({ SOURCE_TIMEZONE: name }).timezone).toBe('America/Sao_Paulo')
   else {
-    expect(() => readSchedule({ SYNC_TIMEZONE: name })).toThrow(/is not a time zone such as/)
+    expect(() => readSchedule({ SOURCE_TIMEZONE: name })).toThrow(/is not a time zone such as/)
     expect(() => readSettings({ SOURCE_TIMEZONE: name })).toThrow(/is not a time zone such as/)
   }
 })

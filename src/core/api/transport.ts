@@ -62,7 +62,6 @@ export type TransportOptions = {
   /** Origin and path before `/api/v1`, without a trailing slash. */
   readonly baseUrl: string
   readonly apiKey: string
-  readonly authHeader: 'authorization' | 'x-api-key'
   readonly concurrency: number
   readonly timeoutMs: number
   readonly maxBodyBytes: number
@@ -102,9 +101,8 @@ export function openTransport(options: TransportOptions): Transport {
   })
   const headers: Readonly<Record<string, string>> = {
     accept: 'application/json',
-    ...(options.authHeader === 'authorization'
-      ? { authorization: `Bearer ${apiKey}` }
-      : { 'x-api-key': apiKey }),
+    // Of the two headers of the contract, the one that proxies and logs know as a secret.
+    authorization: `Bearer ${apiKey}`,
   }
   return {
     stats,

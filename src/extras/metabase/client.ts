@@ -28,12 +28,15 @@ export type Metabase = {
   close(): Promise<void>
 }
 
+/** Metabase opens the new file of a database before it answers. */
+const CALL_WITHIN_MS = 15_000
+
 type MetabaseOptions = {
   /** Origin, and path if it is served below one; no slash at the end. */
   readonly url: string
   readonly apiKey?: string | null
   /** For a complete call. */
-  readonly timeoutMs: number
+  readonly timeoutMs?: number
   readonly signal: AbortSignal
   /** Masked in the server's error texts, together with the identity. */
   readonly secrets?: readonly string[]
@@ -41,7 +44,7 @@ type MetabaseOptions = {
 
 /** Opens a connection to Metabase; nothing is sent before the first call. */
 export function createMetabase(options: MetabaseOptions): Metabase {
-  const { url, timeoutMs } = options
+  const { url, timeoutMs = CALL_WITHIN_MS } = options
   const prefix = new URL(url).pathname.replace(/(?<!\/)\/+$/, '')
   const stats = { requests: 0, writes: 0 }
   const client = openHttpClient({
@@ -49,7 +52,7 @@ export function createMetabase(options: MetabaseOptions): Metabase {
     connections: 1,
     silenceMs: timeoutMs,
     answerMs: timeoutMs,
-    limit: 'METABASE_TIMEOUT_MS',
+    limit: `${timeoutMs / 1000} s`,
     maxBodyBytes: MAX_BODY_BYTES,
     signal: options.signal,
   })

@@ -1,7 +1,12 @@
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
-import { type Environment, type MetabaseSettings, readSettings } from '#config/settings.ts'
+import {
+  type Environment,
+  type MetabaseOptions,
+  readMetabaseSettings,
+  readSettings,
+} from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { requireLatest } from '#src/core/lake/latest.ts'
 import { AGAIN, stopSignal } from '#src/lib/stop.ts'
@@ -13,32 +18,33 @@ import { writeMetabaseState } from './state.ts'
 const SYNC_MS = 180_000
 const POLL_MS = 250
 
-type Options = { company?: string; json?: true }
+type Options = MetabaseOptions & { company?: string; json?: true }
 
-/** Creates the command `metabase`. @param read throws FatalError (usage) that names every wrong variable. */
-export function metabaseCommand(
-  environment: Environment,
-  read: (own: Environment) => MetabaseSettings,
-): Command {
+export function metabaseCommand(environment: Environment): Command {
   return new Command('metabase')
     .description('Set up Metabase for a company: database, names, dashboards. Run it again to repair them.')
     .option('--company <slug>', 'company to show, instead of COMPANY')
+    .option(
+      '--admin <email>',
+      'user that creates the API key if there is none yet, and the first one of a new Metabase',
+    )
+    .option('--admin-password-file <path>', 'file with the password of that user')
+    .option('--trino <address>', 'also connect to Trino, as Metabase reaches it: http://trino:8080/lake')
     .option('--json', 'print one JSON object')
     .action(async (options: Options) => {
       const own = await environmentOf(environment, options.company)
       const { dataDir, company, sourceTimezone } = readSettings(own)
-      const settings = read(own)
+      const settings = readMetabaseSettings(own, options)
       const { lake, metabase: path } = companyPaths(dataDir, company)
       const manifest = await requireLatest(lake)
       const catalogPath = join(manifest.directory, 'catalog.duckdb')
       const signal = stopSignal(() => process.stderr.write(`Stopping. ${AGAIN}\n`))
-      const { url, timeoutMs, adminPassword } = settings
-      const client = createMetabase({ url, timeoutMs, signal, secrets: adminPassword ? [adminPassword] : [] })
+      const { url, adminPassword } = settings
+      const client = createMetabase({ url, signal, secrets: adminPassword ? [adminPassword] : [] })
       try {
         const done = await provision({
           client,
           access: settings,
-          databaseId: settings.databaseId,
           company,
           lake,
           catalogPath,

@@ -2,7 +2,6 @@ import { isAbsolute, relative } from 'node:path'
 import type { MetabaseDatabase } from './answers.ts'
 import type { Metabase } from './client.ts'
 import { isMarked, marked } from './mark.ts'
-import { readDatabase } from './point.ts'
 
 /** How Metabase opens a catalog; the names are the DuckDB driver's (its `metabase-plugin.yaml`). */
 const FIRST_DETAILS = {
@@ -24,11 +23,8 @@ export type Owner = {
 /** Finds Metabase's database for the company's snapshots; null if there is none yet. */
 export async function findDatabase(
   client: Metabase,
-  databaseId: number | null,
-  owner: Owner,
+  { company, lake }: Owner,
 ): Promise<MetabaseDatabase | null> {
-  const { company, lake } = owner
-  if (databaseId !== null) return await readDatabase(client, databaseId, owner)
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
   const found = data
     .filter(({ engine }) => engine === 'duckdb')

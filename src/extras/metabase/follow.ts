@@ -1,9 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MetabaseTarget } from '#config/settings.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
-import { EXIT, explain, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
-import { decodeText } from '#src/lib/text_file.ts'
+import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
+import { readSecretFile } from '#src/lib/http/credentials.ts'
 import { createMetabase } from './client.ts'
 import type { Owner } from './database.ts'
 import { pointDatabase } from './point.ts'
@@ -27,10 +26,10 @@ type FollowRequest = {
  * Never throws: data is published even if Metabase is down, slow or rejects the request. The next run tries again.
  */
 export async function followSnapshot(request: FollowRequest): Promise<MetabaseState> {
-  const { path, target, now } = request
+  const { path, now } = request
   const before = await readMetabaseState(path)
   const trial = {
-    database_id: target.databaseId ?? before?.database_id ?? null,
+    database_id: before?.database_id ?? null,
     reads: before?.reads ?? [],
     catalog_hash: before?.catalog_hash ?? null,
   }
@@ -52,12 +51,12 @@ type Trial = Pick<
 /** Keeps in `trial` what is known about Metabase so far, even if it throws. */
 async function point(request: FollowRequest, trial: Trial): Promise<void> {
   const { target, owner, manifest } = request
-  const { url, timeoutMs } = target
+  const { url } = target
   if (trial.database_id === null) {
     throw new FatalError('Metabase is not set up for this company yet. Run `npm run metabase`.', EXIT.usage)
   }
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
-  const client = createMetabase({ url, timeoutMs, signal, apiKey: await readKey(target) })
+  const client = createMetabase({ url, signal, apiKey: readKey(target) })
   const catalogPath = join(manifest.directory, 'catalog.duckdb')
   try {
     await pointDatabase({
@@ -83,14 +82,10 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
 }
 
 /** Reads the key, again each time, so that it can be replaced without a restart. */
-async function readKey({ apiKeyFile }: MetabaseTarget): Promise<string> {
+function readKey({ apiKeyFile }: MetabaseTarget): string {
   if (apiKeyFile === null) throw new FatalError('METABASE_API_KEY_FILE is not set.', EXIT.usage)
-  const key = await readFile(apiKeyFile)
-    .then(decodeText)
-    .catch(error => {
-      const why = systemCode(error) ?? messageOf(error)
-      throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) cannot be read: ${why}.`, EXIT.usage)
-    })
-  if (key.trim()) return key.trim()
-  throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) is empty.`, EXIT.usage)
+  const origin = `METABASE_API_KEY_FILE (${apiKeyFile})`
+  const key = readSecretFile(apiKeyFile, origin)
+  if (key !== '') return key
+  throw new FatalError(`${origin} is empty.`, EXIT.usage)
 }

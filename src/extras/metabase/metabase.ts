@@ -1,4 +1,3 @@
-import { readMetabaseSettings } from '#config/settings.ts'
 import type { Extra } from '#src/extras/extra.ts'
 import { forgetMetabase, type MetabaseState, readMetabaseState, snapshotsOf } from './state.ts'
 
@@ -40,7 +39,6 @@ export const metabase: Extra = {
     ],
   },
   commands: {
-    metabase: async environment =>
-      (await import('./command.ts')).metabaseCommand(environment, readMetabaseSettings),
+    metabase: async environment => (await import('./command.ts')).metabaseCommand(environment),
   },
 }

@@ -57,7 +57,7 @@ export function metabaseRefusal(reply: HttpReply, { what, url, hasKey, secrets }
       return new MetabaseError(
         hasKey
           ? `${at} rejects the API key (401). Create one in Admin, Authentication, API keys, for the group Administrators, and put it into the file of METABASE_API_KEY_FILE.`
-          : `${at} rejects the login (401)${text}. Check METABASE_ADMIN_EMAIL and METABASE_ADMIN_PASSWORD_FILE.`,
+          : `${at} rejects the login (401)${text}. Check --admin and --admin-password-file.`,
         'key_refused',
       )
     case 403:

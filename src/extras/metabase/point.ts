@@ -56,28 +56,24 @@ export async function pointDatabase(request: {
 }
 
 /** Reads a database of Metabase. @throws FatalError if it does not exist, is not DuckDB's, or belongs to another company. */
-export async function readDatabase(
-  client: Metabase,
-  databaseId: number,
-  owner: Owner,
-): Promise<MetabaseDatabase> {
+async function readDatabase(client: Metabase, databaseId: number, owner: Owner): Promise<MetabaseDatabase> {
   const database = await client.get<MetabaseDatabase>(`/api/database/${databaseId}`).catch(error => {
     if (!(error instanceof MetabaseError && error.trouble === 'missing')) throw error
     throw new MetabaseError(
-      `Metabase at ${client.url} has no database ${databaseId}. Unset METABASE_DATABASE_ID and run \`npm run metabase\`, which finds or creates the database.`,
+      `Metabase at ${client.url} has no database ${databaseId}. Run \`npm run metabase\`, which finds or creates the database.`,
       'missing',
     )
   })
   const other = companyOf(database)
   if (other !== null && other !== owner.company) {
     throw new FatalError(
-      `Database ${databaseId} of Metabase (${database.name}) shows company ${other}, and was not changed. Each company needs its own METABASE_DATABASE_ID, or none: \`npm run metabase\` finds it.`,
+      `Database ${databaseId} of Metabase (${database.name}) shows company ${other}, and was not changed. Run \`npm run metabase\`, which finds or creates the company's own.`,
       EXIT.usage,
     )
   }
   if (database.engine === 'duckdb') return database
   throw new FatalError(
-    `Database ${databaseId} of Metabase (${database.name}) is a ${database.engine} database, not DuckDB, and was not changed. Correct METABASE_DATABASE_ID.`,
+    `Database ${databaseId} of Metabase (${database.name}) is a ${database.engine} database, not DuckDB, and was not changed. Run \`npm run metabase\`, which finds or creates the database.`,
   )
 }
 

@@ -15,20 +15,18 @@ export type ProvisionRequest = Owner &
   MetabasePatience & {
     readonly client: Metabase
     readonly access: Access
-    /** Null: found by its mark or by what it reads, or created. */
-    readonly databaseId: number | null
     /** Path of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
     readonly catalogPath: string
     readonly sourceTimezone: string
     readonly resources: Resources
-    /** Null if Metabase does not use Trino. */
+    /** Null leaves a connection to Trino as it is. */
     readonly trino: TrinoTarget | null
     readonly onStep?: (step: string) => void
   }
 
 export type Provisioned = {
   readonly databaseId: number
-  /** Id of the connection to Trino; null without METABASE_TRINO_URL. */
+  /** Id of the connection to Trino; null without --trino. */
   readonly trinoDatabaseId: number | null
   readonly metabaseVersion: string | null
   /** The changes, one sentence each; empty if there were none. */
@@ -60,7 +58,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   changed.forEach(did)
 
   onStep('database')
-  const found = await findDatabase(client, request.databaseId, request)
+  const found = await findDatabase(client, request)
   const database = found ?? (await createDatabase(client, request, request.catalogPath))
   if (!found) did(`added the database "${database.name}" (${database.id})`)
   const { moved } = await pointDatabase({
@@ -132,7 +130,7 @@ async function setUpTrino(request: ProvisionRequest): Promise<TrinoSetUp> {
     return { databaseId: id, changes, warnings: unread(missing, `Trino (schema ${trino.schema})`) }
   } catch (error) {
     if (!(error instanceof MetabaseError && error.trouble === 'rejected')) throw error
-    const what = 'Metabase has no connection to Trino, or cannot use it. Check METABASE_TRINO_URL.'
+    const what = 'Metabase has no connection to Trino, or cannot use it. Check --trino.'
     return { databaseId: null, changes: [], warnings: [`${what} ${error.message}`] }
   }
 }

@@ -60,7 +60,7 @@ async function checkAdmin(client: Metabase): Promise<void> {
 function noAccess({ apiKeyFile }: Access): FatalError {
   return new FatalError(
     apiKeyFile
-      ? `There is no API key in METABASE_API_KEY_FILE (${apiKeyFile}). Put one there (Metabase: Admin, Authentication, API keys, group Administrators), or set METABASE_ADMIN_EMAIL and METABASE_ADMIN_PASSWORD_FILE, and this command creates the key.`
+      ? `There is no API key in METABASE_API_KEY_FILE (${apiKeyFile}). Put one there (Metabase: Admin, Authentication, API keys, group Administrators), or give this command --admin and --admin-password-file, and it creates the key.`
       : 'METABASE_API_KEY_FILE is not set. Set it to the file that holds the API key, or will hold it.',
     EXIT.usage,
   )

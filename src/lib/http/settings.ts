@@ -19,8 +19,12 @@ export const HTTP_DEFAULTS: HttpSettings = {
   host: '127.0.0.1',
   port: 0,
   trustedProxies: [],
+  // Each takes a file of the process and buffers, of which there must be some left for everything else.
   maxConnections: 2000,
+  // An office behind one address: 80 browsers of six connections. A proxy for more is a trusted one.
   maxConnectionsPerAddress: 500,
+  // Requests are small: one that takes longer only holds a connection.
   requestTimeoutMs: 20_000,
+  // What a client does not read stays in the memory of the worker.
   answerTimeoutMs: 30_000,
 }

@@ -1,6 +1,7 @@
 import { formatCount } from '#src/lib/count.ts'
-import { FatalError } from '#src/lib/errors.ts'
+import { FatalError, messageOf } from '#src/lib/errors.ts'
 import type { FileDigest } from '#src/lib/hash.ts'
+import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
 import type { Patience } from './patience.ts'
 
 /** An object store, as a remote lake needs it: strongly consistent, with conditional writes. */
@@ -58,6 +59,19 @@ export type ObjectStore = {
 
 /** A publish cannot continue because of the store or its contents. The local lake is not affected. */
 export class RemoteError extends FatalError {}
+
+/** Reads a key from the file that a setting names, again for each use. @throws RemoteError */
+export function readKeyFile(setting: string, path: string): string {
+  const origin = `${setting} (${path})`
+  try {
+    const key = readSecretFile(path, origin)
+    if (key === '') throw new FatalError(`${origin} is empty.`)
+    checkKey(key, origin)
+    return key
+  } catch (error) {
+    throw new RemoteError(messageOf(error))
+  }
+}
 
 /** An object that this program never writes: another program did, so nothing of it is used. */
 export class ForeignObject extends RemoteError {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { open, readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
@@ -7,13 +7,13 @@ import pRetry, { AbortError } from 'p-retry'
 import { newStream } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import type { FileDigest } from '#src/lib/hash.ts'
-import { decodeText } from '#src/lib/text_file.ts'
 import {
   ForeignObject,
   type Listed,
   type LocalFile,
   type ObjectStore,
   RemoteError,
+  readKeyFile,
   type S3Settings,
   s3Root,
   tooLarge,
@@ -152,14 +152,15 @@ async function writeTo(path: string | null, content: Readable): Promise<FileDige
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
-async function clientOf(sdk: Sdk, { region, endpoint, pathStyle, keyFiles }: S3Settings): Promise<S3Client> {
+async function clientOf(sdk: Sdk, { region, endpoint, keyFiles }: S3Settings): Promise<S3Client> {
   const keys = keyFiles && {
-    accessKeyId: await keyIn('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
-    secretAccessKey: await keyIn('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
+    accessKeyId: readKeyFile('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
+    secretAccessKey: readKeyFile('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
   }
   return new sdk.S3Client({
     region,
-    forcePathStyle: pathStyle,
+    // Only Amazon has a name for each bucket.
+    forcePathStyle: endpoint !== null,
     ...(endpoint ? { endpoint } : {}),
     ...(keys ? { credentials: keys } : {}),
     // Stores other than Amazon's do not support the SDK's own checksums.
@@ -171,16 +172,6 @@ async function clientOf(sdk: Sdk, { region, endpoint, pathStyle, keyFiles }: S3S
     // Of silence, in the middle of a body, too: a large one may take longer than that.
     requestHandler: { socketTimeout: TIMEOUT_MS, connectionTimeout: 10_000 },
   })
-}
-
-async function keyIn(setting: string, path: string): Promise<string> {
-  const text = await readFile(path)
-    .then(decodeText)
-    .catch(error => {
-      throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
-    })
-  if (text.trim() === '') throw new RemoteError(`${setting}: ${path} is empty.`)
-  return text.trim()
 }
 
 /** A command of the SDK, whatever it returns. */

@@ -58,7 +58,6 @@ export async function settingsOf(
     prefix,
     region: 'us-east-1',
     endpoint,
-    pathStyle: true,
     formats: FORMAT_NAMES,
     catalog: null,
     keepMs: 0,

@@ -137,7 +137,6 @@ export async function addHost(play: HostsPlay): Promise<Host> {
       API_KEY: keyOf(name),
       API_CONCURRENCY: String(random.pick([1, 2, 4])),
       API_RETRIES: '1',
-      API_RETRY_MS: '1',
       API_TIMEOUT_MS: '50000',
       DATA_DIR: dataDir,
       COMPANY: 'acme',

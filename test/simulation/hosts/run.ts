@@ -104,7 +104,7 @@ async function perform(play: HostsPlay, host: Host, operation: Operation): Promi
       return null
     }
     const { signal } = context
-    const api = createApiClient({ ...readApiSettings(host.environment), signal, nowMs: Date.now })
+    const api = createApiClient({ ...readApiSettings(host.environment), retryMs: 1, signal, nowMs: Date.now })
     const request = { full: isFull, restart: isFull, statuses: null, ids: null, allowMassDelete: true }
     try {
       return (await sync(request, { ...context, api })).report

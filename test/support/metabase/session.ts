@@ -54,7 +54,6 @@ export async function newMetabase({ lake, catalogPath }: Published): Promise<Ses
     run: async more =>
       await provision({
         client: clientOf(metabase.url),
-        databaseId: null,
         company: 'acme',
         lake,
         catalogPath,

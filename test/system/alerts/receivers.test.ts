@@ -136,32 +136,40 @@ test('a problem of the worker itself has a key without its path, and names the h
   expect([receivers.open('pagerduty'), receivers.open('opsgenie')]).toEqual([[], []])
 })
 
-test('each receiver gets the alerts of its severities, and the end of all that it knows', async () => {
+test('each receiver gets critical alerts, those of ALERT_WARNINGS_TO warnings, too, and the end of all that it knows', async () => {
   const { webhook, clock, worker, receivers, sentTo } = await setUpReceivers()
   const routed = {
     ALERT_WEBHOOK_URL: webhook.url,
-    ALERT_WEBHOOK_SEVERITIES: 'warning',
-    ALERT_PAGERDUTY_SEVERITIES: 'critical',
-    ALERT_SLACK_SEVERITIES: 'critical, warning',
+    ALERT_WARNINGS_TO: 'slack, webhook, opsgenie',
   }
   const alerts = worker(routed)
   await alerts.raise(REFUSED)
   clock.pass(1)
   await alerts.raise(FULL)
   await alerts.deliver()
-  expect(received(webhook)).toEqual(['disk_low raised'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'disk_low raised'])
   expect(sentTo('pagerduty').map(({ body }) => body.payload)).toMatchObject([{ class: 'key_refused' }])
   expect([sentTo('slack').length, sentTo('opsgenie').length]).toEqual([2, 2])
 
-  // Another worker no longer sends critical alerts to PagerDuty.
-  const other = worker({ ...routed, ALERT_PAGERDUTY_SEVERITIES: 'warning' })
+  // Another worker sends warnings to PagerDuty as well.
+  const other = worker({ ...routed, ALERT_WARNINGS_TO: 'pagerduty' })
   await other.deliver()
   expect(sentTo('pagerduty').map(({ action }) => action)).toEqual(['trigger', 'trigger'])
   await other.clear(ACCEPTED)
   await other.clear({ ...FULL, message: 'Space.' })
   await other.deliver()
   expect([receivers.open('pagerduty'), receivers.open('opsgenie')]).toEqual([[], []])
-  expect(received(webhook)).toEqual(['disk_low raised', 'disk_low recovered'])
+  expect(received(webhook).toSorted()).toEqual(
+    ['disk_low', 'key_refused'].flatMap(name => [`${name} raised`, `${name} recovered`]),
+  )
+})
+
+test('no receiver gets warnings with none', async () => {
+  const { worker, sentTo } = await setUpReceivers()
+  const alerts = worker({ ALERT_WARNINGS_TO: 'none' })
+  await alerts.raise(FULL)
+  await alerts.deliver()
+  expect([...sentTo('pagerduty'), ...sentTo('slack')]).toEqual([])
 })
 
 test('a repetition comes after the set time, in any worker once, and never with 0', async () => {
@@ -273,7 +281,10 @@ test.each([
     { ALERT_OPSGENIE_URL: `https://x/?k=${SECRET}` },
     /^ALERT_OPSGENIE_URL=\(not shown\): must be an http or https address without a key\.$/,
   ],
-  [{ ALERT_SLACK_SEVERITIES: 'info' }, /^ALERT_SLACK_SEVERITIES=info: must be critical or warning, or both/],
+  [
+    { ALERT_WARNINGS_TO: 'slack,sms' },
+    /^ALERT_WARNINGS_TO=slack,sms: must be webhook, slack, pagerduty, opsgenie, /,
+  ],
   [{ ALERT_REPEAT: '1s' }, /^ALERT_REPEAT=1s: must be 0 for never, or at least 1m\.$/],
   [{ ALERT_REPEAT: 'daily' }, /^ALERT_REPEAT=daily: must be a duration/],
 ])('a wrong setting of a receiver stops the worker with one sentence: %j', (environment, expected) => {

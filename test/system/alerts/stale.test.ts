@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { requestRun } from '#jobs/queues/queue.ts'
 import { MINUTE, type Scene, startScene } from '#test/support/inspected.ts'
 
-const DAILY = { SYNC_CRON: '0 6 * * *', SYNC_TIMEZONE: 'UTC' }
+const DAILY = { SYNC_CRON: '0 6 * * *', SOURCE_TIMEZONE: 'UTC' }
 
 /** At 12:15, three periods of five minutes after the good run at 12:01, and not earlier. */
 async function becomesStale({ clock, look }: Pick<Scene, 'clock' | 'look'>): Promise<void> {
@@ -42,7 +42,7 @@ test('failing runs raise only run_failed, not stale, which they explain', async 
 
 test("a company's periods follow its schedule in its time zone", async () => {
   // The day on which New York ends daylight saving time has 25 hours.
-  const daily = { SYNC_CRON: '0 8 * * *', SYNC_TIMEZONE: 'America/New_York' }
+  const daily = { SYNC_CRON: '0 8 * * *', SOURCE_TIMEZONE: 'America/New_York' }
   const { clock, good, look } = await startScene(daily, { start: '2026-10-30T12:01:00.000Z' })
   await good('2026-10-30T12:05:00.000Z')
   clock.at('2026-11-02T12:59:59.000Z')

@@ -24,7 +24,7 @@ async function startWorker() {
   const webhook = await startWebhook()
   const clock = startClock()
   const log = createLogger('silent', {})
-  const queues = openQueues({ url: proxy.url, prefix: redis.prefix, timeoutMs: 500 }, log)
+  const queues = openQueues({ url: proxy.url, prefix: redis.prefix }, log)
   onTestFinished(() => queues.close())
   await queues.redis.ping()
   const settings = readDaemonSettings({ ALERT_WEBHOOK_URL: webhook.url }).alerts

@@ -119,7 +119,7 @@ test.skipIf(!canOwnRedis)('a worker goes on when the master with its keys dies d
 test.skipIf(!canOwnRedis)('a worker goes on when the master with its keys hangs', async () => {
   const cluster = await startOwnCluster(PREFIX, { args: ['--enable-debug-command', 'yes'] })
   const company = await startCompany(notices(1, 3), { SYNC_CRON: OFTEN, ...NO_LOOKS })
-  const environment = { ...company.environment, ...settingsOf(cluster), REDIS_TIMEOUT_MS: '2000' }
+  const environment = { ...company.environment, ...settingsOf(cluster) }
   const daemon = await startDaemon(environment)
   expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 3 })
   const first = await cluster.master()

@@ -71,7 +71,7 @@ test('with two workers, long runs never overlap, and at most one waits', async (
 test('a restart duplicates no scheduler, and a changed SYNC_CRON takes effect: missed runs are made up for once', async () => {
   const company = await startCompany(notices(1, 30), NO_LOOKS)
   const environment = { ...company.environment, ...(await redisSettings()) }
-  const hourly = { ...environment, SYNC_CRON: '0 * * * *', SYNC_TIMEZONE: 'America/Manaus' }
+  const hourly = { ...environment, SYNC_CRON: '0 * * * *', SOURCE_TIMEZONE: 'America/Manaus' }
   const expected = {
     'sync-acme': '0 * * * * America/Manaus',
     'maintain-acme': '30 3 * * * America/Manaus',

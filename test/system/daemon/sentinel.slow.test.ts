@@ -93,7 +93,7 @@ test('wrong sentinels are named', async () => {
   expect(stderr).toContain('REDIS_SENTINELS')
   expect(stderr).toContain('must be addresses such as 10.0.0.1:26379, separated by commas')
 
-  const nobody = { ...environment, REDIS_SENTINELS: '127.0.0.1:1', REDIS_TIMEOUT_MS: '500' }
+  const nobody = { ...environment, REDIS_SENTINELS: '127.0.0.1:1' }
   const away = await runCommand(['sync', '--enqueue', '--wait', '2'], nobody)
   expect(away.code).not.toBe(0)
   expect(away.stderr).toMatch(/Redis at 127\.0\.0\.1:1 does not answer/)

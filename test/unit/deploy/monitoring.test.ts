@@ -5,7 +5,7 @@ import { QueueKeys } from 'bullmq'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { DAEMON_SETTINGS } from '#config/daemon.ts'
-import { COMPANY_SETTINGS, KEY_SETTINGS, MAIL_SECRET } from '#config/settings.ts'
+import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
 import { ALERTS } from '#jobs/alerts/table.ts'
 import { createMetrics, type MetricsOptions } from '#jobs/http/metrics.ts'
 import { FILES } from '#tools/alerts.ts'
@@ -139,7 +139,7 @@ describe('The chart', () => {
     const known = [...DAEMON_SETTINGS, ...COMPANY_SETTINGS, ...KEY_SETTINGS]
     const secret = known.filter(name => known.includes(`${name}_FILE`))
     expect(secret).toEqual(expect.arrayContaining(['API_KEY', 'ADMIN_TOKEN', 'REDIS_PASSWORD']))
-    const refused = [...secret, MAIL_SECRET, 'HEARTBEAT_URL', 'LOG_URL', 'S3_ACCESS_KEY_ID_FILE']
+    const refused = [...secret, 'SMTP_PASSWORD', 'HEARTBEAT_URL', 'LOG_URL', 'S3_ACCESS_KEY_ID_FILE']
     expect(refused.filter(name => validate(withSetting(name)))).toEqual([])
   })
 })

@@ -1,7 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import pRetry from 'p-retry'
 import type { CatalogLogin, CatalogSettings } from '#config/iceberg_catalog.ts'
-import { messageOf, systemCode } from '#src/lib/errors.ts'
 import {
   describeRedirect,
   type HttpClient,
@@ -10,11 +8,9 @@ import {
   isRedirect,
   openHttpClient,
 } from '#src/lib/http/client.ts'
-import { checkKey } from '#src/lib/http/credentials.ts'
 import { NetworkError } from '#src/lib/http/network_error.ts'
-import { RemoteError } from '#src/lib/objects/objects.ts'
+import { RemoteError, readKeyFile } from '#src/lib/objects/objects.ts'
 import type { Patience } from '#src/lib/objects/patience.ts'
-import { decodeText } from '#src/lib/text_file.ts'
 
 /** Requests to an Iceberg REST catalog: how they sign in, and what a refusal means. */
 
@@ -215,9 +211,9 @@ function loginAdvice(login: CatalogLogin | null): string {
 
 async function tokenOf(login: CatalogLogin | null, patience: Patience): Promise<string | null> {
   if (login === null) return null
-  if ('tokenFile' in login) return await secretIn('ICEBERG_TOKEN_FILE', login.tokenFile)
+  if ('tokenFile' in login) return readKeyFile('ICEBERG_TOKEN_FILE', login.tokenFile)
   const { oauthUri, clientId, secretFile, scope } = login
-  const secret = await secretIn('ICEBERG_OAUTH_CLIENT_SECRET_FILE', secretFile)
+  const secret = readKeyFile('ICEBERG_OAUTH_CLIENT_SECRET_FILE', secretFile)
   const name = `The authorization server at ${oauthUri}`
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret }
   const http = openClient(oauthUri, name, patience)
@@ -237,14 +233,4 @@ async function tokenOf(login: CatalogLogin | null, patience: Patience): Promise<
   } finally {
     await http.close()
   }
-}
-
-async function secretIn(setting: string, path: string): Promise<string> {
-  const text = await readFile(path)
-    .then(decodeText)
-    .catch(error => {
-      throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
-    })
-  checkKey(text.trim(), `The file of ${setting}`)
-  return text.trim()
 }

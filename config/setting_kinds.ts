@@ -14,3 +14,11 @@ export function serverAddress(message: string) {
     return z.NEVER
   })
 }
+
+/** Reads parts that are separated by commas. @param message what they must be. */
+export function commaList(isValid: (part: string) => boolean, message: string) {
+  return z
+    .string()
+    .transform(text => text.split(',').map(part => part.trim()))
+    .refine(parts => parts.every(isValid), message)
+}
