@@ -15,7 +15,7 @@ export function readAdminToken(environment: Environment): string | null {
       EXIT.usage,
     )
   }
-  const { value, origin } = readSecret(environment, 'ADMIN_TOKEN')
+  const { value, origin } = readSecret(environment, 'ADMIN_TOKEN', 'the token')
   if (value === null || value.length >= MIN_LENGTH) return value
   throw new FatalError(
     `${origin} has ${value.length} characters. It must have at least ${MIN_LENGTH}, or it can be guessed. Create one with \`openssl rand -hex 16\`.`,

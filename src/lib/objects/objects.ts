@@ -116,8 +116,6 @@ export type S3Settings = {
   readonly region: string
   /** Null for Amazon's own. */
   readonly endpoint: string | null
-  /** Whether the bucket is in the path, not in the host's name. */
-  readonly pathStyle: boolean
   /** Read for each use, so that new keys need no restart. Null for the SDK's own chain of credentials. */
   readonly keyFiles: { readonly id: string; readonly secret: string } | null
   /** The first retry of a request comes after this, or up to twice as long. */
