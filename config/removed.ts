@@ -13,10 +13,9 @@ const REPLACED: readonly (readonly [names: string, now: string])[] = [
   ['HTTP_MAX_CONNECTIONS', 'a server accepts 2000 connections'],
   ['HTTP_MAX_CONNECTIONS_PER_ADDRESS', 'an address has 500 connections, a trusted proxy all'],
   ['HTTP_REQUEST_TIMEOUT_MS', 'a request must arrive within 20 s'],
-  ['METABASE_ADMIN_EMAIL', '`npm run metabase` takes it as --admin, until there is an API key'],
   [
-    'METABASE_ADMIN_PASSWORD_FILE',
-    '`npm run metabase` takes it as --admin-password-file, until there is an API key',
+    'METABASE_ADMIN_EMAIL METABASE_ADMIN_PASSWORD_FILE',
+    '`npm run metabase` takes --admin and --admin-password-file, until there is an API key',
   ],
   ['METABASE_COMPANY', 'Metabase in Docker reads the lake of COMPANY'],
   ['METABASE_DATABASE_ID', '`npm run metabase` finds or creates the database, and remembers it'],

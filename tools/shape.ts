@@ -29,12 +29,12 @@ export function measureShape(): Measure[] {
   const twice = namesUsedTwice(product)
   const unused = unusedExports(product, users)
   return [
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 62_680, goal: 48_000 },
-    { name: 'lines of the core', count: linesIn(CORE), limit: 16_040, goal: 12_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 62_700, goal: 48_000 },
+    { name: 'lines of the core', count: linesIn(CORE), limit: 16_020, goal: 12_000 },
     { name: 'lines of test', count: linesIn(['test']), limit: 61_850, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_500, goal: 5_000 },
-    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 597, goal: 300 },
-    { name: 'settings', count: settings.length, limit: 84, goal: 70, found: settings },
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 596, goal: 300 },
+    { name: 'settings', count: settings.length, limit: 83, goal: 70, found: settings },
     {
       name: 'pairs of folders that import each other',
       count: pairs.length,

@@ -229,13 +229,13 @@ async function readReaders(
   settings: Settings,
   paths: CompanyPaths,
 ): Promise<{ readonly name: string; readonly value: number }[]> {
-  const states = await Promise.all(
-    readers().map(async reader => {
-      const state = reader.isConfigured(settings) ? await reader.read(paths) : null
-      return state === null ? [] : reader.gauges.map(({ name, value }) => ({ name, value: value(state) }))
-    }),
-  )
-  return states.flat().flatMap(({ name, value }) => (value === null ? [] : [{ name, value }]))
+  const read = readers().map(async reader => {
+    const state = reader.isConfigured(settings) ? await reader.read(paths) : null
+    return state === null ? [] : reader.gauges.map(({ name, value }) => ({ name, value: value(state) }))
+  })
+  return (await Promise.all(read))
+    .flat()
+    .flatMap(({ name, value }) => (value === null ? [] : [{ name, value }]))
 }
 
 async function showCompanies(

@@ -1,5 +1,5 @@
 import { bySession } from './by_session.ts'
-import { count, date, derived, type Mart, money, of, ofCompany, text } from './columns.ts'
+import { count, derived, inCommon, type Mart, money, of, ofCompany, text } from './columns.ts'
 import { riscosPagamento } from './risks.ts'
 
 /** Money: what notices tie up, what it depends on, and what comparable items cost. */
@@ -14,7 +14,7 @@ export const capitalPorSemana: Mart = {
   ],
   columns: [
     ...ofCompany,
-    date('semana', 'Monday of the week of the session', ['Semana', 'Segunda-feira da semana da sessão']),
+    inCommon.semana,
     count('editais', 'Notices in progress with a session in that week', [
       'Editais',
       'Quantidade de editais em andamento com sessão na semana',
@@ -39,10 +39,7 @@ export const capitalPorSemana: Mart = {
       'Capital total',
       'Soma das garantias e do investimento, em BRL',
     ]),
-    count('confirmados', 'Notices in which the company confirmed to take part', [
-      'Editais confirmados',
-      'Quantidade deles com participação confirmada',
-    ]),
+    inCommon.confirmados,
     money('capital_confirmado', 'capital_total of the confirmed ones', [
       'Capital confirmado',
       'Garantias e investimento dos editais com participação confirmada, em BRL',
@@ -70,18 +67,9 @@ export const exposicaoPagamento: Mart = {
         'Ordem dos riscos: 1 (baixo) a 4 (crítico), 5 (desconhecido), 6 (novo na API), 7 (não avaliado)',
       ],
     ),
-    count('editais_em_andamento', 'Live notices that are neither discarded nor expired', [
-      'Editais em andamento',
-      'Quantidade de editais ativos que não estão descartados nem vencidos',
-    ]),
-    count('confirmados', 'Notices in which the company confirmed to take part', [
-      'Editais confirmados',
-      'Quantidade deles com participação confirmada',
-    ]),
-    count('sem_valor', 'Those without a plausible value', [
-      'Sem valor informado',
-      'Quantidade deles sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
-    ]),
+    inCommon.editaisEmAndamento,
+    inCommon.confirmados,
+    inCommon.semValorEntreEles,
     money('valor_em_andamento', 'Sum of the plausible values', [
       'Valor em andamento',
       'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',

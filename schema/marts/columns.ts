@@ -107,3 +107,55 @@ export const emAndamento = flag('em_andamento', 'Whether the phase is neither di
   'Em andamento',
   'Se a fase não é descartado nem vencido; não olha a data da sessão',
 ])
+
+/** Columns that several marts have. */
+export const inCommon = {
+  editais: count('editais', 'Live notices', [
+    'Editais',
+    'Quantidade de editais ativos (que a API ainda mostra)',
+  ]),
+  editaisEmAndamento: count('editais_em_andamento', 'Live notices that are neither discarded nor expired', [
+    'Editais em andamento',
+    'Quantidade de editais ativos que não estão descartados nem vencidos',
+  ]),
+  semValor: count('sem_valor', 'Live notices without a plausible value', [
+    'Sem valor informado',
+    'Quantidade de editais ativos sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+  ]),
+  semValorEntreEles: count('sem_valor', 'Those without a plausible value', [
+    'Sem valor informado',
+    'Quantidade deles sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+  ]),
+  valorTotal: money('valor_total', 'Sum of the plausible values', [
+    'Valor total',
+    'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+  ]),
+  valorMediano: money('valor_mediano', 'Median of the plausible values', [
+    'Valor mediano',
+    'Mediana dos valores estimados informados, em BRL',
+  ]),
+  valorEmAndamento: money('valor_em_andamento', 'Sum of the plausible values of notices in progress', [
+    'Valor em andamento',
+    'Soma dos valores estimados informados dos editais em andamento, em BRL',
+  ]),
+  semana: date('semana', 'Monday of the week of the session', [
+    'Semana',
+    'Segunda-feira da semana da sessão',
+  ]),
+  confirmados: count('confirmados', 'Notices in which the company confirmed to take part', [
+    'Editais confirmados',
+    'Quantidade deles com participação confirmada',
+  ]),
+  motivo: text('motivo', 'Reason as given; não informado if there is none', [
+    'Motivo do descarte',
+    'Motivo como foi escrito; não informado quando vazio',
+  ]),
+  observadoEm: moment('observado_em', 'When the change was first observed', [
+    'Observado em (UTC)',
+    'Quando nós vimos a mudança pela primeira vez, não quando ela ocorreu',
+  ]),
+  observadoDia: date('observado_dia', 'Local day of observado_em', [
+    'Dia da observação',
+    'Dia em que nós vimos a mudança, no fuso local',
+  ]),
+}

@@ -2,6 +2,7 @@ import {
   count,
   date,
   days,
+  inCommon,
   type Mart,
   moment,
   money,
@@ -29,23 +30,14 @@ export const descartesRecomendados: Mart = {
   ],
   columns: [
     ...ofCompany,
-    text('motivo', 'Reason as given; não informado if there is none', [
-      'Motivo do descarte',
-      'Motivo como foi escrito; não informado quando vazio',
-    ]),
+    inCommon.motivo,
     ...verdict,
     count('editais', 'Discarded notices', [
       'Editais descartados',
       'Quantidade de editais descartados por esse motivo, com esse parecer',
     ]),
-    count('sem_valor', 'Those without a plausible value', [
-      'Sem valor informado',
-      'Quantidade deles sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
-    ]),
-    money('valor_total', 'Sum of the plausible values', [
-      'Valor total',
-      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
-    ]),
+    inCommon.semValorEntreEles,
+    inCommon.valorTotal,
     moment('ultimo_em', 'Last update of one of them', [
       'Atualizado por último (UTC)',
       'Última atualização de um deles',
@@ -65,7 +57,7 @@ export const sessoesPerdidas: Mart = {
     ...ofNotice,
     ...of(editaisAtivos, 'orgao_cnpj', 'orgao', 'uf', 'numero', 'modalidade', 'objeto', 'status', 'fase'),
     ...of(editaisAtivos, 'data_sessao_dia'),
-    date('semana', 'Monday of the week of the session', ['Semana', 'Segunda-feira da semana da sessão']),
+    inCommon.semana,
     days('dias_desde_sessao', 'Days since the session, at least 1', [
       'Dias desde a sessão',
       'Há quantos dias foi a sessão; no mínimo 1',
@@ -106,14 +98,8 @@ export const mudancasParecer: Mart = {
       'melhor ou pior que antes; novo: não havia parecer; retirado: deixou de haver; outro: parecer novo na API',
     ]),
     ...same('analysis_versions', 'verdict_reason'),
-    moment('observado_em', 'When the change was first observed', [
-      'Observado em (UTC)',
-      'Quando nós vimos a mudança pela primeira vez, não quando ela ocorreu',
-    ]),
-    date('observado_dia', 'Local day of observado_em', [
-      'Dia da observação',
-      'Dia em que nós vimos a mudança, no fuso local',
-    ]),
+    inCommon.observadoEm,
+    inCommon.observadoDia,
   ],
 }
 
@@ -136,10 +122,7 @@ export const requisitosBloqueantes: Mart = {
       'Editais',
       'Quantidade de editais em que está em vermelho',
     ]),
-    count('sem_valor', 'Those without a plausible value', [
-      'Sem valor informado',
-      'Quantidade deles sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
-    ]),
+    inCommon.semValorEntreEles,
     money('valor_total', 'Sum of the plausible values of these notices', [
       'Valor bloqueado',
       'Soma dos valores informados desses editais, em BRL; um edital conta em cada requisito que o bloqueia',

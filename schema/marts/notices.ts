@@ -1,4 +1,4 @@
-import { count, date, type Mart, money, of, ofNotice, renamed, same, text } from './columns.ts'
+import { count, inCommon, type Mart, money, of, ofNotice, renamed, same, text } from './columns.ts'
 import { prazosImpugnacao } from './deadlines.ts'
 import { editaisAtivos } from './live_notices.ts'
 import { riscosPagamento } from './risks.ts'
@@ -127,7 +127,7 @@ export const agendaSessoes: Mart = {
       'Dia da semana',
       'segunda, terça, quarta, quinta, sexta, sábado ou domingo',
     ]),
-    date('semana', 'Monday of the week of the session', ['Semana', 'Segunda-feira da semana da sessão']),
+    inCommon.semana,
     ...of(editalResumo, 'dias_ate_sessao', 'ultimo_dia_impugnacao', 'dias_ate_impugnacao'),
     ...of(editalResumo, 'orgao', 'uf', 'modalidade', 'numero', 'objeto', 'fase', 'participation_confirmed'),
     ...of(editalResumo, 'valor_estimado_informado', 'verdict_recommendation'),

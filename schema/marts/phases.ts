@@ -1,15 +1,14 @@
 import { bySession } from './by_session.ts'
 import {
   count,
-  date,
   duration,
   emAndamento,
   fase,
   faseOrdem,
   flag,
+  inCommon,
   type Mart,
   moment,
-  money,
   ofCompany,
   ofNotice,
   same,
@@ -73,19 +72,10 @@ export const funil: Mart = {
     fase,
     faseOrdem,
     emAndamento,
-    count('editais', 'Live notices', ['Editais', 'Quantidade de editais ativos (que a API ainda mostra)']),
-    count('sem_valor', 'Live notices without a plausible value', [
-      'Sem valor informado',
-      'Quantidade de editais ativos sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
-    ]),
-    money('valor_total', 'Sum of the plausible values', [
-      'Valor total',
-      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
-    ]),
-    money('valor_mediano', 'Median of the plausible values', [
-      'Valor mediano',
-      'Mediana dos valores estimados informados, em BRL',
-    ]),
+    inCommon.editais,
+    inCommon.semValor,
+    inCommon.valorTotal,
+    inCommon.valorMediano,
     duration('idade_mediana_dias', 'Median time since the company began to follow them', [
       'Idade mediana',
       'Mediana de dias desde que a empresa começou a acompanhar os editais',
@@ -128,10 +118,7 @@ export const transicoesDeFase: Mart = {
       'Observado em (UTC)',
       'Quando nós vimos a mudança pela primeira vez, não quando ela ocorreu',
     ]),
-    date('observado_dia', 'Local day of observado_em', [
-      'Dia da observação',
-      'Dia em que nós vimos a mudança, no fuso local',
-    ]),
+    inCommon.observadoDia,
     duration('dias_na_fase', 'How long it was observed in the phase that it left', [
       'Dias na fase anterior',
       'Dias observados na fase que o edital deixou; um mínimo quando o início é desconhecido',
@@ -205,14 +192,8 @@ export const mudancas: Mart = {
       'Novo valor',
       'Valor depois da mudança, como texto; datas na hora local',
     ]),
-    moment('observado_em', 'When the change was first observed', [
-      'Observado em (UTC)',
-      'Quando nós vimos a mudança pela primeira vez, não quando ela ocorreu',
-    ]),
-    date('observado_dia', 'Local day of observado_em', [
-      'Dia da observação',
-      'Dia em que nós vimos a mudança, no fuso local',
-    ]),
+    inCommon.observadoEm,
+    inCommon.observadoDia,
     text('campo_rotulo', 'campo in Portuguese', ['Campo (rótulo)', 'Nome do campo que mudou, em português']),
     text('de_rotulo', 'de with the name of the phase, and sim or não', [
       'Valor anterior (rótulo)',

@@ -3,10 +3,10 @@ import {
   count,
   date,
   derived,
+  inCommon,
   type Mart,
   type MartColumn,
   moment,
-  money,
   of,
   ofCompany,
   same,
@@ -19,27 +19,12 @@ import { riscosPagamento } from './risks.ts'
 const inProgress = { english: 'Live notices in progress', portuguese: 'editais em andamento' }
 
 const sums: readonly MartColumn[] = [
-  count('editais', 'Live notices', ['Editais', 'Quantidade de editais ativos (que a API ainda mostra)']),
-  count('editais_em_andamento', 'Live notices that are neither discarded nor expired', [
-    'Editais em andamento',
-    'Quantidade de editais ativos que não estão descartados nem vencidos',
-  ]),
-  count('sem_valor', 'Live notices without a plausible value', [
-    'Sem valor informado',
-    'Quantidade de editais ativos sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
-  ]),
-  money('valor_total', 'Sum of the plausible values', [
-    'Valor total',
-    'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
-  ]),
-  money('valor_em_andamento', 'Sum of the plausible values of notices in progress', [
-    'Valor em andamento',
-    'Soma dos valores estimados informados dos editais em andamento, em BRL',
-  ]),
-  money('valor_mediano', 'Median of the plausible values', [
-    'Valor mediano',
-    'Mediana dos valores estimados informados, em BRL',
-  ]),
+  inCommon.editais,
+  inCommon.editaisEmAndamento,
+  inCommon.semValor,
+  inCommon.valorTotal,
+  inCommon.valorEmAndamento,
+  inCommon.valorMediano,
   ...bySession(inProgress),
 ]
 
@@ -82,11 +67,8 @@ export const orgaos: Mart = {
       'Nome do órgão no edital atualizado por último',
     ]),
     text('uf', 'State (UF) in its latest notice', ['UF', 'Estado (UF) no edital atualizado por último']),
-    count('editais', 'Live notices', ['Editais', 'Quantidade de editais ativos (que a API ainda mostra)']),
-    count('editais_em_andamento', 'Live notices that are neither discarded nor expired', [
-      'Editais em andamento',
-      'Quantidade de editais ativos que não estão descartados nem vencidos',
-    ]),
+    inCommon.editais,
+    inCommon.editaisEmAndamento,
     count('descartados', 'Live notices that are discarded', [
       'Editais descartados',
       'Quantidade de editais ativos na fase descartado',
@@ -95,14 +77,8 @@ export const orgaos: Mart = {
       'Parcela descartada',
       'Parcela dos editais ativos que foi descartada, de 0 a 1',
     ]),
-    money('valor_total', 'Sum of the plausible values', [
-      'Valor total',
-      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
-    ]),
-    money('valor_em_andamento', 'Sum of the plausible values of notices in progress', [
-      'Valor em andamento',
-      'Soma dos valores estimados informados dos editais em andamento, em BRL',
-    ]),
+    inCommon.valorTotal,
+    inCommon.valorEmAndamento,
     text(
       'risco_pagamento',
       'Payment risk as in riscos_pagamento, in the latest notice where it is known, else in the latest that names one',
@@ -132,18 +108,12 @@ export const motivosDescarte: Mart = {
   portuguese: ['Motivos de descarte', 'Por que os editais ativos da fase descartado foram descartados'],
   columns: [
     ...ofCompany,
-    text('motivo', 'Reason as given; não informado if there is none', [
-      'Motivo do descarte',
-      'Motivo como foi escrito; não informado quando vazio',
-    ]),
+    inCommon.motivo,
     count('editais', 'Discarded notices', [
       'Editais descartados',
       'Quantidade de editais descartados por esse motivo',
     ]),
-    money('valor_total', 'Sum of the plausible values', [
-      'Valor total',
-      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
-    ]),
+    inCommon.valorTotal,
     moment('ultimo_em', 'Last update of one of them', [
       'Atualizado por último (UTC)',
       'Última atualização de um edital com esse motivo',

@@ -116,11 +116,7 @@ export type PublishOptions = Holding & { readonly silenceMs?: number }
 export type Publisher = {
   /** Whether the store lacks a snapshot that it should have now. */
   readonly isDue: (settings: Settings, paths: CompanyPaths, now: Date) => Promise<boolean>
-  /**
-   * Publishes the latest snapshot, without holding the company: the next run may begin.
-   * @returns null if nothing is due.
-   * @throws RemoteError if the store refuses, and FatalError if another process publishes for too long.
-   */
+  /** Publishes the latest snapshot if that is due; see `publishBehind` in `src/operate/extras.ts`. */
   readonly publish: (
     context: Publishing,
     listener: Listener,
@@ -214,7 +210,7 @@ export type CommandTools = {
   readonly holdingCompany: <T>(
     context: CompanyContext,
     listener: Listener,
-    options: Holding & { readonly leavesDisk?: boolean },
+    options: Holding,
     work: () => Promise<T>,
   ) => Promise<T>
   /** Brings this disk to what the shared log has. */

@@ -11,8 +11,8 @@ export type Listener = {
   note(text: string): void
 }
 
-/** The one who holds, and how long it waits for another one to end. */
-export type Holding = { readonly what: string; readonly waitSeconds?: number }
+/** Who holds, and how long it waits for another. @property leavesDisk brings nothing: this disk has what the store lacks. */
+export type Holding = { readonly what: string; readonly waitSeconds?: number; readonly leavesDisk?: boolean }
 
 /** Holds the company on this disk while `work` runs; hosts that share its log continue. */
 export async function holdingDisk<T>(
@@ -21,8 +21,7 @@ export async function holdingDisk<T>(
   options: Holding,
   work: () => Promise<T>,
 ): Promise<T> {
-  const held = { path: context.paths.lock, name: 'the company' }
-  return await holding(held, context, listener, options, work)
+  return await holding({ path: context.paths.lock, name: 'the company' }, context, listener, options, work)
 }
 
 /** Holds the company's part of the object store while `work` writes there. Runs may continue. */

@@ -53,9 +53,6 @@ export function openApi(
   })
 }
 
-/** @property leavesDisk brings nothing from the shared log: this disk has what the store lacks. */
-type HoldingAll = Holding & { readonly leavesDisk?: boolean }
-
 /**
  * Holds the company while `work` runs (invariant I8): on this disk, and if hosts share its log, on all of them. Then the
  * disk has what others sealed.
@@ -63,7 +60,7 @@ type HoldingAll = Holding & { readonly leavesDisk?: boolean }
 export async function holdingCompany<T>(
   context: CompanyContext,
   listener: Listener,
-  options: HoldingAll,
+  options: Holding,
   work: () => Promise<T>,
 ): Promise<T> {
   return await holdingDisk(context, listener, options, () =>
@@ -74,7 +71,7 @@ export async function holdingCompany<T>(
 async function holdingSharedLog<T>(
   { sharedLog, settings, paths, now, signal }: CompanyContext,
   listener: Listener,
-  options: HoldingAll,
+  options: Holding,
   work: () => Promise<T>,
 ): Promise<T> {
   if (sharedLog === null) {

@@ -61,7 +61,7 @@ export type RunContext = {
 type HostsLog = OuterLog & {
   /** Whether the host before this one did not end: then the first segment must be sealed soon, so that it finds out. */
   readonly isTakeover: boolean
-  /** Resolves once it is sure that no other host took the log over. */
+  /** Resolves once it is sure that no other host took the log over. A writer that was silent for long awaits it before it requests. */
   confirm(): Promise<boolean>
   /** Copies the beginning of the log to this disk, if only its end is there. */
   bringWhole(onSegment: (done: number, total: number) => void): Promise<void>

@@ -64,21 +64,14 @@ export class LogInStore implements SharedLog {
     this.#paths = paths
   }
 
-  /** Returns the address of the store, as LOG_URL has it. */
   get root(): string {
     return s3Root(this.#settings)
   }
 
-  /** Returns whether the previous owner did not end: then the first segment must be sealed soon, so that it notices. */
   get isTakeover(): boolean {
     return this.#ownership?.isTakeover ?? false
   }
 
-  /**
-   * Takes the log for this process, then brings to the disk what others sealed.
-   * @returns the last segment of a checkpoint that restored an empty disk; 0 without one.
-   * @throws FatalError (held) naming the owner, if it still holds the log after `waitMs`.
-   */
   async take({
     what,
     waitMs,
@@ -103,10 +96,6 @@ export class LogInStore implements SharedLog {
     })
   }
 
-  /**
-   * Brings to the disk what others sealed, without taking the log: a run on another host continues. The caller holds the
-   * company's lock on this disk.
-   */
   async bring(about: Bringing): Promise<number> {
     return await this.#asking(place => this.#bring(place, about))
   }
@@ -136,7 +125,6 @@ export class LogInStore implements SharedLog {
     return await restoreCheckpoint(restoring, sourceTimezone)
   }
 
-  /** Gives the log back. Never throws. */
   async release(): Promise<void> {
     await this.#ownership?.release()
     this.#ownership = null
@@ -154,16 +142,11 @@ export class LogInStore implements SharedLog {
     this.#ownership?.assertHeld()
   }
 
-  /**
-   * Resolves once it is sure that no other worker took the log over; see `Ownership`. A writer that was silent for long
-   * awaits it before it requests anything: what the other worker sealed is not requested again.
-   */
   async confirm(): Promise<boolean> {
     const ownership = this.#ownership
     return ownership !== null && (await this.#asking(() => ownership.confirm()))
   }
 
-  /** Copies the beginning of the log, too, if the disk was restored from a checkpoint. */
   async bringWhole(onSegment: OnSegment): Promise<void> {
     const { raw } = this.#paths
     const base = await readBase(raw)
@@ -180,19 +163,10 @@ export class LogInStore implements SharedLog {
     return await this.#asking(place => pushSegments(place, onSegment))
   }
 
-  /**
-   * Returns whether the log on this disk is that of the store, and whether the store has more than this segment.
-   * @param segment one that this disk has; by default its last one.
-   */
   async standing(segment?: number): Promise<Standing> {
     return await this.#asking(place => compareWithStore(place, segment))
   }
 
-  /**
-   * Makes a checkpoint of the warehouse if one is due. A failure is not the run's: the next run makes it.
-   * @param close closes the warehouse.
-   * @returns why it failed; null if it did not.
-   */
   async checkpoint(db: Database, close: () => void, now: Date): Promise<string | null> {
     try {
       const { checkpointIfDue, readFacts } = await import('./checkpoints.ts')

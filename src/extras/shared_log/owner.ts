@@ -280,10 +280,7 @@ function describe({ what, pid, host }: LogHolder): string {
 /** A tag that no object has. */
 const NO_TAG = '"editais-sync"'
 
-/**
- * Returns whether this host could take over a company's log: it may read, list and write there. Changes nothing: the store
- * refuses the write for its condition, and one without the right to write refuses it before.
- */
+/** As `reach` of an extra: the store refuses the write for its condition, and one without the right to write refuses it before. */
 export async function reachLog(settings: S3Settings, company: string, signal: AbortSignal): Promise<Reach> {
   let aheadMs: number | null = null
   try {

@@ -280,7 +280,6 @@ async function hashAt(store: ObjectStore, key: string): Promise<string | null> {
   return (await store.copy(key, null, MAX_SEGMENT_BYTES))?.sha256 ?? null
 }
 
-/** Opens the segments in the object store. @param last the last segment that may be read from it. */
 export async function openStored(
   settings: S3Settings,
   company: string,
