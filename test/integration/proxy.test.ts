@@ -97,7 +97,7 @@ test('a worker behind the proxy answers forwarded paths, knows the client, and k
   const pages = Object.keys((await contents.json()) as object).flatMap(
     key => /^[A-Z]+ (\S+)/.exec(key)?.[1] ?? [],
   )
-  expect(pages).toEqual(expect.arrayContaining(['/metrics', '/queues', '/readyz', '/']))
+  expect(pages).toEqual(expect.arrayContaining(['/metrics', '/queues', '/readyz', '/report']))
   expect(pages.filter(isPassed)).toEqual(['/healthz', '/api/v1/editais'])
 })
 

@@ -82,7 +82,8 @@ test('a host that serves a company catches up with a run of another host, and re
   s3.fault = () => null
   await until(async () => (await ask()).body.objeto === 'Terceiro objeto', { what: 'the newest state' })
   await until(async () => (await behind()) === 0, { what: 'a host in step' })
-  expect((await here.ask('/readyz')).status).toBe(200)
+  // The store is asked again every few seconds.
+  await until(async () => (await here.ask('/readyz')).ok, { what: 'a ready host' })
   expect(await here.stop()).toBe(0)
 })
 
