@@ -81,6 +81,10 @@ export function messageOf(error: unknown): string {
 export function explain(error: unknown): { readonly message: string; readonly exitCode: ExitCode } {
   if (error instanceof FatalError) return { message: error.message, exitCode: error.exitCode }
   const text = messageOf(error)
+  if (error instanceof RequestError) {
+    const message = `The API could not be read: ${text}. Nothing was changed. Run again later.`
+    return { message, exitCode: EXIT.failed }
+  }
   if (systemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
     return {
       message:

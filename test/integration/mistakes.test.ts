@@ -149,6 +149,12 @@ describe('a mistake', () => {
         code: 1,
         expected: [/the connection was refused \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
       },
+      'nothing listens, before a plan': {
+        args: ['sync', '--plan'],
+        settings: { API_BASE_URL: await closedAddress() },
+        code: 1,
+        expected: ['The API could not be read: ', /the connection was refused .* Run again later\./],
+      },
       'a web site': {
         args: ['sync'],
         settings: { API_BASE_URL: `${site}/home` },

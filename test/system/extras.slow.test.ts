@@ -25,7 +25,10 @@ const CORE_TESTS = [
   'test/integration/pending.test.ts',
 ]
 
-const EXTRAS = (await readdir(join(ROOT, 'src/extras'))).sort()
+const EXTRAS = (await readdir(join(ROOT, 'src/extras'), { withFileTypes: true }))
+  .filter(entry => entry.isDirectory())
+  .map(({ name }) => name)
+  .sort()
 
 /** Copies the project, with product types alone. */
 async function copyProject(): Promise<string> {

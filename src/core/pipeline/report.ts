@@ -7,7 +7,7 @@ import {
   withFindings,
 } from '#src/core/company/run_report.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
-import { FatalError, type RequestError } from '#src/lib/errors.ts'
+import { explain, FatalError, type RequestError } from '#src/lib/errors.ts'
 import { countAttempted, type Fetched } from './fetch.ts'
 import type { Missing } from './missing.ts'
 import type { Scan } from './scan.ts'
@@ -134,8 +134,7 @@ function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }
 function explainEnd(ended: FatalError | RequestError): Shortcoming {
   if (ended instanceof FatalError)
     return { status: statusOfExit(ended.exitCode), reason: ended.message, cause: ended.why }
-  const reason = `The API could not be read: ${ended.message}. Nothing was changed. Run again later.`
-  return { status: 'failed', reason }
+  return { status: 'failed', reason: explain(ended).message }
 }
 
 /** Explains why quarantined records make the run partial: any of them does. */

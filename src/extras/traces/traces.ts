@@ -2,7 +2,7 @@ import type { TraceSettings } from '#config/traces.ts'
 import { RUN_COUNTERS } from '#schema/sync_runs.ts'
 import { type RunReport, statusOfExit } from '#src/core/company/run_report.ts'
 import type { Extra, RunTrace, TraceName } from '#src/extras/extra.ts'
-import { type ExitCode, explain, RequestError } from '#src/lib/errors.ts'
+import { type ExitCode, explain } from '#src/lib/errors.ts'
 import type { Shipment, TraceSpan } from './span.ts'
 
 const SERVICE = 'editais-sync'
@@ -69,8 +69,7 @@ function nowMs(): number {
 
 function sentenceOf(error: unknown): string | null {
   if (error === null || typeof error === 'string') return error
-  // The report puts it the same way; a bug it is not.
-  return error instanceof RequestError ? error.message : explain(error).message
+  return explain(error).message
 }
 
 function named<T>(values: Readonly<Record<string, T>>): Record<string, T> {
