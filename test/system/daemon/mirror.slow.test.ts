@@ -38,6 +38,6 @@ test('the daemon answers as the API does, each company from its own newest snaps
   }
   expect((await daemon.ask(PATH)).status).toBe(401)
   expect((await daemon.ask('/openapi.json')).status).toBe(200)
-  expect(await (await daemon.ask('/')).text()).toContain('acme')
+  expect(await (await daemon.ask('/report')).text()).toContain('acme')
   expect(await daemon.stop()).toBe(0)
 })
