@@ -72,8 +72,7 @@ export function mayReach({ company }: KeyHolder, slug: string): boolean {
   return company === ALL_COMPANIES || company === slug
 }
 
-function whyRefused(operator: KeyHolder, c: OperatorContext): string | null {
-  const { company, prefix, scopes } = operator
+function whyRefused({ company, prefix, scopes }: KeyHolder, c: OperatorContext): string | null {
   if (!scopes.some(isOfOperators)) return `${prefix} has ${scopes.join(', ')}. ${NEEDS_A_KEY}`
   if (isChange(c) && !scopes.includes('operate')) return `${prefix} may only watch. ${NEEDS_A_KEY}`
   // A segment that equals a slug has no escapes, so the route finds the same company.
