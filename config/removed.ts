@@ -14,7 +14,7 @@ const REPLACED: readonly (readonly [names: string, now: string])[] = [
   ['HTTP_MAX_CONNECTIONS_PER_ADDRESS', 'an address has 500 connections, a trusted proxy all'],
   ['HTTP_REQUEST_TIMEOUT_MS', 'a request must arrive within 20 s'],
   [
-    'METABASE_ADMIN_EMAIL METABASE_ADMIN_PASSWORD_FILE',
+    'METABASE_ADMIN_EMAIL METABASE_ADMIN_PASSWORD METABASE_ADMIN_PASSWORD_FILE',
     '`npm run metabase` takes --admin and --admin-password-file, until there is an API key',
   ],
   ['METABASE_COMPANY', 'Metabase in Docker reads the lake of COMPANY'],
@@ -47,7 +47,7 @@ export function warnOfRemoved(environment: Environment): string[] {
     .map(name => removedWarning(name))
 }
 
-/** @param shown the name as it is written there. */
+/** Returns the warning about a removed setting. @param shown its name as it is written there. */
 export function removedWarning(name: string, shown = name): string {
   return `${shown} is no longer a setting: ${REMOVED_SETTINGS.get(name)}. Remove it.`
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { z } from 'zod'
@@ -298,8 +298,9 @@ export function readMetabaseSettings(
   }
   if (admin !== undefined && !z.email().safeParse(admin).success)
     throw new FatalError(`--admin ${admin}: must be an e-mail address.`, EXIT.usage)
-  // A key file that does not exist yet is created later.
-  const hasKey = target.apiKeyFile !== null && existsSync(target.apiKeyFile)
+  // A file that does not exist yet, or is empty, gets the key later.
+  const { apiKeyFile } = target
+  const hasKey = apiKeyFile !== null && existsSync(apiKeyFile) && statSync(apiKeyFile).size > 0
   return {
     ...target,
     apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY', 'an API key of Metabase').value : null,

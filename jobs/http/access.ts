@@ -7,7 +7,7 @@ import { shownPath } from '#src/server/contract/shown_path.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import { ALL_COMPANIES, type KeyHolder } from '#src/server/key_entry.ts'
-import { signedInKey, signInFor } from '#src/server/pages/routes.ts'
+import { signedInKey, signInFor, signOut } from '#src/server/pages/routes.ts'
 import { isOfOperators } from '#src/server/scopes.ts'
 
 /** All paths for operators are these, or below them. */
@@ -32,7 +32,10 @@ export function operatorsOnly(
   log: Pick<Logger, 'info' | 'warn'>,
 ): MiddlewareHandler<OperatorEnv> {
   return async (c, next) => {
-    const key = keyOf(c)
+    const given = { authorization: c.req.header('authorization'), xApiKey: c.req.header('x-api-key') }
+    const isProgram = given.authorization !== undefined || given.xApiKey !== undefined
+    // A key in a header counts alone: a browser adds the cookie to every request, even to one that another site's page triggers.
+    const key = isProgram ? presentedKey(given) : signedInKey(c)
     const { address = '', headers = {} } = c.env?.outgoing?.exchange ?? {}
     // Caches between us and a browser know from an Authorization header that an answer is its own, but not from a cookie.
     headers['cache-control'] = 'private'
@@ -46,8 +49,10 @@ export function operatorsOnly(
       if (key !== null) {
         entrance.refuse(address)
         audit('refused', 'Wrong key')
+        // Otherwise a page that is open would go on sending it, and its address would have to wait.
+        if (!isProgram) signOut(c, OPERATOR_PATHS)
       }
-      if (asksForPage(c)) return c.redirect(signInFor(c.req.path), 303)
+      if (!isProgram && asksForPage(c)) return c.redirect(signInFor(c.req.path), 303)
       throw new Refusal(401, key === null ? NEEDS_A_KEY : `The key is wrong. ${NEEDS_A_KEY}`)
     }
     const problem = whyRefused(operator, c)
@@ -67,8 +72,7 @@ export function mayReach({ company }: KeyHolder, slug: string): boolean {
   return company === ALL_COMPANIES || company === slug
 }
 
-function whyRefused(operator: KeyHolder, c: OperatorContext): string | null {
-  const { company, prefix, scopes } = operator
+function whyRefused({ company, prefix, scopes }: KeyHolder, c: OperatorContext): string | null {
   if (!scopes.some(isOfOperators)) return `${prefix} has ${scopes.join(', ')}. ${NEEDS_A_KEY}`
   if (isChange(c) && !scopes.includes('operate')) return `${prefix} may only watch. ${NEEDS_A_KEY}`
   // A segment that equals a slug has no escapes, so the route finds the same company.
@@ -79,19 +83,11 @@ function whyRefused(operator: KeyHolder, c: OperatorContext): string | null {
   return null
 }
 
-/** A key in a header counts alone: a browser adds the cookie to every request, even to one that another site's page triggers. */
-function keyOf(c: OperatorContext): string | null {
-  const given = { authorization: c.req.header('authorization'), xApiKey: c.req.header('x-api-key') }
-  const isGiven = given.authorization !== undefined || given.xApiKey !== undefined
-  return isGiven ? presentedKey(given) : signedInKey(c)
-}
-
 function isChange({ req }: Pick<Context, 'req'>): boolean {
   return !['GET', 'HEAD'].includes(req.method)
 }
 
-/** Returns whether a person asks for a page, who can sign in. */
+/** Returns whether a browser asks for a page, so that a person can sign in. */
 function asksForPage({ req }: OperatorContext): boolean {
-  const isProgram = req.header('authorization') !== undefined || req.header('x-api-key') !== undefined
-  return !isProgram && req.method === 'GET' && (req.header('accept') ?? '').includes('text/html')
+  return req.method === 'GET' && (req.header('accept') ?? '').includes('text/html')
 }

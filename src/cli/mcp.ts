@@ -14,7 +14,7 @@ export function mcpCommand(environment: Environment): Command {
     .option('--company <slug>', 'company to serve, instead of COMPANY')
     .action(async ({ company }: { company?: string }) => {
       const { dataDir } = readSettings({ ...environment, COMPANY: undefined })
-      await knownCompany(environment, dataDir, company)
+      if (company !== undefined) await knownCompany(environment, dataDir, company)
       const settings = readSettings(await environmentOf(environment, company))
       const log = await openLog(settings.logLevel, { company: settings.company })
       const { lake } = companyPaths(settings.dataDir, settings.company)

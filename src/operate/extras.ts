@@ -18,7 +18,7 @@ import type { Finding } from '#src/extras/finding.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { EXTRAS } from '#src/extras.ts'
 
-/** What the extras do together: the programs call this, and know none of them. */
+/** What the extras do together: the programs call this, and do not know an extra by itself. */
 
 /** Returns the readers of a company's snapshots as one, as far as they are configured. */
 export function followers(settings: Settings, paths: CompanyPaths): Follower {

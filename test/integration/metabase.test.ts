@@ -281,7 +281,7 @@ test('without permission a run explains what is missing, and changes nothing', a
 test('the command finds the latest snapshot, and prints its changes and what the worker needs', async () => {
   const { metabase, keyFile } = await newMetabase(company)
   const passwordFile = `${keyFile}.password`
-  await writeFile(passwordFile, `${ADMIN.adminPassword}\n`)
+  await Promise.all([writeFile(passwordFile, `${ADMIN.adminPassword}\n`), writeFile(keyFile, '')])
   const settings = {
     ...company.environment,
     METABASE_URL: metabase.url,

@@ -280,7 +280,7 @@ function describe({ what, pid, host }: LogHolder): string {
 /** A tag that no object has. */
 const NO_TAG = '"editais-sync"'
 
-/** As `reach` of an extra: the store refuses the write for its condition, and one without the right to write refuses it before. */
+/** Does what `reach` of an extra promises: the store refuses a write for its condition, or before that for a missing right. */
 export async function reachLog(settings: S3Settings, company: string, signal: AbortSignal): Promise<Reach> {
   let aheadMs: number | null = null
   try {

@@ -159,7 +159,7 @@ async function clientOf(sdk: Sdk, { region, endpoint, keyFiles }: S3Settings): P
   }
   return new sdk.S3Client({
     region,
-    // Only Amazon has a name for each bucket.
+    // At any other address, a name for each bucket may not exist.
     forcePathStyle: endpoint !== null,
     ...(endpoint ? { endpoint } : {}),
     ...(keys ? { credentials: keys } : {}),

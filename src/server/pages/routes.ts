@@ -74,7 +74,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
   )
   pages.post(`${PAGES_PATH}/sair`, context => {
     if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
-    for (const path of [PAGES_PATH, ...operatorPaths]) deleteCookie(context, COOKIE, { path })
+    signOut(context, [PAGES_PATH, ...operatorPaths])
     return context.redirect(PAGES_PATH, 303)
   })
   pages.get(SIGN_IN_PATH, context => context.html(signInPage(null, ownPage(context.req.query('para'), door))))
@@ -124,6 +124,11 @@ type Door = Required<Pick<PagesOptions, 'entrance' | 'operatorPaths'>>
 /** Returns the key in the cookie of a browser that has signed in; null without one. */
 export function signedInKey(context: Context): string | null {
   return getCookie(context, COOKIE) ?? null
+}
+
+/** Lets the browser forget its key for these paths. */
+export function signOut(context: Context, paths: readonly string[]): void {
+  for (const path of paths) deleteCookie(context, COOKIE, { path })
 }
 
 /** Returns the address of the form for a key that leads on to a page of ours. */
@@ -184,7 +189,7 @@ async function signedIn(context: PageContext, { entrance, operatorPaths }: Door)
   if (key === null) return context.html(signInPage(null, wanted), 401)
   const holder = entrance.whose(key)
   if (!holder?.scopes.includes('read')) {
-    deleteCookie(context, COOKIE, { path: PAGES_PATH })
+    signOut(context, [PAGES_PATH])
     if (!holder) entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
     return context.html(signInPage(holder ? noScope(PAGES_PATH) : WRONG_KEY, wanted), 401)
   }

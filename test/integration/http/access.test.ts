@@ -279,6 +279,13 @@ test('a person signs in once for pages and operators, and a cookie goes only whe
   worker.withKeys(keys => keys.revoke(operates.slice(0, 12), new Date()))
   const after = await fetch(`${worker.url}/report`, { headers: inCookie, redirect: 'manual' })
   expect(after.headers.get('location')).toBe('/editais/entrar?para=%2Freport')
+  // The browser forgets it: a page of the queues that is open would make its address wait. A program has nothing to forget.
+  const forgotten = OPERATORS.map(path => `editais_chave=; Max-Age=0; Path=${path}`)
+  expect(after.headers.getSetCookie()).toEqual(forgotten)
+  const polling = await fetch(`${worker.url}/queues/api/queues`, { headers: cookie(operates) })
+  expect([polling.status, polling.headers.getSetCookie()]).toEqual([401, forgotten])
+  const program = await fetch(`${worker.url}/queues`, { headers: bearer(operates) })
+  expect([program.status, program.headers.getSetCookie()]).toEqual([401, []])
   expect(worker.logged.join('')).not.toContain(operates)
 })
 
