@@ -1,5 +1,7 @@
 import type { Extra } from '#src/extras/extra.ts'
 import { LogInStore } from './log.ts'
+import { reachLog } from './owner.ts'
+import { openStored } from './segments.ts'
 
 /**
  * A raw log that several hosts share, in an object store (LOG_URL): a segment counts once it is there, and a host without a
@@ -8,10 +10,8 @@ import { LogInStore } from './log.ts'
 export const sharedLog: Extra = {
   hosts: {
     open: (settings, paths, signal) => new LogInStore(settings, paths, signal),
-    openStored: async (settings, company, last) =>
-      await (await import('./segments.ts')).openStored(settings, company, last),
-    reach: async (settings, company, signal) =>
-      await (await import('./owner.ts')).reachLog(settings, company, signal),
+    openStored,
+    reach: reachLog,
   },
   check: async options => await (await import('./check.ts')).checkSharedLog(options),
   commands: {
