@@ -115,7 +115,7 @@ async function ask({ slug, settings }: Company, signal: AbortSignal): Promise<Re
   if (remoteLog === null) return { problem: null, aheadMs: null }
   const within = AbortSignal.any([signal, AbortSignal.timeout(STORE_WITHIN_MS)])
   return await hosts()
-    .reach(remoteLog, slug, within)
+    .reachLog(remoteLog, slug, within)
     .catch(error => {
       if (!(error instanceof InterruptedError) || signal.aborted) throw error
       return { problem: `The object store did not answer within ${STORE_WITHIN_MS / 1000} s.`, aheadMs: null }

@@ -89,7 +89,7 @@ export type HostsExtra = {
   /** Opens a company's segments in the store for reading. @param last the last segment that may be read. */
   readonly openStored: (settings: S3Settings, company: string, last: number) => Promise<StoredSegments>
   /** Returns whether this host could continue a company with the store. Changes nothing. */
-  readonly reach: (settings: S3Settings, company: string, signal: AbortSignal) => Promise<Reach>
+  readonly reachLog: (settings: S3Settings, company: string, signal: AbortSignal) => Promise<Reach>
 }
 
 /** Segments in the object store, which never change. */

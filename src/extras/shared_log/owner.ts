@@ -280,8 +280,8 @@ function describe({ what, pid, host }: LogHolder): string {
 /** A tag that no object has. */
 const NO_TAG = '"editais-sync"'
 
-/** Does what `reach` of an extra promises: the store refuses a write for its condition, or before that for a missing right. */
-export async function reach(settings: S3Settings, company: string, signal: AbortSignal): Promise<Reach> {
+/** Does what `reachLog` of an extra promises: the store refuses a write for its condition, or before that for a missing right. */
+export async function reachLog(settings: S3Settings, company: string, signal: AbortSignal): Promise<Reach> {
   let aheadMs: number | null = null
   try {
     const store = await openS3(settings, { signal, onDate: ms => (aheadMs = ms) })

@@ -28,7 +28,7 @@ export type SharedPlace = {
 }
 
 /** A log in the object store, for code that only reads what is there. */
-export type StoredLog = { readonly store: ObjectStore; readonly paths: Pick<CompanyPaths, 'company'> }
+type StoredLog = { readonly store: ObjectStore; readonly paths: Pick<CompanyPaths, 'company'> }
 
 /** The log in the store cannot be used with this disk. */
 export class UnusableLog extends FatalError {
@@ -138,7 +138,7 @@ async function copySegment(place: SharedPlace, number: number): Promise<void> {
  * Returns the bytes of a segment in the store.
  * @throws UnusableLog if it is missing or damaged.
  */
-export async function readStored(place: StoredLog, number: number): Promise<Buffer> {
+async function readStored(place: StoredLog, number: number): Promise<Buffer> {
   const { store, paths } = place
   const found = await store.get(segmentKey(paths.company, number), MAX_SEGMENT_BYTES)
   assertStored(place, number, found && { uploadedAs: found.sha256, hash: hashOf(found.bytes) })

@@ -1,6 +1,6 @@
 import type { Extra } from '#src/extras/extra.ts'
 import { LogInStore } from './log.ts'
-import { reach } from './owner.ts'
+import { reachLog } from './owner.ts'
 import { openStored } from './segments.ts'
 
 /**
@@ -8,7 +8,7 @@ import { openStored } from './segments.ts'
  * disk is restored from a checkpoint. It writes the store, and brings to the disk what other hosts sealed.
  */
 export const sharedLog: Extra = {
-  hosts: { open: (settings, paths, signal) => new LogInStore(settings, paths, signal), openStored, reach },
+  hosts: { open: (settings, paths, signal) => new LogInStore(settings, paths, signal), openStored, reachLog },
   check: async options => await (await import('./check.ts')).checkSharedLog(options),
   commands: {
     log: async (environment, tools) => (await import('./command.ts')).logCommand(environment, tools),
