@@ -44,10 +44,10 @@ export type Entrance = {
   admit(key: KeyHolder): Quota | null
   /**
    * Counts a wrong key.
-   * @param address of the client.
+   * @param address of the client; null where ADMIN_TOKEN opens nothing: keys are too random to guess, so nobody waits.
    * @throws Refusal (429) if the address has sent too many.
    */
-  refuse(address: string): void
+  refuse(address: string | null): void
   /**
    * Runs work when it is this key's turn, so that a key with a thousand requests for large documents does not delay a key
    * with one. Null, without running it, if the client is gone when it is its turn.
@@ -93,6 +93,7 @@ export function createEntrance({
     // Keys are too random to guess, so a valid key never waits because of wrong ones from its address.
     refuse(address) {
       metrics.refused()
+      if (address === null) return
       const seconds = wrongKeys.waitSeconds(address)
       if (seconds > 0)
         throw new Refusal(429, `Too many wrong keys from ${address}. Try again in ${seconds} s.`, seconds)

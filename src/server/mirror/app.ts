@@ -91,7 +91,7 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
       admit(entrance, holder, announced)
       return source
     },
-    onWrongKey: context => entrance.refuse(context.env.outgoing?.exchange?.address ?? ''),
+    onWrongKey: () => entrance.refuse(null),
   }
   // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
   const whenItIsTheirTurn = <T>(

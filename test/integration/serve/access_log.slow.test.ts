@@ -166,19 +166,15 @@ test('/metrics shows when keys expire that are in use, until they are replaced',
   await close()
 })
 
-test('after ten wrong keys an address must wait before its next one; a valid key from there need not', async () => {
+test('a wrong key is refused and logged each time; a valid key from there works', async () => {
   const { ask, url, lines, close } = await serve()
-  const guess = async (n: number) => {
+  for (let n = 0; n < 12; n += 1) {
     const text = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nX-API-Key: edk_${n}\r\nConnection: close\r\n\r\n`
-    return parsed(await exchange(url, text))
+    expect(parsed(await exchange(url, text)).status).toBe(401)
   }
-  for (let n = 0; n < 10; n += 1) expect((await guess(n)).status).toBe(401)
-  const { status, headers } = await guess(10)
-  expect(status).toBe(429)
-  expect(Number(headers['retry-after'])).toBeLessThanOrEqual(6)
   expect((await ask(PATH)).status).toBe(200)
   const refused = lines.map(line => JSON.parse(line)).filter(line => line.status === 401)
-  expect(refused).toHaveLength(10)
+  expect(refused).toHaveLength(12)
   expect(refused[0]).toMatchObject({ address: '127.0.0.1', path: PATH })
   await close()
 })
