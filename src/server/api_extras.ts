@@ -81,7 +81,7 @@ This server answers from the latest snapshot of the company's notices:
   responses: {
     '304': { description: 'The answer still matches `If-None-Match`. No body.' },
     '429': {
-      description: 'This key sent too many requests.',
+      description: 'This key sent too many requests, or this address sent too many wrong keys.',
       content: errorBodies({
         limited: { error: 'too_many_requests', detail: 'This key may send 5 requests per second.' },
       }),

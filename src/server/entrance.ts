@@ -1,4 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { hashOf } from '#src/lib/hash.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/lib/http/allowance.ts'
@@ -14,6 +15,11 @@ import { createTurns } from './contract/turns.ts'
 import { ALL_COMPANIES, type KeyHolder } from './key_entry.ts'
 import { createQuotas, type Quota } from './quotas.ts'
 import type { ServedCompanies } from './served_companies.ts'
+
+/** How long the API delays the refusal of a wrong key, after the first ones from its address. */
+const WRONG_KEY_DELAY_MS = 1000
+/** If this many are already delayed, further ones are refused at once with 429. */
+const MAX_DELAYED = 100
 
 /** Documents read and compressed at the same time: each may have tens of megabytes, and threads are few. */
 const WORKED_ON_AT_ONCE = 16
@@ -43,11 +49,16 @@ export type Entrance = {
    */
   admit(key: KeyHolder): Quota | null
   /**
-   * Counts a wrong key.
-   * @param address of the client; null where ADMIN_TOKEN opens nothing: keys are too random to guess, so nobody waits.
+   * Counts a wrong key where ADMIN_TOKEN would open something.
+   * @param address of the client.
    * @throws Refusal (429) if the address has sent too many.
    */
-  refuse(address: string | null): void
+  refuse(address: string): void
+  /**
+   * Counts a wrong key where keys alone open something, and delays its refusal.
+   * @throws Refusal (429) if too many are delayed already.
+   */
+  refuseLate(address: string): Promise<void>
   /**
    * Runs work when it is this key's turn, so that a key with a thousand requests for large documents does not delay a key
    * with one. Null, without running it, if the client is gone when it is its turn.
@@ -79,6 +90,9 @@ export function createEntrance({
   log,
 }: EntranceOptions): Entrance {
   const wrongKeys = createAllowance(WRONG_CREDENTIALS)
+  // Apart: a client with an expired key must not keep ADMIN_TOKEN out for all behind its address.
+  const wrongApiKeys = createAllowance(WRONG_CREDENTIALS)
+  let delayed = 0
   const digest = (text: string) => Buffer.from(hashOf(text))
   const admin = adminToken === null ? null : digest(adminToken)
   const inTurn = createTurns(WORKED_ON_AT_ONCE, new TurnPace(BEGIN_WITHIN_MS))
@@ -93,11 +107,20 @@ export function createEntrance({
     // Keys are too random to guess, so a valid key never waits because of wrong ones from its address.
     refuse(address) {
       metrics.refused()
-      if (address === null) return
       const seconds = wrongKeys.waitSeconds(address)
       if (seconds > 0)
         throw new Refusal(429, `Too many wrong keys from ${address}. Try again in ${seconds} s.`, seconds)
       wrongKeys.spend(address)
+    },
+    async refuseLate(address) {
+      metrics.refused()
+      const isGuessing = wrongApiKeys.waitSeconds(address) > 0
+      wrongApiKeys.spend(address)
+      if (!isGuessing) return
+      if (delayed >= MAX_DELAYED) throw new Refusal(429, 'Too many wrong API keys from this address.', 60)
+      delayed += 1
+      await sleep(WRONG_KEY_DELAY_MS)
+      delayed -= 1
     },
     inTurn: ({ prefix }, isWanted, work) => inTurn(prefix, isWanted, work),
     noteAnswer: createNotes({ metrics, log }),

@@ -6,7 +6,7 @@ export type KeyCheck<S, E extends { Variables: { source: S } }> = {
   /** Null for an unknown key. */
   readonly companyOfKey: (key: string, context: Context<E>) => S | null
   /** Called before an unknown key is refused. */
-  readonly onWrongKey?: (context: Context<E>) => void
+  readonly onWrongKey?: (context: Context<E>) => Promise<void>
 }
 
 /** Far longer than any filter or id in the contract. */
@@ -27,7 +27,7 @@ export function requireKey<S, E extends { Variables: { source: S } }>({
     })
     const source = key === null ? null : companyOfKey(key, context)
     if (!source) {
-      if (key !== null) onWrongKey?.(context)
+      if (key !== null) await onWrongKey?.(context)
       return context.json({ error: 'unauthorized' }, 401, { 'www-authenticate': 'Bearer' })
     }
     context.set('source', source)

@@ -1,6 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
 import { readBase, segmentPath } from '#src/core/rawlog/files.ts'
-import { hosts } from '#src/extras.ts'
 import { counted } from '#src/lib/count.ts'
 import { FatalError, systemCode } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
@@ -31,7 +30,9 @@ export async function openSegments(raw: string, shared: SharedSegments | null): 
     throw new FatalError(
       `the first ${counted(base, 'segment')} of the raw log are only in an object store, and LOG_URL does not name it`,
     )
-  const store = base > 0 && shared ? await hosts().openStored(shared.settings, shared.company, base) : null
+  const openStored = async ({ settings, company }: SharedSegments) =>
+    await (await import('#src/extras.ts')).hosts().openStored(settings, company, base)
+  const store = base > 0 && shared ? await openStored(shared) : null
   const onDisk = async (number: number) => await identityOf(segmentPath(raw, number))
   const storeFor = async (number: number) =>
     store !== null && number <= base && (await onDisk(number)) === null ? store : null

@@ -91,7 +91,7 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
       admit(entrance, holder, announced)
       return source
     },
-    onWrongKey: () => entrance.refuse(null),
+    onWrongKey: context => entrance.refuseLate(context.env.outgoing?.exchange?.address ?? ''),
   }
   // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
   const whenItIsTheirTurn = <T>(

@@ -190,7 +190,7 @@ async function signedIn(context: PageContext, { entrance, operatorPaths }: Door)
   const holder = entrance.whose(key)
   if (!holder?.scopes.includes('read')) {
     signOut(context, [PAGES_PATH])
-    if (!holder) entrance.refuse(null)
+    if (!holder) await entrance.refuseLate(context.env.outgoing?.exchange?.address ?? '')
     return context.html(signInPage(holder ? noScope(PAGES_PATH) : WRONG_KEY, wanted), 401)
   }
   admit(context, entrance, holder)

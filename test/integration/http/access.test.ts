@@ -61,7 +61,7 @@ const ended =
   }
 const now = new Date()
 
-/** A credential, and the routes that it opens: the others answer 403. Null if it is none: all answer 401. */
+/** A credential, and the routes that it opens; the others answer 403. Null if it is not valid: then all answer 401. */
 const CREDENTIALS: readonly (readonly [name: string, make: Make, opened: readonly Route[] | null])[] = [
   ['none', () => '', null],
   ['a wrong key', () => `edk_00000000_${'0'.repeat(64)}`, null],
@@ -154,7 +154,7 @@ test('a key of an operator opens no notices, and nothing names other companies t
   expect((await errorOf(report)).detail).toMatch(/^acme has no snapshot yet/)
 })
 
-test('a refused request is told what it needs, without a prompt of the browser', async () => {
+test('a refusal says what the request needs, and makes no browser ask for a password', async () => {
   const worker = await serveWorker()
   const reads = worker.keyOf('acme', ['read', 'feed'])
   for (const [headers, detail] of [
@@ -171,7 +171,7 @@ test('a refused request is told what it needs, without a prompt of the browser',
     expect((await errorOf(response)).detail).toMatch(detail)
     expect(response.headers.get('www-authenticate')).toBe(response.status === 401 ? 'Bearer' : null)
   }
-  // Another scheme is none, and a header is not completed by a cookie.
+  // Basic is not read, and a cookie does not replace a header that is wrong.
   const both = { ...cookie(TOKEN), authorization: `Basic ${Buffer.from(`a:${TOKEN}`).toString('base64')}` }
   expect((await fetch(`${worker.url}${SYNC}`, { method: 'POST', headers: both })).status).toBe(401)
 })

@@ -166,15 +166,25 @@ test('/metrics shows when keys expire that are in use, until they are replaced',
   await close()
 })
 
-test('a wrong key is refused and logged each time; a valid key from there works', async () => {
+test('guessed keys are slowed down; a valid key from the same address is not', async () => {
   const { ask, url, lines, close } = await serve()
-  for (let n = 0; n < 12; n += 1) {
+  const guess = async (n: number) => {
+    const started = performance.now()
     const text = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nX-API-Key: edk_${n}\r\nConnection: close\r\n\r\n`
-    expect(parsed(await exchange(url, text)).status).toBe(401)
+    const { status } = parsed(await exchange(url, text))
+    return { status, ms: performance.now() - started }
   }
+  for (let n = 0; n < 10; n += 1) expect((await guess(n)).status).toBe(401)
+  const slow = guess(10)
   expect((await ask(PATH)).status).toBe(200)
+  const { status, ms } = await slow
+  expect(status).toBe(401)
+  expect(ms).toBeGreaterThan(900)
+  // Above the number that may wait, further ones are refused at once.
+  const flood = await Promise.all(Array.from({ length: 130 }, (_, n) => guess(n)))
+  expect(flood.filter(one => one.status === 429).length).toBe(30)
   const refused = lines.map(line => JSON.parse(line)).filter(line => line.status === 401)
-  expect(refused).toHaveLength(12)
+  expect(refused.length).toBeGreaterThan(10)
   expect(refused[0]).toMatchObject({ address: '127.0.0.1', path: PATH })
   await close()
 })
