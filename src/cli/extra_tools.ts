@@ -5,7 +5,7 @@ import { assertHasData } from './known_company.ts'
 import { withDisplay } from './progress.ts'
 import { lakesOf } from './snapshot_sql.ts'
 
-/** What the command line gives the commands of extras. */
+/** The functions that the command line passes to the commands of extras. */
 export const EXTRA_TOOLS: CommandTools = {
   withCompany: async (settings, work) =>
     await withDisplay(settings, 'Stopping', async ({ display, signal }) =>

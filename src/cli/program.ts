@@ -1,7 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
-import { EXTRAS } from '#src/extras.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
 import { endProcess, endWithReader } from '#src/lib/exit.ts'
 import { asTyped, IS_EDITAIS } from '#src/present/terminal/own_command.ts'
@@ -33,14 +32,14 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   webhooks: async environment => (await import('./webhooks.ts')).webhooksCommand(environment),
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
   demo: async environment => (await import('./demo.ts')).demoCommand(environment),
-  ...Object.fromEntries(
-    EXTRAS.flatMap(({ commands = {} }) =>
-      Object.entries(commands).map(([name, open]): [string, Open] => [
-        name,
-        async environment => await open(environment, (await import('./extra_tools.ts')).EXTRA_TOOLS),
-      ]),
-    ),
-  ),
+}
+
+/** Returns the commands of extras, which are loaded only if they are asked for. */
+async function commandsOfExtras(): Promise<Record<string, Open>> {
+  const { EXTRAS } = await import('#src/extras.ts')
+  const { EXTRA_TOOLS } = await import('./extra_tools.ts')
+  const all = EXTRAS.flatMap(({ commands = {} }) => Object.entries(commands))
+  return Object.fromEntries(all.map(([name, open]) => [name, environment => open(environment, EXTRA_TOOLS)]))
 }
 
 async function createProgram(
@@ -52,9 +51,11 @@ async function createProgram(
     'Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.',
   )
   if (!IS_EDITAIS) program.addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
-  const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)
+  const isOwn = name !== undefined && Object.hasOwn(COMMANDS, name)
+  const commands = isOwn ? COMMANDS : { ...COMMANDS, ...(await commandsOfExtras()) }
+  const known = name !== undefined && Object.hasOwn(commands, name) ? [name] : Object.keys(commands)
   for (const one of known) {
-    program.addCommand(await (COMMANDS[one] as Open)(environment, connections))
+    program.addCommand(await (commands[one] as Open)(environment, connections))
   }
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) {
