@@ -158,38 +158,31 @@ export const analyses: Table = {
   ],
 }
 
-export const requirements: Table = {
-  name: 'requirements',
-  description: 'Habilitation requirements demanded by the notice',
-  portuguese: ['Requisitos de habilitação', 'Requisitos de habilitação exigidos pelo edital, um por linha'],
-  document: 'analysis',
-  each: 'requirements',
-  rows: 'current',
-  files: 'by_month',
-  columns: [company, editalId, ordinal, ...columnsOf(ANALYSIS.requirements.each.fields)],
+/** Makes the table of a list in each analysis: one row an element. */
+function tableOf(
+  each: 'requirements' | 'items' | 'alerts',
+  description: string,
+  portuguese: Table['portuguese'],
+): Table {
+  const columns = [company, editalId, ordinal, ...columnsOf(ANALYSIS[each].each.fields)]
+  const stored = { document: 'analysis', each, rows: 'current', files: 'by_month' } as const
+  return { name: each, description, portuguese, ...stored, columns }
 }
 
-export const items: Table = {
-  name: 'items',
-  description: 'Items and lots of the notice',
-  portuguese: ['Itens e lotes', 'Itens do edital, com o lote, um por linha'],
-  document: 'analysis',
-  each: 'items',
-  rows: 'current',
-  files: 'by_month',
-  columns: [company, editalId, ordinal, ...columnsOf(ANALYSIS.items.each.fields)],
-}
+export const requirements = tableOf('requirements', 'Habilitation requirements demanded by the notice', [
+  'Requisitos de habilitação',
+  'Requisitos de habilitação exigidos pelo edital, um por linha',
+])
 
-export const alerts: Table = {
-  name: 'alerts',
-  description: 'Legal-risk alerts and opportunities of the notice',
-  portuguese: ['Alertas', 'Alertas de risco jurídico e oportunidades do edital, um por linha'],
-  document: 'analysis',
-  each: 'alerts',
-  rows: 'current',
-  files: 'by_month',
-  columns: [company, editalId, ordinal, ...columnsOf(ANALYSIS.alerts.each.fields)],
-}
+export const items = tableOf('items', 'Items and lots of the notice', [
+  'Itens e lotes',
+  'Itens do edital, com o lote, um por linha',
+])
+
+export const alerts = tableOf('alerts', 'Legal-risk alerts and opportunities of the notice', [
+  'Alertas',
+  'Alertas de risco jurídico e oportunidades do edital, um por linha',
+])
 
 export const editalVersions: Table = {
   name: 'edital_versions',

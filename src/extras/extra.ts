@@ -21,7 +21,7 @@ export type Extra = {
   readonly hosts?: HostsExtra
   /** The lake somewhere else, which gets a snapshot after the run. */
   readonly publisher?: Publisher
-  /** What is known of a reader of the lake, for `status`, metrics and alerts. */
+  /** The state that a reader of the lake left, for `status`, metrics and alerts. */
   readonly reader?: ReaderExtra
   /** Checks what the extra has of a company, for `doctor`. */
   readonly check?: (options: CheckOptions) => Promise<readonly Finding[]>
@@ -129,7 +129,7 @@ export type Publisher = {
   ) => Promise<{ readonly snapshotsRemoved: number; readonly objectsRemoved: number } | null>
 }
 
-/** What a publish did. */
+/** The result of a publish. */
 export type PublishedElsewhere = {
   readonly snapshot: string
   /** False if it was there already. */
@@ -199,7 +199,7 @@ export type ReportExtra = {
   ) => Promise<{ readonly recipients: number; readonly server: string }>
 }
 
-/** What a program gives the command of an extra. */
+/** The functions that a program passes to the commands of extras. */
 export type CommandTools = {
   /** Opens the company, shows the progress of `work`, and ends the display whatever happens. */
   readonly withCompany: <T>(

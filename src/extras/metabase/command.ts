@@ -24,10 +24,7 @@ export function metabaseCommand(environment: Environment): Command {
   return new Command('metabase')
     .description('Set up Metabase for a company: database, names, dashboards. Run it again to repair them.')
     .option('--company <slug>', 'company to show, instead of COMPANY')
-    .option(
-      '--admin <email>',
-      'user that creates the API key if there is none yet, and the first one of a new Metabase',
-    )
+    .option('--admin <email>', 'administrator who creates the API key; in a new Metabase, its first user')
     .option('--admin-password-file <path>', 'file with the password of that user')
     .option('--trino <address>', 'also connect to Trino, as Metabase reaches it: http://trino:8080/lake')
     .option('--json', 'print one JSON object')

@@ -1,5 +1,3 @@
-import type { Settings } from '#config/settings.ts'
-import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { Extra } from '#src/extras/extra.ts'
 import { holdingStore } from '#src/extras/hold.ts'
 import { forgetRemote, isRemoteBehind, type RemoteState, readRemotely, readRemoteState } from './state.ts'
@@ -18,14 +16,14 @@ export const objectStore: Extra = {
     },
   }),
   publisher: {
-    isDue,
+    isDue: async ({ remoteLake }, paths, now) => await isRemoteBehind(remoteLake, paths, now),
     async publish(context, listener, { silenceMs, ...holding }) {
       const { paths, settings, now, signal } = context
       const { remoteLake } = settings
-      if (remoteLake === null || !(await isDue(settings, paths, now()))) return null
+      if (remoteLake === null || !(await isRemoteBehind(remoteLake, paths, now()))) return null
       return await holdingStore(context, listener, holding, async () => {
         // The previous holder may have done it.
-        if (!(await isDue(settings, paths, now()))) return null
+        if (!(await isRemoteBehind(remoteLake, paths, now()))) return null
         // Loaded only if there is an object store, because it loads a client.
         const { publishLatest } = await import('./remote_lake.ts')
         const patience = silenceMs ? { silenceMs } : {}
@@ -83,8 +81,4 @@ export const objectStore: Extra = {
   commands: {
     lake: async (environment, tools) => (await import('./command.ts')).lakeCommand(environment, tools),
   },
-}
-
-async function isDue({ remoteLake }: Settings, paths: CompanyPaths, now: Date): Promise<boolean> {
-  return await isRemoteBehind(remoteLake, paths, now)
 }
