@@ -47,7 +47,7 @@ const LAYERS: readonly Layer[] = [
     reason: 'a step of the pipeline knows nothing of the steps around it, nor who takes it',
   },
   { at: 'src/sync.ts', reason: 'the sync knows nothing of who starts it, nor who looks at what it brought' },
-  { at: 'src/present', reason: 'what is said in the same words everywhere knows nothing of where' },
+  { at: 'src/present', reason: 'present has the words and forms that several show, and knows none of those' },
   { at: 'src/extras', reason: 'an extra adds to the core, and knows nothing of the programs that have it' },
   { at: 'src/extras.ts', reason: 'the list of extras knows nothing of the programs that have them' },
   { at: 'src/operate', reason: 'operate knows nothing of who gives the orders, nor of made-up companies' },

@@ -32,12 +32,8 @@ async function syncByHand({ environment }: SyncedCompany, ...options: readonly s
 /** A quiet run in this process; null if it leaves the list to another. */
 async function quietHere(environment: Environment, now = () => new Date()): Promise<RunResult | null> {
   const context = { ...contextHere(environment), now }
-  const api = createApiClient({
-    ...readApiSettings(environment),
-    retryMs: 10,
-    signal: context.signal,
-    nowMs: Date.now,
-  })
+  const { signal } = context
+  const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   onTestFinished(() => api.close())
   await makeDirectories(context.paths)
   return await quietRun({ ...context, api })

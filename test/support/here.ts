@@ -27,12 +27,8 @@ export async function syncHere(
   now = () => new Date(),
 ): Promise<RunResult> {
   const context = { ...contextHere(environment), now }
-  const api = createApiClient({
-    ...readApiSettings(environment),
-    retryMs: 10,
-    signal: context.signal,
-    nowMs: Date.now,
-  })
+  const { signal } = context
+  const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   try {
     const run = () => sync({ ...EVERYTHING, ...request }, { ...context, api })
     return await (context.sharedLog ? holdingCompany(context, SILENT, { what: 'sync' }, run) : run())

@@ -8,27 +8,12 @@ import { expect, onTestFinished, test } from 'vitest'
 const run = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
 const PRODUCT = ['src', 'jobs', 'schema', 'config']
-const COPIED = [
-  ...PRODUCT,
-  'test',
-  'tools',
-  'clients',
-  'docs',
-  'package.json',
-  'vitest.config.ts',
-  '.env.example',
-]
+const COPIED = [...PRODUCT, 'test', 'tools', 'clients', 'docs', 'package.json', 'vitest.config.ts']
 /** Runs and their steps, through the front door. */
-const CORE_TESTS = [
-  'test/unit/pipeline',
-  'test/integration/changes.test.ts',
-  'test/integration/pending.test.ts',
-]
+const CORE_TESTS = ['test/unit/pipeline', 'integration/changes.test.ts', 'integration/pending.test.ts']
 
-const EXTRAS = (await readdir(join(ROOT, 'src/extras'), { withFileTypes: true }))
-  .filter(entry => entry.isDirectory())
-  .map(({ name }) => name)
-  .sort()
+const FOUND = await readdir(join(ROOT, 'src/extras'), { withFileTypes: true })
+const EXTRAS = FOUND.flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
 
 /** Copies the project, with product types alone. */
 async function copyProject(): Promise<string> {
@@ -50,8 +35,10 @@ async function takeAway(project: string, extras: readonly string[]): Promise<voi
     const line = new RegExp(`import \\{ (\\w+) \\} from './extras/${extra}/${extra}.ts'\\n`)
     const [, name] = line.exec(text) ?? []
     text = text.replace(line, '').replace(/= \[(.*)\]/, (_, names: string) => {
-      const left = names.split(', ').filter(one => one !== name)
-      return `= [${left.join(', ')}]`
+      return `= [${names
+        .split(', ')
+        .filter(one => one !== name)
+        .join(', ')}]`
     })
   }
   await writeFile(list, text)

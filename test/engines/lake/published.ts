@@ -99,13 +99,7 @@ export function describeLake(
   return {
     given,
     local: join(data, COMPANY, 'lake/snapshots'),
-    async sync() {
-      await servers.run(['sync'], environment)
-      // On a busy machine, a catalog may need longer than a sync waits for it.
-      await servers
-        .run(['lake', 'status'], environment)
-        .catch(() => servers.run(['lake', 'publish'], environment))
-    },
+    sync: () => servers.run(['sync'], environment),
     note: () => note(given, settings, join(data, COMPANY)),
   }
 }

@@ -42,12 +42,8 @@ async function startFailed() {
 /** A run that its worker ends before it reads anything. */
 async function interruptedRun(environment: Environment) {
   const context = { ...contextHere(environment), signal: AbortSignal.abort() }
-  const api = createApiClient({
-    ...readApiSettings(environment),
-    retryMs: 10,
-    signal: context.signal,
-    nowMs: Date.now,
-  })
+  const { signal } = context
+  const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   const request = { full: false, restart: false, allowMassDelete: false, statuses: null, ids: null }
   const { report } = await sync(request, { ...context, api }).finally(() => api.close())
   return report

@@ -82,8 +82,11 @@ test('a host that serves a company catches up with a run of another host, and re
   s3.fault = () => null
   await until(async () => (await ask()).body.objeto === 'Terceiro objeto', { what: 'the newest state' })
   await until(async () => (await behind()) === 0, { what: 'a host in step' })
-  // The store is asked again every few seconds.
-  await until(async () => (await here.ask('/readyz')).ok, { what: 'a ready host' })
+  // A store that was not well is asked again after ten seconds.
+  await until(async () => (await here.ask('/readyz')).status === 200, {
+    what: 'a ready host',
+    withinMs: 20_000,
+  })
   expect(await here.stop()).toBe(0)
 })
 
