@@ -148,7 +148,7 @@ async function receivedOf({ segment, seq }: Quarantined, rawDirectory: string): 
  */
 export async function salvage(context: RunContext): Promise<Salvaged[]> {
   const { paths, runId, now, signal, onProgress, sharedLog } = context
-  // What is sealed there never changes, and what is damaged here can be copied again.
+  // Segments there never change, and a damaged one here can be copied again.
   if (sharedLog !== null)
     throw new FatalError(
       `--salvage is for a log on one disk. With LOG_URL, the object store has the whole log: move ${paths.root} away, and \`npm run restore\` brings it back.`,

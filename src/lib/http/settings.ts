@@ -25,6 +25,6 @@ export const HTTP_DEFAULTS: HttpSettings = {
   maxConnectionsPerAddress: 500,
   // Requests are small: one that takes longer only holds a connection.
   requestTimeoutMs: 20_000,
-  // What a client does not read stays in the memory of the worker.
+  // Unread answers stay in the memory of the worker.
   answerTimeoutMs: 30_000,
 }
