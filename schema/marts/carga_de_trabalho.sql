@@ -1,7 +1,7 @@
 -- Eight weeks, today included. Days without work have a row, too: a heat map needs them.
 WITH dias AS (
   SELECT company, hoje + n::INTEGER AS dia, n AS dias_ate
-  FROM (SELECT company, local_time(company, now())::DATE AS hoje FROM snapshot_info)
+  FROM (SELECT company, local_time(company, agora())::DATE AS hoje FROM snapshot_info)
   CROSS JOIN (SELECT unnest(range(0, 56)) AS n)
 ),
 -- Not from edital_resumo, which sums all items, too.

@@ -1,5 +1,5 @@
 WITH locais AS (
-  SELECT *, local_time(company, now()) AS agora,
+  SELECT *, local_time(company, agora()) AS agora,
     local_time(company, data_sessao) AS data_sessao_local,
     local_time(company, created_at) AS criado_local,
     local_time(company, updated_at) AS atualizado_local,

@@ -19,13 +19,13 @@ quarentena AS (
 ),
 desvios AS (
   SELECT company, count(*) AS desvios,
-    count(*) FILTER (last_seen_at >= now() - INTERVAL 7 DAY) AS desvios_7_dias
+    count(*) FILTER (last_seen_at >= agora() - INTERVAL 7 DAY) AS desvios_7_dias
   FROM schema_drift GROUP BY company
 )
 SELECT company, snapshot,
   published_at AS publicado_em,
   local_time(company, published_at) AS publicado_local,
-  date_diff('minute', published_at, now()) AS idade_minutos,
+  date_diff('minute', published_at, agora()) AS idade_minutos,
   ultima.em AS ultima_execucao_em,
   ultima.status AS ultima_execucao_status,
   ultima.erro AS ultima_execucao_erro,

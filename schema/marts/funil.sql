@@ -5,7 +5,8 @@ WITH por_fase AS (
     -- As decimals: a sum of doubles depends on the order of the rows, which varies.
     sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor_total,
     median(valor_estimado_informado) AS valor_mediano,
-    median(greatest(0, epoch_ms(now()) - epoch_ms(created_at)) / 86400000) AS idade_mediana_dias,
+    median(greatest(0, epoch_ms(agora()) - epoch_ms(created_at)) / 86400000) FILTER (criado_local IS NOT NULL)
+      AS idade_mediana_dias,
     count(*) FILTER (situacao_sessao = 'futura') AS editais_sessao_futura,
     count(*) FILTER (situacao_sessao = 'passada') AS editais_sessao_passada,
     count(*) FILTER (situacao_sessao = 'sem data') AS editais_sem_sessao,

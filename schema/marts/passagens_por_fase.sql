@@ -23,7 +23,7 @@ SELECT company, edital_id, status,
   entrou_em,
   coalesce(proxima_em, deleted_at) AS saiu_em,
   saiu_em IS NULL AS em_curso,
-  (epoch_ms(coalesce(saiu_em, now())) - epoch_ms(entrou_em)) / 86400000 AS dias,
+  (epoch_ms(coalesce(saiu_em, agora())) - epoch_ms(entrou_em)) / 86400000 AS dias,
   -- The company followed the notice before the first reading of the whole list: nobody saw when it entered its phase.
   status_anterior IS NULL AND coalesce(least(created_at, entrou_em) <= primeira_leitura, true) AS censurada
 FROM entradas

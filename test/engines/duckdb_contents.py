@@ -1,6 +1,6 @@
 """Prints the rows of each relation of a DuckDB file and a hash of all its values, as JSON.
 
-usage: contents.py FILE [STATEMENT]: runs the statement first.
+usage: duckdb_contents.py FILE [STATEMENT…]: runs the statements first.
 """
 
 import json

@@ -18,6 +18,7 @@ const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
 const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
 /** The functions that marts use. */
 const MACROS = [
+  { name: 'agora', parameters: '' },
   { name: 'valor_suspeito', parameters: 'valor' },
   { name: 'unidade_comparavel', parameters: 'unidade' },
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },

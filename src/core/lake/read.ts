@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Database } from '#src/core/warehouse/database.ts'
+import { literal } from '#src/core/warehouse/quoted.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type CatalogSource, catalogHash, createRelations } from './catalog.ts'
 import { readLatest, requireLatest } from './latest.ts'
@@ -40,6 +41,11 @@ export async function openManifest(
   temporaryDirectory = tmpdir(),
 ): Promise<Database> {
   return await Database.open(join(directory, 'catalog.duckdb'), { readOnly: true, temporaryDirectory })
+}
+
+/** Has the marts of an open snapshot count days from this moment, not from the clock: then the same data give the same rows. */
+export async function countDaysFrom(db: Database, moment: Date): Promise<void> {
+  await db.run(`SET VARIABLE editais_agora = ${literal(moment.toISOString())}::TIMESTAMPTZ`)
 }
 
 /**

@@ -1,5 +1,8 @@
+import { join } from 'node:path'
 import { localTime } from '#schema/times.ts'
-import type { Database } from '#src/core/warehouse/database.ts'
+import { countDaysFrom } from '#src/core/lake/read.ts'
+import type { Database, Row } from '#src/core/warehouse/database.ts'
+import { CARDS_DIRECTORY, readQuestion, sqlFor } from '#src/present/questions.ts'
 import {
   type AlertCount,
   type Blocker,
@@ -21,116 +24,39 @@ import {
   type Stakes,
 } from './figures.ts'
 import { readChanges, readDecisions, readWeeks } from './opening_queries.ts'
-import { AHEAD, type At, OVER, readBounded, sumOfValues, TEXT, TODAY } from './query_parts.ts'
-
-/** Queries for the stakes: what was given up against the verdict, what sessions tie up, what blocks, and who may not pay. */
-
-const RECOMMENDED = `verdict_recommendation IN ('participar', 'cautela')`
-
-async function readStakes(db: Database, at: At): Promise<Stakes> {
-  const plausible = (column: string) =>
-    `coalesce(sum(CASE WHEN NOT valor_suspeito(${column}) THEN ${column}::DECIMAL(20, 4) END), 0)`
-  return await db.row<Stakes>(
-    `WITH discarded AS (SELECT * FROM edital_resumo WHERE status = 'discarded' AND ${RECOMMENDED}),
-       missed AS (SELECT * FROM edital_resumo
-         WHERE status <> 'discarded' AND ${RECOMMENDED} AND participation_confirmed IS DISTINCT FROM true
-           AND ${OVER}
-           AND data_sessao_dia >= date_trunc('week', ${TODAY})::DATE - ${7 * (LIMITS.weeks - 1)}),
-       ahead AS (SELECT * FROM edital_resumo WHERE em_andamento AND ${AHEAD})
-     SELECT (SELECT count(*) FROM discarded) AS descartados,
-       (SELECT ${sumOfValues(undefined)} FROM discarded) AS valor_descartados,
-       (SELECT count(*) FROM missed) AS perdidos,
-       (SELECT ${sumOfValues(undefined)} FROM missed) AS valor_perdidos,
-       (SELECT (${plausible('garantia_proposta')} + ${plausible('garantia_contratual')})::DOUBLE FROM ahead) AS garantias,
-       (SELECT ${plausible('investimento_total')}::DOUBLE FROM ahead) AS investimento`,
-    at,
-  )
-}
-
-/** Returns the red requirements that block the most value. A separate query: the mart counts from today, not from `now`. */
-async function readBlockers(db: Database, at: At): Promise<Blocker[]> {
-  return await db.rows<Blocker>(
-    `WITH red AS (
-       SELECT edital_id, categoria, coalesce(chave(titulo), 'sem titulo') AS chave,
-         min(coalesce(texto_limpo(titulo), 'sem título')) AS titulo
-       FROM pendencias_habilitacao
-       SEMI JOIN (SELECT edital_id FROM editais_ativos WHERE coalesce(${AHEAD}, true)) USING (edital_id)
-       WHERE em_andamento AND status = 'red'
-       GROUP BY edital_id, categoria, chave),
-     alone AS (SELECT edital_id, count(*) = 1 AS so_este FROM red GROUP BY edital_id),
-     spelled AS (
-       SELECT categoria, chave, titulo, count(*) AS editais,
-         sum(valor_estimado_informado::DECIMAL(20, 4)) AS valor, count(*) FILTER (so_este) AS so_este
-       FROM red JOIN alone USING (edital_id) JOIN editais_ativos USING (edital_id)
-       GROUP BY categoria, chave, titulo)
-     SELECT left(arg_min(s.titulo, (-s.editais, s.titulo)), ${TEXT}) AS titulo, left(categoria, ${TEXT}) AS categoria,
-       sum(s.editais)::BIGINT AS editais, coalesce(sum(s.valor), 0)::DOUBLE AS valor, sum(s.so_este)::BIGINT AS so_este
-     FROM spelled s
-     GROUP BY s.categoria, s.chave ORDER BY valor DESC, editais DESC, s.categoria, titulo LIMIT ${LIMITS.demands}`,
-    at,
-  )
-}
-
-async function readExposures(db: Database, at: At): Promise<Exposure[]> {
-  return await db.rows<Exposure>(
-    `SELECT left(risco_pagamento, ${TEXT}) AS risco, count(*) AS editais,
-       count(*) FILTER (participation_confirmed) AS confirmados, ${sumOfValues(undefined)} AS valor,
-       ${sumOfValues(AHEAD)} AS valor_futuras
-     FROM edital_resumo
-     LEFT JOIN (
-       SELECT codigo AS risco_pagamento, ordem FROM rotulos WHERE coluna = 'analyses.pricing_risco_pagamento'
-     ) USING (risco_pagamento)
-     WHERE em_andamento GROUP BY risco_pagamento, ordem ORDER BY ordem NULLS LAST, risco_pagamento NULLS LAST
-     LIMIT ${LIMITS.problems}`,
-    at,
-  )
-}
+import { readBounded, sumOf, TEXT } from './query_parts.ts'
 
 /**
- * Reads the report's figures from a snapshot's marts. Distances in days are counted from `now`, not from the
- * clock: the same snapshot and instant give the same report.
+ * Reads the report's figures from a snapshot. A figure is defined once: by a mart, or by the card that shows it. Distances in
+ * days are counted from `now`, not from the clock, so the same snapshot and moment give the same report.
  */
 export async function readFigures(db: Database, now: Date): Promise<Figures> {
+  await countDaysFrom(db, now)
   const freshness = await readFreshness(db)
-  const localNow = localTime(now, freshness.timezone)
-  const today = new Date(localNow.toISOString().slice(0, 10))
-  const at = { local: localNow.toISOString().slice(0, 19) }
   return {
     now,
-    today,
+    today: new Date(localTime(now, freshness.timezone).toISOString().slice(0, 10)),
     freshness,
-    key: await readKeyFigures(db, at),
-    decisions: await readDecisions(db, at),
-    changes: await readChanges(db, now),
-    weeks: await readWeeks(db, at),
-    funnel: await readFunnel(db, now, at),
-    states: await readPortions(db, at, 'uf'),
-    modalities: await readPortions(db, at, 'modalidade'),
-    sessionDays: await readSessionDays(db, at),
-    sessions: await readSessions(db, at),
+    key: await readKeyFigures(db),
+    decisions: await readDecisions(db),
+    changes: await readChanges(db),
+    weeks: await readWeeks(db),
+    funnel: await readFunnel(db),
+    states: await readPortions(db, 'uf'),
+    modalities: await readPortions(db, 'modalidade'),
+    sessionDays: await readSessionDays(db),
+    sessions: await readSessions(db),
     demands: await readDemands(db),
-    blockers: await readBlockers(db, at),
-    stakes: await readStakes(db, at),
-    exposures: await readExposures(db, at),
+    blockers: await readBlockers(db),
+    stakes: await readStakes(db),
+    exposures: await readExposures(db),
     alertCounts: await readAlertCounts(db),
-    alerts: await readAlerts(db, at),
-    buyers: await readBuyers(db, at),
+    alerts: await readAlerts(db),
+    buyers: await readBuyers(db),
     quarantine: await readQuarantine(db),
     drift: await readDrift(db),
   }
 }
-
-/** The columns of `BySession`, from `editais_ativos`. */
-const BY_SESSION = [
-  ['futuras', AHEAD],
-  ['passadas', OVER],
-  ['sem_data', 'data_sessao_dia IS NULL'],
-].map(([name, those]) => ({
-  count: `count(*) FILTER (${those}) AS ${name}`,
-  value: `${sumOfValues(those)} AS valor_${name}`,
-}))
-const COUNTS_BY_SESSION = BY_SESSION.map(({ count }) => count).join(', ')
-const VALUES_BY_SESSION = BY_SESSION.map(({ value }) => value).join(', ')
 
 async function readFreshness(db: Database): Promise<Freshness> {
   return await db.row<Freshness>(
@@ -141,84 +67,110 @@ async function readFreshness(db: Database): Promise<Freshness> {
   )
 }
 
-async function readKeyFigures(db: Database, at: At): Promise<KeyFigures> {
-  return await db.row<KeyFigures>(
-    `WITH notices AS (SELECT * FROM editais_ativos WHERE em_andamento),
-       red AS (SELECT edital_id FROM pendencias_habilitacao WHERE em_andamento AND status = 'red'),
+/** Returns the rows of a card, without a filter. */
+async function readCard<T extends Row>(db: Database, key: string): Promise<T[]> {
+  return await db.rows<T>(sqlFor(await readQuestion(join(CARDS_DIRECTORY, `${key}.sql`)), new Set()))
+}
+
+/** Returns the number of a card that shows only one. */
+async function readNumber(db: Database, card: string): Promise<number> {
+  const [row] = await readCard<Record<string, number>>(db, card)
+  return Object.values(row ?? {})[0] ?? 0
+}
+
+async function readKeyFigures(db: Database): Promise<KeyFigures> {
+  const parts = new Map(
+    (await readCard<SessionPart>(db, 'em_andamento_por_sessao')).map(row => [row.Sessão, row]),
+  )
+  const count = (name: string) => parts.get(name)?.Editais ?? 0
+  const value = (name: string) => parts.get(name)?.['Valor estimado'] ?? 0
+  const others = await db.row<OtherFigures>(
+    `WITH open AS (SELECT * FROM editais_ativos WHERE em_andamento),
        due AS (SELECT edital_id FROM alertas_juridicos
-         WHERE em_andamento AND prazo - ${TODAY} BETWEEN 0 AND ${LIMITS.soonDays - 1})
-     SELECT count(*) AS em_andamento, count(*) FILTER (participation_confirmed) AS confirmados,
-       ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION},
+         WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.soonDays - 1})
+     SELECT count(*) FILTER (participation_confirmed) AS confirmados,
        count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
        count(*) FILTER (valor_suspeito) AS suspeitos,
-       count(*) FILTER (${AHEAD} AND data_sessao_dia - ${TODAY} < ${LIMITS.soonDays}) AS sessoes_7_dias,
-       (SELECT count(*) FROM red) AS requisitos_vermelhos,
-       (SELECT count(DISTINCT edital_id) FROM red) AS editais_com_vermelho,
+       (SELECT count(DISTINCT edital_id) FROM pendencias_habilitacao WHERE em_andamento AND status = 'red')
+         AS editais_com_vermelho,
        (SELECT count(*) FROM alertas_juridicos WHERE em_andamento AND oportunidade) AS oportunidades,
        (SELECT count(*) FROM due) AS alertas_7_dias,
        (SELECT count(DISTINCT edital_id) FROM due) AS editais_com_alerta_7_dias
-     FROM notices`,
-    at,
+     FROM open`,
   )
+  return {
+    ...others,
+    em_andamento: await readNumber(db, 'editais_em_andamento'),
+    valor: await readNumber(db, 'valor_em_andamento'),
+    sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
+    requisitos_vermelhos: await readNumber(db, 'requisitos_vermelhos'),
+    futuras: count('Futura'),
+    passadas: count('Passada'),
+    sem_data: count('Sem data'),
+    valor_futuras: value('Futura'),
+    valor_passadas: value('Passada'),
+    valor_sem_data: value('Sem data'),
+  }
 }
 
-async function readFunnel(db: Database, now: Date, { local }: At): Promise<Phase[]> {
+/** A row of the card. */
+type SessionPart = { readonly Sessão: string; readonly Editais: number; readonly 'Valor estimado': number }
+
+type OtherFigures = Pick<
+  KeyFigures,
+  | 'confirmados'
+  | 'sem_valor'
+  | 'suspeitos'
+  | 'editais_com_vermelho'
+  | 'oportunidades'
+  | 'alertas_7_dias'
+  | 'editais_com_alerta_7_dias'
+>
+
+const COUNTS_BY_SESSION =
+  'editais_sessao_futura AS futuras, editais_sessao_passada AS passadas, editais_sem_sessao AS sem_data'
+const VALUES_BY_SESSION =
+  'valor_sessao_futura AS valor_futuras, valor_sessao_passada AS valor_passadas, valor_sem_sessao AS valor_sem_data'
+
+async function readFunnel(db: Database): Promise<Phase[]> {
   return await db.rows<Phase>(
-    `WITH ages AS (
-       SELECT status, median(epoch($now::TIMESTAMPTZ - created_at) / 86400) FILTER (criado_local IS NOT NULL) AS idade_dias
-       FROM editais_ativos GROUP BY status),
-     split AS (SELECT status, ${COUNTS_BY_SESSION} FROM editais_ativos GROUP BY status),
-     stays AS (
-       SELECT status, median(epoch($now::TIMESTAMPTZ - entrou_em) / 86400) FILTER (NOT censurada) AS na_fase_dias,
-         count(*) FILTER (NOT censurada) AS medidos, count(*) FILTER (censurada) AS censurados
-       FROM passagens_por_fase SEMI JOIN editais_ativos USING (edital_id) WHERE em_curso GROUP BY status)
-     SELECT fase, em_andamento, editais, coalesce(futuras, 0) AS futuras, coalesce(passadas, 0) AS passadas,
-       coalesce(sem_data, 0) AS sem_data, sem_valor, valor_total, valor_mediano,
-       idade_dias, na_fase_dias, coalesce(medidos, 0) AS medidos, coalesce(censurados, 0) AS censurados
-     FROM funil LEFT JOIN split USING (status) LEFT JOIN ages USING (status) LEFT JOIN stays USING (status)
-     ORDER BY fase_ordem, fase`,
-    { now: now.toISOString(), local },
+    `SELECT fase, em_andamento, editais, ${COUNTS_BY_SESSION}, sem_valor, valor_total, valor_mediano,
+       idade_mediana_dias AS idade_dias, dias_na_fase_mediana AS na_fase_dias,
+       editais - editais_censurados AS medidos, editais_censurados AS censurados
+     FROM funil ORDER BY fase_ordem, fase`,
   )
 }
 
-/** Reads the portions of notices in progress. @param part the column to group them by. */
-async function readPortions(db: Database, at: At, part: 'uf' | 'modalidade'): Promise<Portion[]> {
+/** Reads the portions of notices in progress. @param part what they are grouped by. */
+async function readPortions(db: Database, part: 'uf' | 'modalidade'): Promise<Portion[]> {
   return await db.rows<Portion>(
-    `SELECT left(coalesce(${part}, 'não informada'), ${TEXT}) AS nome, count(*) AS editais,
-       ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION}
-     FROM editais_ativos WHERE em_andamento
-     GROUP BY nome ORDER BY valor DESC, editais DESC, nome`,
-    at,
+    `SELECT left(${part}, ${TEXT}) AS nome, editais_em_andamento AS editais, valor_em_andamento AS valor,
+       ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION}
+     FROM valor_por_${part} WHERE editais_em_andamento > 0
+     ORDER BY valor DESC, editais_em_andamento DESC, nome`,
   )
 }
 
 /** Reads one row per day from today on, including days without a session. */
-async function readSessionDays(db: Database, at: At): Promise<SessionDay[]> {
+async function readSessionDays(db: Database): Promise<SessionDay[]> {
   return await db.rows<SessionDay>(
-    `SELECT dia::DATE AS dia, count(edital_id) AS sessoes
-     FROM generate_series(${TODAY}, ${TODAY} + ${LIMITS.sessionDays - 1}, INTERVAL 1 DAY) d (dia)
-       LEFT JOIN (SELECT * FROM editais_ativos WHERE em_andamento AND ${AHEAD}) ON data_sessao_dia = dia
-     GROUP BY ALL ORDER BY dia`,
-    at,
+    `SELECT dia, sessoes FROM carga_de_trabalho WHERE dias_ate < ${LIMITS.sessionDays} ORDER BY dia`,
   )
 }
 
-async function readSessions(db: Database, at: At): Promise<Bounded<ReportedSession>> {
+async function readSessions(db: Database): Promise<Bounded<ReportedSession>> {
   return await readBounded<ReportedSession>(db, {
-    all: `SELECT edital_id, data_sessao_local, data_sessao_dia - ${TODAY} AS dias,
+    all: `SELECT edital_id, data_sessao_local, dias_ate_sessao AS dias,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade,
          left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
          participation_confirmed, valor_estimado_informado AS valor,
          left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
          requisitos_vermelhos AS vermelhos, requisitos_amarelos AS amarelos,
          alertas_criticos AS criticos, alertas_altos AS altos, ultimo_dia_impugnacao,
-         ultimo_dia_impugnacao - ${TODAY} AS dias_impugnacao, regra_impugnacao,
-         certeza_impugnacao, pncp_url
-       FROM edital_resumo
-       WHERE em_andamento AND ${AHEAD} AND data_sessao_dia - ${TODAY} < ${LIMITS.sessionDays}`,
+         dias_ate_impugnacao AS dias_impugnacao, regra_impugnacao, certeza_impugnacao, pncp_url
+       FROM agenda_sessoes WHERE dias_ate_sessao < ${LIMITS.sessionDays}`,
     orderBy: 'data_sessao_local, orgao, edital_id',
     limit: LIMITS.sessions,
-    values: at,
   })
 }
 
@@ -241,37 +193,62 @@ async function readAlertCounts(db: Database): Promise<AlertCount[]> {
   )
 }
 
-async function readAlerts(db: Database, at: At): Promise<Bounded<RiskAlert>> {
+/** Returns the red requirements that block the most value. */
+async function readBlockers(db: Database): Promise<Blocker[]> {
+  return await db.rows<Blocker>(
+    `SELECT left(requisito, ${TEXT}) AS titulo, left(categoria, ${TEXT}) AS categoria, editais, valor_total AS valor,
+       editais_so_este AS so_este
+     FROM requisitos_bloqueantes ORDER BY valor DESC, editais DESC, categoria, titulo LIMIT ${LIMITS.demands}`,
+  )
+}
+
+/** Returns what was given up against the verdict, and what the sessions to come tie up. */
+async function readStakes(db: Database): Promise<Stakes> {
+  return await db.row<Stakes>(
+    `WITH missed AS (
+       SELECT valor_estimado_informado FROM sessoes_perdidas
+       WHERE semana > date_trunc('week', data_sessao_dia + dias_desde_sessao::INTEGER)::DATE - ${7 * LIMITS.weeks})
+     SELECT (SELECT coalesce(sum(editais), 0)::BIGINT FROM descartes_recomendados) AS descartados,
+       (SELECT ${sumOf('valor_total')} FROM descartes_recomendados) AS valor_descartados,
+       (SELECT count(*) FROM missed) AS perdidos,
+       (SELECT ${sumOf('valor_estimado_informado')} FROM missed) AS valor_perdidos,
+       (SELECT ${sumOf('(garantia_proposta + garantia_contratual)')} FROM capital_por_semana) AS garantias,
+       (SELECT ${sumOf('investimento')} FROM capital_por_semana) AS investimento`,
+  )
+}
+
+async function readExposures(db: Database): Promise<Exposure[]> {
+  return await db.rows<Exposure>(
+    `SELECT left(risco_pagamento, ${TEXT}) AS risco, editais_em_andamento AS editais, confirmados,
+       valor_em_andamento AS valor, valor_sessao_futura AS valor_futuras
+     FROM exposicao_pagamento ORDER BY ordem, risco_pagamento LIMIT ${LIMITS.problems}`,
+  )
+}
+
+async function readAlerts(db: Database): Promise<Bounded<RiskAlert>> {
   return await readBounded<RiskAlert>(db, {
-    all: `SELECT edital_id, ordinal, severidade_ordem, prazo, prazo - ${TODAY} AS dias, certeza_prazo, oportunidade, severity,
+    all: `SELECT edital_id, ordinal, severidade_ordem, prazo, dias_ate_prazo AS dias, certeza_prazo, oportunidade, severity,
          left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
        FROM alertas_juridicos LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
-       WHERE em_andamento AND prazo >= ${TODAY}`,
+       WHERE em_andamento AND dias_ate_prazo >= 0`,
     orderBy: 'prazo, oportunidade, severidade_ordem, edital_id, ordinal',
     limit: LIMITS.alerts,
-    values: at,
   })
 }
 
-async function readBuyers(db: Database, at: At): Promise<Bounded<Buyer>> {
+async function readBuyers(db: Database): Promise<Bounded<Buyer>> {
   return await readBounded<Buyer>(db, {
-    all: `WITH next AS (
-         SELECT coalesce(orgao_cnpj, orgao) AS buyer, min(data_sessao_dia) AS proxima_sessao,
-           ${sumOfValues(undefined)} AS valor_futuras
-         FROM editais_ativos
-         WHERE em_andamento AND ${AHEAD} GROUP BY buyer)
-       SELECT orgao_cnpj, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
-         editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor, coalesce(valor_futuras, 0) AS valor_futuras,
-         left(risco_pagamento, ${TEXT}) AS risco_pagamento,
+    all: `SELECT orgao_cnpj, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
+         editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor,
+         valor_sessao_futura AS valor_futuras, left(risco_pagamento, ${TEXT}) AS risco_pagamento,
          left(risco_pagamento_orgao, ${TEXT}) AS risco_orgao,
-         left(risco_pagamento_precificacao, ${TEXT}) AS risco_precificacao, proxima_sessao
-       FROM orgaos LEFT JOIN next ON buyer IS NOT DISTINCT FROM coalesce(orgao_cnpj, orgao) WHERE editais_em_andamento > 0`,
+         left(risco_pagamento_precificacao, ${TEXT}) AS risco_precificacao, proxima_sessao_dia AS proxima_sessao
+       FROM orgaos WHERE editais_em_andamento > 0`,
     orderBy: 'valor DESC, em_andamento DESC, orgao, orgao_cnpj',
     limit: LIMITS.buyers,
-    values: at,
   })
 }
 

@@ -6,19 +6,9 @@ import type { Bounded } from './figures.ts'
 /** Maximum characters read of a text; the page cuts texts even shorter. */
 export const TEXT = 600
 
-/** `2026-11-21T18:30:00` in the time zone of the notices. */
-export type At = { readonly local: string }
-
-/** The day of `At`, in a query. */
-export const TODAY = '$local::TIMESTAMP::DATE'
-/** Sessions that have not begun, and those that have. */
-export const AHEAD = 'sessao_por_vir(data_sessao_local, $local::TIMESTAMP)'
-export const OVER = `NOT ${AHEAD}`
-
 /** Returns SQL for a sum of values: added as decimals, so that the order of the rows does not matter. */
-export function sumOfValues(those: string | undefined): string {
-  const only = those ? ` FILTER (${those})` : ''
-  return `coalesce(sum(valor_estimado_informado::DECIMAL(20, 4))${only}, 0)::DOUBLE`
+export function sumOf(values: string): string {
+  return `coalesce(sum(${values}::DECIMAL(20, 4)), 0)::DOUBLE`
 }
 
 /** A query for all rows, and which of them are read. */
@@ -26,7 +16,6 @@ type List = {
   readonly all: string
   readonly orderBy: string
   readonly limit: number
-  readonly values?: Record<string, string>
 }
 
 /**
@@ -38,7 +27,6 @@ export async function readBounded<T extends Row>(db: Database, list: List): Prom
   const rows = await db.rows<T & { total: number }>(
     `WITH found AS MATERIALIZED (${list.all})
      SELECT *, (SELECT count(*) FROM found) AS total FROM found ORDER BY ${list.orderBy} LIMIT ${list.limit}`,
-    { ...list.values },
   )
   return { rows, total: rows[0]?.total ?? 0 }
 }

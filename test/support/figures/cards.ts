@@ -24,7 +24,8 @@ const GRAVE = ['critical', 'high']
 
 const days = (day: Temporal.PlainDate | null, picture: Picture) => day && daysTo(day, picture)
 const number = (name: string, value: number): Row[] => [{ [name]: value }]
-/** Cards round ages to one decimal, and are queried seconds after the picture was taken. */
+const minuteOf = (time: Date) => Math.floor(time.getTime() / MINUTE_MS)
+/** Cards round ages to one decimal. */
 const roundedDays = (ms: number | null): Cell => (ms === null ? null : { about: ms / DAY_MS, within: 0.051 })
 
 /** Future days first, then past ones, each nearest first; elements without a day come last. */
@@ -184,7 +185,7 @@ const funnel: Readonly<Record<string, Card>> = {
   atualizacao: ({ live, history, now }) => [
     {
       'Publicado em': date(localTime(history.lastRun.at)),
-      'Idade (min)': { about: (now.getTime() - history.lastRun.at.getTime()) / MINUTE_MS, within: 1.1 },
+      'Idade (min)': minuteOf(now) - minuteOf(history.lastRun.at),
       'Última execução': labelOf(history.lastRun.failed ? 'failed' : 'ok'),
       'Última execução boa': date(localTime(history.lastGoodAt)),
       'Editais ativos': live.length,
