@@ -59,8 +59,8 @@ const chart = (dimensions: readonly string[], metrics: readonly string[], more =
 })
 
 const CAPITAL = ['Garantias de proposta', 'Garantias contratuais', 'Investimento']
-/** The metrics of a chart that is split by the session's date. */
-const BY_SESSION = ['Sessão futura', 'Sessão passada', 'Sem data']
+/** What a chart shows of cards that have past sessions apart. */
+const AHEAD = 'Sessão futura'
 
 const stacked = { 'stackable.stack_type': 'stacked' }
 
@@ -100,7 +100,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
     key: 'funil_e_carteira',
     name: 'Funil e carteira',
     description:
-      'Quantos editais há em cada fase, quanto valem, quanto tempo ficam e por que são descartados. Valores em reais; editais com valor sigiloso ou simbólico contam, mas não somam.',
+      'Quantos editais há em cada fase, quanto valem, quanto tempo ficam e por que são descartados. Os gráficos mostram os de sessão por vir. Valores em reais; editais com valor sigiloso ou simbólico contam, mas não somam.',
     filters: [],
     cards: [
       scalar('editais_em_andamento', 'Editais', at(0, 0, 6, 3)),
@@ -133,15 +133,15 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         key: 'valor_por_uf',
         display: 'bar',
         settings: {
-          ...chart(['UF'], BY_SESSION, stacked),
-          ...formats({ 'Sessão futura': BRL, 'Sessão passada': BRL, 'Sem data': BRL }),
+          ...chart(['UF'], [AHEAD]),
+          ...formats({ [AHEAD]: BRL }),
         },
         at: at(13, 0, 15, 7),
       },
       {
         key: 'valor_por_modalidade',
         display: 'row',
-        settings: chart(['Modalidade'], BY_SESSION, stacked),
+        settings: chart(['Modalidade'], [AHEAD]),
         at: at(13, 15, 9, 7),
       },
       {
@@ -211,7 +211,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
     key: 'riscos_juridicos',
     name: 'Riscos jurídicos',
     description:
-      'Alertas das análises de editais em andamento, as ações que pedem e seus prazos, e o risco de pagamento dos órgãos.',
+      'Alertas das análises de editais em andamento, as ações que pedem e seus prazos, e o risco de pagamento dos órgãos. Números e gráficos são de sessões por vir; as tabelas têm as outras no fim.',
     filters: [uf],
     cards: [
       scalar('alertas_criticos', 'Alertas', at(0, 0, 8, 3)),

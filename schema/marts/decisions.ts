@@ -15,6 +15,7 @@ import {
 import { editaisAtivos } from './live_notices.ts'
 import { editalResumo } from './notices.ts'
 import { pendenciasHabilitacao } from './parts.ts'
+import { valorPorUf } from './sums.ts'
 
 /** Decisions that were made or missed, and what they wait for. */
 
@@ -106,10 +107,10 @@ export const mudancasParecer: Mart = {
 export const requisitosBloqueantes: Mart = {
   name: 'requisitos_bloqueantes',
   description:
-    'Red requirements of notices in progress whose session is not past, by category and title, with the value that they block',
+    'Red requirements of notices in progress whose session has not begun, by category and title, with the value that they block; apart, notices without a date',
   portuguese: [
     'Requisitos bloqueantes',
-    'Requisitos em vermelho dos editais em andamento cuja sessão não passou, por categoria e título, e o valor que bloqueiam',
+    'Requisitos em vermelho dos editais em andamento com sessão por vir, por categoria e título, e o valor que bloqueiam; à parte, os editais sem data',
   ],
   columns: [
     ...ofCompany,
@@ -139,5 +140,6 @@ export const requisitosBloqueantes: Mart = {
       'Próxima sessão',
       'Dia da próxima sessão de um desses editais; vazio quando nenhum tem data',
     ]),
+    ...of(valorPorUf, 'editais_sem_sessao', 'valor_sem_sessao'),
   ],
 }

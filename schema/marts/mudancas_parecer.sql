@@ -4,7 +4,7 @@ WITH pareceres AS (
 vistos AS (
   SELECT company, edital_id, observed_at, verdict_recommendation AS para, verdict_reason,
     lag(verdict_recommendation) OVER historico AS de,
-    row_number() OVER historico AS numero
+    count(verdict_recommendation) OVER (historico ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS anteriores
   FROM analysis_versions
   WINDOW historico AS (PARTITION BY company, edital_id ORDER BY observed_at)
 )
@@ -30,4 +30,4 @@ LEFT JOIN (
 LEFT JOIN pareceres p_de ON p_de.parecer = de
 LEFT JOIN pareceres p_para ON p_para.parecer = para
 -- The first verdict of a notice is not a change.
-WHERE numero > 1 AND de IS DISTINCT FROM para
+WHERE anteriores > 0 AND de IS DISTINCT FROM para

@@ -132,7 +132,7 @@ describe('the report of a company', () => {
     expect(page).not.toMatch(/undefined|null|NaN|Infinity/)
     expect(rowsOf(page, 'Próximas sessões')[1]).toContain('Órgão não informado')
     expect(textOf(page)).toContain('nenhum informa o valor')
-    expect(textOf(page)).toContain('Nenhum requisito analisado nos editais em andamento.')
+    expect(textOf(page)).toContain('Nenhum requisito analisado nos editais com sessão por vir.')
   })
 
   it('limits its lists, and shows how many more there are and what is missing', async () => {
@@ -155,7 +155,7 @@ describe('the report of a company', () => {
     expect(textOf(page)).toContain('… e mais 45 sessões até')
     expect(rowsOf(page, 'Prazos de impugnação e esclarecimento em aberto: os primeiros 12')).toHaveLength(13)
     expect(textOf(page)).toContain('… e mais 47 alertas com prazo em aberto')
-    expect(rowsOf(page, 'Órgãos por valor em andamento: os 10 maiores')).toHaveLength(11)
+    expect(rowsOf(page, 'Órgãos por valor em disputa: os 10 maiores')).toHaveLength(11)
     expect(textOf(page)).toContain('… e mais 50 órgãos')
     expect(rowsOf(page, 'Em quarentena, por motivo')[1]).toMatch(/^análise the body is not JSON 1 /)
     expect(Buffer.byteLength(page)).toBeLessThan(MAX_BYTES)

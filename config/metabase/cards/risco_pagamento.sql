@@ -8,5 +8,5 @@ SELECT orgao AS "Órgão", uf AS "UF", risco_pagamento_rotulo AS "Risco de pagam
   proxima_sessao_dia AS "Próxima sessão"
 FROM orgaos
 WHERE editais_em_andamento > 0 AND risco_pagamento IS NOT NULL [[AND chave(uf) = chave({{uf}})]]
-ORDER BY valor_em_andamento DESC NULLS LAST, orgao, orgao_cnpj
+ORDER BY valor_sessao_futura DESC, valor_em_andamento DESC, orgao, orgao_cnpj
 LIMIT 100

@@ -52,7 +52,12 @@ export type KeyFigures = BySession & {
   readonly sessoes_7_dias: number
   readonly requisitos_vermelhos: number
   readonly editais_com_vermelho: number
+  /** Apart: red requirements of notices whose session is past, and of those without a date. */
+  readonly vermelhos_passados: number
+  readonly vermelhos_sem_data: number
   readonly oportunidades: number
+  readonly alertas_passados: number
+  readonly alertas_sem_data: number
   readonly alertas_7_dias: number
   readonly editais_com_alerta_7_dias: number
 }
@@ -148,7 +153,7 @@ export type Demand = {
   readonly sem_avaliacao: number
 }
 
-/** A red requirement, and the notices whose session is not past in which it is red. */
+/** A red requirement, and the notices in which it is red and whose session has not begun. */
 export type Blocker = {
   readonly titulo: string
   readonly categoria: string | null

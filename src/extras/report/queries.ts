@@ -114,18 +114,24 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
   const count = (name: string) => parts.get(name)?.Editais ?? 0
   const value = (name: string) => parts.get(name)?.['Valor estimado'] ?? 0
   const others = await db.row<OtherFigures>(
-    `WITH open AS (SELECT * FROM editais_ativos WHERE em_andamento),
-       due AS (SELECT edital_id FROM alertas_juridicos
-         WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.soonDays - 1})
-     SELECT count(*) FILTER (participation_confirmed) AS confirmados,
-       count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
-       count(*) FILTER (valor_suspeito) AS suspeitos,
-       (SELECT count(DISTINCT edital_id) FROM pendencias_habilitacao WHERE em_andamento AND status = 'red')
-         AS editais_com_vermelho,
-       (SELECT count(*) FROM alertas_juridicos WHERE em_andamento AND oportunidade) AS oportunidades,
-       (SELECT count(*) FROM due) AS alertas_7_dias,
-       (SELECT count(DISTINCT edital_id) FROM due) AS editais_com_alerta_7_dias
-     FROM open`,
+    `WITH notices AS (
+         SELECT count(*) FILTER (participation_confirmed) AS confirmados,
+           count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor, count(*) FILTER (valor_suspeito) AS suspeitos
+         FROM editais_ativos WHERE em_andamento),
+       red AS (
+         SELECT count(DISTINCT edital_id) FILTER (situacao_sessao = 'futura') AS editais_com_vermelho,
+           count(*) FILTER (situacao_sessao = 'passada') AS vermelhos_passados,
+           count(*) FILTER (situacao_sessao = 'sem data') AS vermelhos_sem_data
+         FROM pendencias_habilitacao WHERE em_andamento AND status = 'red'),
+       alerts AS (
+         SELECT count(*) FILTER (situacao_sessao = 'futura' AND oportunidade) AS oportunidades,
+           count(*) FILTER (situacao_sessao = 'passada') AS alertas_passados,
+           count(*) FILTER (situacao_sessao = 'sem data') AS alertas_sem_data
+         FROM alertas_juridicos WHERE em_andamento),
+       due AS (
+         SELECT count(*) AS alertas_7_dias, count(DISTINCT edital_id) AS editais_com_alerta_7_dias
+         FROM alertas_juridicos WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.soonDays - 1})
+     FROM notices CROSS JOIN red CROSS JOIN alerts CROSS JOIN due`,
   )
   return {
     ...others,
@@ -151,7 +157,11 @@ type OtherFigures = Pick<
   | 'sem_valor'
   | 'suspeitos'
   | 'editais_com_vermelho'
+  | 'vermelhos_passados'
+  | 'vermelhos_sem_data'
   | 'oportunidades'
+  | 'alertas_passados'
+  | 'alertas_sem_data'
   | 'alertas_7_dias'
   | 'editais_com_alerta_7_dias'
 >
@@ -250,7 +260,7 @@ async function readPortions(db: Database, part: 'uf' | 'modalidade'): Promise<Po
     `SELECT left(${part}, ${TEXT}) AS nome, editais_em_andamento AS editais, valor_em_andamento AS valor,
        ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION}
      FROM valor_por_${part} WHERE editais_em_andamento > 0
-     ORDER BY valor DESC, editais_em_andamento DESC, nome`,
+     ORDER BY valor_futuras DESC, futuras DESC, valor DESC, editais_em_andamento DESC, nome`,
   )
 }
 
@@ -282,7 +292,7 @@ async function readDemands(db: Database): Promise<Demand[]> {
     `SELECT left(category, ${TEXT}) AS categoria, count(*) FILTER (r.status = 'red') AS vermelhos,
        count(*) FILTER (r.status = 'yellow') AS amarelos, count(*) FILTER (r.status = 'green') AS verdes,
        count(*) FILTER (r.status IS NULL OR r.status NOT IN ('red', 'yellow', 'green')) AS sem_avaliacao
-     FROM requirements r SEMI JOIN (SELECT edital_id FROM editais_ativos WHERE em_andamento) USING (edital_id)
+     FROM requirements r SEMI JOIN (SELECT edital_id FROM editais_ativos WHERE em_andamento AND situacao_sessao = 'futura') USING (edital_id)
      GROUP BY ALL ORDER BY vermelhos DESC, amarelos DESC, verdes DESC, categoria`,
   )
 }
@@ -291,7 +301,7 @@ async function readAlertCounts(db: Database): Promise<AlertCount[]> {
   return await db.rows<AlertCount>(
     `SELECT left(severidade, ${TEXT}) AS severidade, count(*) FILTER (type = 'risk') AS riscos,
        count(*) FILTER (type IS DISTINCT FROM 'risk') AS outros
-     FROM alertas_juridicos WHERE em_andamento AND NOT oportunidade
+     FROM alertas_juridicos WHERE em_andamento AND situacao_sessao = 'futura' AND NOT oportunidade
      GROUP BY severidade_ordem, 1 ORDER BY severidade_ordem, severidade`,
   )
 }
@@ -301,7 +311,7 @@ async function readBlockers(db: Database): Promise<Blocker[]> {
   return await db.rows<Blocker>(
     `SELECT left(requisito, ${TEXT}) AS titulo, left(categoria, ${TEXT}) AS categoria, editais, valor_total AS valor,
        editais_so_este AS so_este
-     FROM requisitos_bloqueantes ORDER BY valor DESC, editais DESC, categoria, titulo LIMIT ${LIMITS.demands}`,
+     FROM requisitos_bloqueantes WHERE editais > 0 ORDER BY valor DESC, editais DESC, categoria, titulo LIMIT ${LIMITS.demands}`,
   )
 }
 
@@ -350,7 +360,7 @@ async function readBuyers(db: Database): Promise<Bounded<Buyer>> {
          left(risco_pagamento_orgao, ${TEXT}) AS risco_orgao,
          left(risco_pagamento_precificacao, ${TEXT}) AS risco_precificacao, proxima_sessao_dia AS proxima_sessao
        FROM orgaos WHERE editais_em_andamento > 0`,
-    orderBy: 'valor DESC, em_andamento DESC, orgao, orgao_cnpj',
+    orderBy: 'valor_futuras DESC, valor DESC, em_andamento DESC, orgao, orgao_cnpj',
     limit: LIMITS.buyers,
   })
 }

@@ -48,7 +48,9 @@ const SEVERITY_BADGES: Readonly<Record<string, string>> = { critical: 'red', hig
 
 function renderAlerts({ alerts: { rows, total }, alertCounts, key }: Figures): Html {
   const all = alertCounts.reduce((sum, { riscos, outros }) => sum + riscos + outros, key.oportunidades)
-  if (all === 0) return nothing('Nenhum alerta jurídico nos editais em andamento.')
+  const others = apart('alerta', 'alertas', key.alertas_passados, key.alertas_sem_data)
+  if (all === 0 && rows.length === 0)
+    return html`${nothing('Nenhum alerta jurídico nos editais com sessão por vir.')}${others}`
   const layers = [
     { name: 'Riscos', colour: 'red' },
     { name: 'Informações e outros', colour: 'unknown' },
@@ -58,7 +60,8 @@ function renderAlerts({ alerts: { rows, total }, alertCounts, key }: Figures): H
     values: [riscos, outros],
   }))
   const summary = `Alertas por severidade, sem as oportunidades: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
-  return html`<p class="lead">${formatPlural(all, 'alerta', 'alertas')} nos editais em andamento, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
+  return html`<p class="lead">${formatPlural(all, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
+${others}
 ${stacks.length > 0 && stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
 ${
   rows.length === 0
@@ -82,6 +85,12 @@ ${
 }
 ${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em aberto')}
 <p class="note">Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), com feriados nacionais e do estado; na dúvida, o dia mais cedo, a confirmar. Um feriado municipal antecipa o prazo: confira sempre o edital.</p>`
+}
+
+/** Returns a sentence about what counts in no figure above it, because nothing can be done about it, or not yet. */
+function apart(one: string, many: string, past: number, undated: number): Html | null {
+  if (past + undated === 0) return null
+  return html`<p class="note">À parte: ${formatPlural(past, one, many)} de editais em andamento com sessão passada, ${number(undated)} sem data.</p>`
 }
 
 function severity(alert: RiskAlert): Html {
@@ -176,7 +185,14 @@ function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {
 
 function demands({ demands, blockers, key }: Figures): Html {
   const total = demands.reduce((sum, demand) => sum + allOf(demand), 0)
-  if (total === 0) return nothing('Nenhum requisito analisado nos editais em andamento.')
+  const others = apart(
+    'requisito vermelho',
+    'requisitos vermelhos',
+    key.vermelhos_passados,
+    key.vermelhos_sem_data,
+  )
+  if (total === 0)
+    return html`${nothing('Nenhum requisito analisado nos editais com sessão por vir.')}${others}`
   const yellow = demands.reduce((sum, { amarelos }) => sum + amarelos, 0)
   const colours = demands.some(({ sem_avaliacao }) => sem_avaliacao > 0) ? COLOURS : COLOURS.slice(0, 3)
   const charted = demands.slice(0, MAX_STACKS)
@@ -191,11 +207,12 @@ function demands({ demands, blockers, key }: Figures): Html {
     )
     .join('; ')
   const shown = demands.slice(0, MAX_TABLE_ROWS)
-  return html`<p class="lead"><b>${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}</b> em ${formatPlural(key.editais_com_vermelho, 'edital em andamento', 'editais em andamento')}, e ${formatPlural(yellow, 'amarelo', 'amarelos')}, de ${formatPlural(total, 'requisito', 'requisitos')}.</p>
+  return html`<p class="lead"><b>${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}</b> em ${formatPlural(key.editais_com_vermelho, 'edital com sessão por vir', 'editais com sessão por vir')}, e ${formatPlural(yellow, 'amarelo', 'amarelos')}, de ${formatPlural(total, 'requisito', 'requisitos')}.</p>
+${others}
 ${stackedChart(`Requisitos por categoria e cor: ${summary}.`, colours, stacks)}
 ${numbers(
   table({
-    caption: 'Requisitos dos editais em andamento por categoria e cor',
+    caption: 'Requisitos dos editais com sessão por vir, por categoria e cor',
     columns: [
       { head: 'Categoria', cell: (demand: Demand) => categoryOf(demand.categoria) },
       ...colours.map(({ head, of }) => ({
@@ -211,7 +228,7 @@ ${more(demands.length - shown.length, 'categoria', 'categorias')}
 ${
   blockers.length > 0 &&
   table({
-    caption: 'O que mais bloqueia: requisitos vermelhos, pelo valor dos editais cuja sessão não passou',
+    caption: 'O que mais bloqueia: requisitos vermelhos, pelo valor dos editais com sessão por vir',
     columns: [
       { head: 'Requisito', kind: 'wide', cell: row => line(row.titulo, MAX_OBJECT) },
       { head: 'Categoria', cell: row => categoryOf(row.categoria) },
@@ -244,22 +261,22 @@ function values({ states, modalities, key }: Figures): Html {
 }
 
 function portions(name: string, all: readonly Portion[]): Html {
-  const byValue = all.some(({ valor }) => valor > 0)
+  const byValue = all.some(({ valor_futuras }) => valor_futuras > 0)
   const bars = all.slice(0, MAX_PORTION_BARS).map(
-    ({ nome, valor, editais }): Bar => ({
+    ({ nome, valor_futuras: valor, futuras }): Bar => ({
       label: capital(line(nome, MAX_NAME) ?? NONE),
-      value: byValue ? valor : editais,
-      text: byValue ? `${valor > 0 ? shortMoney(valor) : 'sem valor'} · ${number(editais)}` : number(editais),
+      value: byValue ? valor : futuras,
+      text: byValue ? `${valor > 0 ? shortMoney(valor) : 'sem valor'} · ${number(futuras)}` : number(futuras),
       colour: 'accent',
     }),
   )
   const rest = all.slice(bars.length)
-  const restValue = rest.reduce((sum, { valor }) => sum + valor, 0)
-  const restCount = rest.reduce((sum, { editais }) => sum + editais, 0)
-  const summary = `${byValue ? 'Valor e editais' : 'Editais'} em andamento por ${name}: ${bars.map(({ label, text }) => `${label} ${text}`).join(', ')}.`
+  const restValue = rest.reduce((sum, { valor_futuras }) => sum + valor_futuras, 0)
+  const restCount = rest.reduce((sum, { futuras }) => sum + futuras, 0)
+  const summary = `${byValue ? 'Valor em disputa e editais' : 'Editais'} com sessão futura por ${name}: ${bars.map(({ label, text }) => `${label} ${text}`).join(', ')}.`
   const shown = all.slice(0, MAX_TABLE_ROWS)
   return html`${barChart(summary, bars)}
-<p class="note">${byValue ? 'Valor estimado · editais em andamento.' : 'Editais em andamento; nenhum informa o valor.'}${
+<p class="note">${byValue ? 'Valor em disputa · editais com sessão futura.' : 'Editais com sessão futura; nenhum informa o valor.'}${
     rest.length > 0
       ? ` Outras ${number(rest.length)}: ${shortMoney(restValue)} · ${number(restCount)}.`
       : null
@@ -273,8 +290,8 @@ ${numbers(
       { head: 'Sessão futura', kind: 'number', cell: portion => number(portion.futuras) },
       { head: 'Passada', kind: 'number', cell: portion => number(portion.passadas) },
       { head: 'Sem data', kind: 'number', cell: portion => number(portion.sem_data) },
-      { head: 'Valor estimado', kind: 'number', cell: portion => wholeMoney(portion.valor) },
       { head: 'Em disputa', kind: 'number', cell: portion => wholeMoney(portion.valor_futuras) },
+      { head: 'Valor em andamento', kind: 'number', cell: portion => wholeMoney(portion.valor) },
     ],
     rows: shown,
   }),
@@ -284,18 +301,18 @@ ${numbers(
 function buyers({ buyers: { rows, total }, exposures, key }: Figures): Html {
   const [first] = rows
   if (!first) return nothing('Nenhum órgão com edital em andamento.')
-  const sum = rows.reduce((sum, { valor }) => sum + valor, 0)
+  const sum = rows.reduce((sum, { valor_futuras }) => sum + valor_futuras, 0)
   return html`<p class="lead">${formatPlural(total, 'órgão', 'órgãos')} com editais em andamento${
-    key.valor > 0 && rows.length < total
-      ? html`; os ${rows.length} maiores somam ${percent(sum / key.valor)} do valor`
+    key.valor_futuras > 0 && rows.length < total
+      ? html`; os ${rows.length} maiores somam ${percent(sum / key.valor_futuras)} do valor em disputa`
       : null
   }.</p>
 ${table({
-  caption: `Órgãos por valor em andamento${total > rows.length ? `: os ${rows.length} maiores` : ''}`,
+  caption: `Órgãos por valor em disputa${total > rows.length ? `: os ${rows.length} maiores` : ''}`,
   columns: [
     { head: 'Órgão', kind: 'wide', cell: buyer => buyerName(buyer) },
-    { head: 'Valor em andamento', kind: 'number', cell: buyer => share(buyer, first.valor) },
-    { head: 'Em disputa', kind: 'number', cell: buyer => wholeMoney(buyer.valor_futuras) },
+    { head: 'Em disputa', kind: 'number', cell: buyer => share(buyer, first.valor_futuras) },
+    { head: 'Valor em andamento', kind: 'number', cell: buyer => wholeMoney(buyer.valor) },
     { head: 'Em andamento', kind: 'number', cell: buyer => number(buyer.em_andamento) },
     { head: 'Todos', kind: 'number', cell: buyer => number(buyer.editais) },
     { head: 'Descartados', kind: 'number', cell: buyer => percent(buyer.parcela_descartada) },
@@ -330,7 +347,7 @@ function paymentRisk({ risco_pagamento, risco_orgao, risco_precificacao }: Buyer
 }
 
 /** Returns the value with a bar below it, as long as its share of the largest. */
-function share({ valor }: Buyer, most: number): Html {
+function share({ valor_futuras: valor }: Buyer, most: number): Html {
   const width = most > 0 ? Math.round((100 * valor) / most) : 0
   return html`${wholeMoney(valor)}<span class="bar" aria-hidden="true"><span style="width:${width}%"></span></span>`
 }

@@ -29,7 +29,7 @@ const minuteOf = (time: Date) => Math.floor(time.getTime() / MINUTE_MS)
 const roundedDays = (ms: number | null): Cell => (ms === null ? null : { about: ms / DAY_MS, within: 0.051 })
 
 /** Future days first, then past ones, each nearest first; elements without a day come last. */
-function byNearness<T>(distance: (element: T) => number | null): Order<T>[] {
+function byNearness<T>(distance: (element: T) => number | null): [Order<T>, Order<T>] {
   const far = (element: T) => {
     const days = distance(element)
     return days === null ? null : Math.abs(days)
@@ -81,10 +81,12 @@ const funnel: Readonly<Record<string, Card>> = {
       'Valor estimado': worthOf(notices),
     })),
 
-  funil_por_fase: ({ open }) =>
+  funil_por_fase: picture =>
     PHASES.filter(phase => phase.open).map(({ name, order }) => ({
       Fase: name,
-      'Na fase ou adiante': open.filter(({ phase }) => phase.order >= order && phase.order <= 4).length,
+      'Na fase ou adiante': future(picture.open, picture).filter(
+        ({ phase }) => phase.order >= order && phase.order <= 4,
+      ).length,
     })),
 
   fases_em_numeros: picture =>
@@ -138,6 +140,7 @@ const funnel: Readonly<Record<string, Card>> = {
         ...splitBySession(notices, picture, worthOf),
         Editais: notices.length,
       })),
+      down(row => row['Sessão futura']),
       down(row => row['Valor em andamento']),
       row => row.UF,
     ),
@@ -149,6 +152,7 @@ const funnel: Readonly<Record<string, Card>> = {
         Editais: notices.length,
         ...splitBySession(notices, picture, ({ length }) => length),
       })),
+      down(row => row['Sessão futura']),
       down(row => row.Editais),
       row => row.Modalidade,
     ),
@@ -164,7 +168,7 @@ const funnel: Readonly<Record<string, Card>> = {
 
   maiores_editais: picture =>
     sorted(
-      picture.open.filter(({ value }) => value !== null),
+      sessionsAhead(picture).filter(({ value }) => value !== null),
       down(({ value }) => value),
       ({ id }) => id,
     )
@@ -177,7 +181,6 @@ const funnel: Readonly<Record<string, Card>> = {
         Modalidade: notice.modalidade,
         Fase: notice.phase.name,
         Sessão: date(notice.session),
-        'Situação da sessão': sessionStateOf(notice, picture),
         Recomendação: labelOf(notice.recommendation),
         PNCP: notice.url,
       })),
@@ -195,8 +198,10 @@ const funnel: Readonly<Record<string, Card>> = {
   ],
 }
 
-const pending = (picture: Picture) =>
-  requirementsOf(picture.open).filter(({ colour }) => colour === 'red' || colour === 'yellow')
+const pending = (picture: Picture, state: string | null = null) =>
+  requirementsOf(picture.open)
+    .filter(({ colour }) => colour === 'red' || colour === 'yellow')
+    .filter(({ notice }) => state === null || sessionStateOf(notice, picture) === state)
 
 const agenda: Readonly<Record<string, Card>> = {
   sessoes_7_dias: picture => number('Sessões', sessionsAhead(picture, 7).length),
@@ -212,7 +217,7 @@ const agenda: Readonly<Record<string, Card>> = {
   },
 
   requisitos_vermelhos: picture =>
-    number('Requisitos', pending(picture).filter(({ colour }) => colour === 'red').length),
+    number('Requisitos', pending(picture, 'futura').filter(({ colour }) => colour === 'red').length),
 
   sessoes_por_semana: picture => {
     const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
@@ -224,17 +229,24 @@ const agenda: Readonly<Record<string, Card>> = {
 
   pendencias_por_categoria: picture => {
     const parts = Map.groupBy(pending(picture), ({ category }) => labelOf(category) ?? 'não informada')
-    return sorted(
-      [...parts],
-      down(([, list]) => list.length),
-      ([category]) => category,
-    )
-      .slice(0, 12)
-      .map(([category, list]) => ({
+    const rows = [...parts].map(([category, list]) => {
+      const inState = (state: string) =>
+        list.filter(({ notice }) => sessionStateOf(notice, picture) === state)
+      const coming = inState('futura')
+      return {
         Categoria: category,
-        Vermelhos: list.filter(({ colour }) => colour === 'red').length,
-        Amarelos: list.filter(({ colour }) => colour === 'yellow').length,
-      }))
+        Vermelhos: coming.filter(({ colour }) => colour === 'red').length,
+        Amarelos: coming.filter(({ colour }) => colour === 'yellow').length,
+        'Sessão passada': inState('passada').length,
+        'Sem data': inState('sem data').length,
+      }
+    })
+    return sorted(
+      rows,
+      down(row => row.Vermelhos + row.Amarelos),
+      down(row => row['Sessão passada'] + row['Sem data']),
+      row => row.Categoria,
+    ).slice(0, 12)
   },
 
   agenda: picture =>
@@ -288,8 +300,9 @@ const agenda: Readonly<Record<string, Card>> = {
     })),
 }
 
-const grave = ({ open }: Picture, severities = GRAVE) =>
-  alertsOf(open).filter(alert => isGrave(alert, severities))
+const coming = (picture: Picture) => alertsOf(future(picture.open, picture))
+const grave = (picture: Picture, severities = GRAVE) =>
+  coming(picture).filter(alert => isGrave(alert, severities))
 
 const risks: Readonly<Record<string, Card>> = {
   alertas_criticos: picture => number('Alertas', grave(picture, ['critical']).length),
@@ -303,10 +316,10 @@ const risks: Readonly<Record<string, Card>> = {
       alertsOf(picture.open).filter(({ deadline }) => deadline && daysTo(deadline, picture) >= 0).length,
     ),
 
-  alertas_por_severidade: ({ open }) => {
+  alertas_por_severidade: picture => {
     const action = (alert: { readonly action: string | null }) => alert.action ?? 'Nenhuma'
     const parts = Map.groupBy(
-      alertsOf(open).filter(isRisk),
+      coming(picture).filter(isRisk),
       alert => `${alert.severityName} ${action(alert)}`,
     )
     const rows = [...parts.values()].flatMap(([first, ...more]) =>
@@ -320,8 +333,8 @@ const risks: Readonly<Record<string, Card>> = {
     ).map(({ severityName, action, count }) => ({ Severidade: severityName, Ação: action, Alertas: count }))
   },
 
-  alertas_por_tipo: ({ open }) =>
-    frequencies(alertsOf(open).map(({ type }) => labelOf(type) ?? 'não informado'))
+  alertas_por_tipo: picture =>
+    frequencies(coming(picture).map(({ type }) => labelOf(type) ?? 'não informado'))
       .slice(0, 12)
       .map(({ name, count }) => ({ Tipo: name, Alertas: count })),
 
@@ -338,10 +351,15 @@ const risks: Readonly<Record<string, Card>> = {
     ).slice(0, 12)
   },
 
-  alertas: picture =>
-    sorted(
+  alertas: picture => {
+    const [isPast, distance] = byNearness<ReturnType<typeof grave>[number]>(({ deadline }) =>
+      days(deadline, picture),
+    )
+    return sorted(
       alertsOf(picture.open),
-      ...byNearness<ReturnType<typeof grave>[number]>(({ deadline }) => days(deadline, picture)),
+      isPast,
+      ({ notice }) => Number(sessionStateOf(notice, picture) !== 'futura'),
+      distance,
       alert => Number(!isRisk(alert)),
       ({ severityOrder }) => severityOrder,
       ({ notice }) => notice.id,
@@ -364,13 +382,15 @@ const risks: Readonly<Record<string, Card>> = {
       Fase: notice.phase.name,
       Sessão: date(notice.sessionDay),
       'Situação da sessão': sessionStateOf(notice, picture),
-    })),
+    }))
+  },
 
   risco_pagamento: picture =>
     sorted(
       buyersOf(picture)
         .filter(({ risk }) => risk !== null)
         .filter(({ uf }) => picture.state === null || uf === picture.state),
+      down(({ open }) => worthOf(future(open, picture))),
       down(({ value }) => value),
       ({ orgao }) => orgao,
     )

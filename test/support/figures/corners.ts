@@ -50,7 +50,7 @@ export function cornersOf(run: number, now: Date): Entry[] {
     ...reasons(make),
     ...moves(make, run, now),
     ...broken(make, run),
-    ...strangers(make, run),
+    ...strangers(make, ahead, run),
     ...decided(make, ahead, run),
     ...priced(make, ahead),
   ]
@@ -122,20 +122,18 @@ function demands(make: Make, ahead: Ahead): Entry[] {
     current: 'Não há.',
     ai_notes: 'Ver.',
   })
+  const odd = {
+    requirements: [
+      demand('yellow', 'Certidão de Natal', 'outros'),
+      demand('red', ' Certidão de Natal ', 'outros'),
+      demand(undefined, 'Sem cor', 'outros'),
+      demand('red', undefined),
+      demand('red', '  ', 'amostras'),
+    ],
+  }
   return [
-    make(
-      160,
-      { data_sessao: ahead(-3) },
-      {
-        requirements: [
-          demand('yellow', 'Certidão de Natal', 'outros'),
-          demand('red', ' Certidão de Natal ', 'outros'),
-          demand(undefined, 'Sem cor', 'outros'),
-          demand('red', undefined),
-          demand('red', '  ', 'amostras'),
-        ],
-      },
-    ),
+    make(160, { data_sessao: ahead(-3) }, odd),
+    make(164, { data_sessao: ahead(2 * MONTH_AHEAD) }, odd),
     make(
       161,
       { data_sessao: undefined },
@@ -342,7 +340,7 @@ function broken(make: Make, run: number): Entry[] {
 }
 
 /** Documents that deviate from the contract, but are usable. */
-function strangers(make: Make, run: number): Entry[] {
+function strangers(make: Make, ahead: Ahead, run: number): Entry[] {
   return [
     make(280, { prioridade: 'alta' }, { score: 0.5 }),
     // Reported again whenever the notice changes.
@@ -350,7 +348,7 @@ function strangers(make: Make, run: number): Entry[] {
     make(282, { valor_estimado: 'R$ 10,00', data_sessao: 'a definir' }),
     make(
       283,
-      { status: 'suspended' },
+      { status: 'suspended', data_sessao: ahead(2 * MONTH_AHEAD) },
       {
         requirements: [{ category: 'sustentabilidade', title: 'Selo verde', status: 'blue' }],
         items: [1, 2, 3].map(numero_item => ({ numero_item, marca: 'X', quantidade: 'um' })),

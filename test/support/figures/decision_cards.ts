@@ -117,7 +117,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
   requisitos_bloqueantes: picture =>
     blockersOf(picture)
       .slice(0, 50)
-      .map(({ title, category, notices, alone, next }) => ({
+      .map(({ title, category, notices, alone, next, undated }) => ({
         Requisito: title,
         Categoria: labelOf(category) ?? 'não informada',
         Editais: notices.length,
@@ -125,6 +125,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         'Só este requisito': alone.length,
         'Valor só deste': worthOf(alone),
         'Próxima sessão': date(next),
+        'Sem data': undated,
       })),
 
   exposicao_pagamento: picture =>

@@ -74,6 +74,8 @@ export type Blocker = {
   readonly notices: readonly Notice[]
   readonly alone: readonly Notice[]
   readonly next: Day | null
+  /** Notices without a date of the session in which it is red; in no other figure. */
+  readonly undated: number
 }
 
 /** Red requirements of notices whose session is not past. Titles are compared as readers see them, without case and accents. */
@@ -88,11 +90,13 @@ export function blockersOf(picture: Picture): Blocker[] {
   const keysOf = Map.groupBy(red, ({ notice }) => notice.id)
   return sorted(
     [...Map.groupBy(red, ({ key }) => key).values()].map(those => {
-      const notices = [...new Map(those.map(({ notice }) => [notice.id, notice])).values()]
+      const all = [...new Map(those.map(({ notice }) => [notice.id, notice])).values()]
+      const notices = all.filter(notice => sessionStateOf(notice, picture) === 'futura')
       return {
         category: those[0]?.category ?? null,
-        title: mostFrequent(notices.map(({ id }) => firstOf(those.filter(({ notice }) => notice.id === id)))),
+        title: mostFrequent(all.map(({ id }) => firstOf(those.filter(({ notice }) => notice.id === id)))),
         notices,
+        undated: all.length - notices.length,
         alone: notices.filter(({ id }) => new Set(keysOf.get(id)?.map(({ key }) => key)).size === 1),
         next: sorted(known(notices.map(({ sessionDay }) => sessionDay)), day => day.toString())[0] ?? null,
       }

@@ -57,7 +57,7 @@ function top(picture: Picture): string[] {
   const { lastRun, lastGoodAt } = history
   const age = now.getTime() - lastGoodAt.getTime()
   const [future, past, none] = bySession(open, picture).map(notices => worthOf(notices))
-  const red = requirementsOf(open).filter(({ colour }) => colour === 'red')
+  const red = requirementsOf(bySession(open, picture)[0] ?? []).filter(({ colour }) => colour === 'red')
   const due = alertsOf(open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   const notices = (list: readonly { readonly notice: Notice }[]) =>
     formatPlural(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
@@ -161,12 +161,25 @@ function values(picture: Picture): string[] {
   ]
 }
 
-const statesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ uf }) => uf))
-const modalitiesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ modalidade }) => modalidade))
+const statesOf = (picture: Picture) =>
+  inOrder(
+    portionsOf(picture, ({ uf }) => uf),
+    picture,
+  )
+const modalitiesOf = (picture: Picture) =>
+  inOrder(
+    portionsOf(picture, ({ modalidade }) => modalidade),
+    picture,
+  )
 
-function inOrder(portions: readonly Portion[]): Portion[] {
+const comingOf = ({ notices }: Portion, picture: Picture) => bySession(notices, picture)[0] ?? []
+const inDispute = (portion: Portion, picture: Picture) => worthOf(comingOf(portion, picture))
+
+function inOrder(portions: readonly Portion[], picture: Picture): Portion[] {
   return sorted(
     portions,
+    down(portion => inDispute(portion, picture)),
+    down(portion => comingOf(portion, picture).length),
     down(({ value }) => value),
     down(({ notices }) => notices.length),
     ({ name }) => name,
@@ -175,36 +188,38 @@ function inOrder(portions: readonly Portion[]): Portion[] {
 
 function portions(kind: string, all: readonly Portion[], picture: Picture): string[] {
   const rest = all.slice(BARS)
-  const restCount = sum(rest.map(({ notices }) => notices.length))
+  const restCount = sum(rest.map(portion => comingOf(portion, picture).length))
   return [
     ...sentences(
-      `Valor e editais em andamento por ${kind}: ${all
+      `Valor em disputa e editais com sessão futura por ${kind}: ${all
         .slice(0, BARS)
-        .map(portion => `${nameOf(portion)} ${barTextOf(portion)}`)
+        .map(portion => `${nameOf(portion)} ${barTextOf(portion, picture)}`)
         .join(', ')}.`,
       rest.length > 0 &&
-        `Valor estimado · editais em andamento. Outras ${number(rest.length)}: ${shortMoney(sum(rest.map(({ value }) => value)))} · ${number(restCount)}.`,
+        `Valor em disputa · editais com sessão futura. Outras ${number(rest.length)}: ${shortMoney(sum(rest.map(portion => inDispute(portion, picture))))} · ${number(restCount)}.`,
     ),
     ...table(
       `Editais em andamento por ${kind}`,
-      `${kind} | Editais | Sessão futura | Passada | Sem data | Valor estimado | Em disputa`,
+      `${kind} | Editais | Sessão futura | Passada | Sem data | Em disputa | Valor em andamento`,
       all.map(portion => [
         ...[nameOf(portion), number(portion.notices.length), ...countsBySession(portion.notices, picture)],
-        ...[wholeMoney(portion.value), wholeMoney(worthOf(bySession(portion.notices, picture)[0] ?? []))],
+        ...[wholeMoney(inDispute(portion, picture)), wholeMoney(portion.value)],
       ]),
     ),
   ]
 }
 
 const nameOf = ({ name }: Portion) => (name === 'não informada' ? 'Não informada' : name)
-const barTextOf = ({ value, notices }: Portion) =>
-  `${value > 0 ? shortMoney(value) : 'sem valor'} · ${number(notices.length)}`
+function barTextOf(portion: Portion, picture: Picture): string {
+  const value = inDispute(portion, picture)
+  return `${value > 0 ? shortMoney(value) : 'sem valor'} · ${number(comingOf(portion, picture).length)}`
+}
 
 /** The texts in the drawings of states and modalities. */
 export function portionDrawings(picture: Picture): string[][] {
   return [statesOf(picture), modalitiesOf(picture)].map(all => {
     const bars = all.slice(0, BARS)
-    return [...bars.map(nameOf), ...bars.map(barTextOf)].map(plainSpaces)
+    return [...bars.map(nameOf), ...bars.map(bar => barTextOf(bar, picture))].map(plainSpaces)
   })
 }
 

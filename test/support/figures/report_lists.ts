@@ -113,11 +113,27 @@ function problemsOf({ requirements, alerts }: Notice): string | null {
   ])
 }
 
+/** Notices in progress whose session has not begun. */
+const comingOf = (picture: Picture) => bySession(picture.open, picture)[0] ?? []
+const inDispute = (notices: readonly Notice[], picture: Picture) =>
+  worthOf(bySession(notices, picture)[0] ?? [])
+
+/** What counts in no figure: that of notices whose session is past, or has no date. */
+function apart(
+  one: string,
+  many: string,
+  picture: Picture,
+  what: (notices: readonly Notice[]) => readonly unknown[],
+): string {
+  const [, past, undated] = bySession(picture.open, picture).map(notices => what(notices).length)
+  return `À parte: ${formatPlural(past ?? 0, one, many)} de editais em andamento com sessão passada, ${number(undated ?? 0)} sem data.`
+}
+
 /** The requirements of a category by colour: red, yellow, green, none. */
 type Demand = { readonly category: string | null; readonly colours: readonly number[] }
 
-export function demandsOf({ open }: Picture): Demand[] {
-  const categories = Map.groupBy(requirementsOf(open), ({ category }) => category)
+export function demandsOf(picture: Picture): Demand[] {
+  const categories = Map.groupBy(requirementsOf(comingOf(picture)), ({ category }) => category)
   const demands = [...categories].map(([category, those]) => {
     const coloured = ['red', 'yellow', 'green'].map(
       colour => those.filter(requirement => requirement.colour === colour).length,
@@ -133,7 +149,7 @@ export function demandsOf({ open }: Picture): Demand[] {
 
 export function demands(picture: Picture): string[] {
   const all = demandsOf(picture)
-  const requirements = requirementsOf(picture.open)
+  const requirements = requirementsOf(comingOf(picture))
   const red = requirements.filter(({ colour }) => colour === 'red')
   const yellow = requirements.filter(({ colour }) => colour === 'yellow')
   const notices = new Set(red.map(({ notice }) => notice.id)).size
@@ -146,11 +162,14 @@ export function demands(picture: Picture): string[] {
     )
   return [
     ...sentences(
-      `${formatPlural(red.length, 'requisito vermelho', 'requisitos vermelhos')} em ${formatPlural(notices, 'edital em andamento', 'editais em andamento')}, e ${formatPlural(yellow.length, 'amarelo', 'amarelos')}, de ${formatPlural(requirements.length, 'requisito', 'requisitos')}.`,
+      `${formatPlural(red.length, 'requisito vermelho', 'requisitos vermelhos')} em ${formatPlural(notices, 'edital com sessão por vir', 'editais com sessão por vir')}, e ${formatPlural(yellow.length, 'amarelo', 'amarelos')}, de ${formatPlural(requirements.length, 'requisito', 'requisitos')}.`,
+      apart('requisito vermelho', 'requisitos vermelhos', picture, notices =>
+        requirementsOf(notices).filter(({ colour }) => colour === 'red'),
+      ),
       `Requisitos por categoria e cor: ${chart.join('; ')}.`,
     ),
     ...table(
-      'Requisitos dos editais em andamento por categoria e cor',
+      'Requisitos dos editais com sessão por vir, por categoria e cor',
       `Categoria | ${heads.join(' | ')}`,
       all.map(({ category, colours }) => [categoryOf(category), ...colours.map(number)]),
     ),
@@ -160,10 +179,10 @@ export function demands(picture: Picture): string[] {
 
 /** The requirements that block the most value. */
 function blockers(picture: Picture): string[] {
-  const rows = blockersOf(picture)
+  const rows = blockersOf(picture).filter(({ notices }) => notices.length > 0)
   if (rows.length === 0) return []
   return table(
-    'O que mais bloqueia: requisitos vermelhos, pelo valor dos editais cuja sessão não passou',
+    'O que mais bloqueia: requisitos vermelhos, pelo valor dos editais com sessão por vir',
     'Requisito | Categoria | Editais | Só este falta | Valor bloqueado',
     rows
       .slice(0, LENGTH.blockers)
@@ -178,10 +197,10 @@ function blockers(picture: Picture): string[] {
 /** The alerts of a severity that are not opportunities: risks, and others. */
 type Severity = { readonly name: string; readonly kinds: readonly number[] }
 
-export function severitiesOf({ open }: Picture): Severity[] {
+export function severitiesOf(picture: Picture): Severity[] {
   const severities = Map.groupBy(
     sorted(
-      alertsOf(open).filter(isRisk),
+      alertsOf(comingOf(picture)).filter(isRisk),
       ({ severityOrder }) => severityOrder,
       ({ severityName }) => severityName,
     ),
@@ -198,9 +217,9 @@ export function severitiesOf({ open }: Picture): Severity[] {
 }
 
 export function alerts(picture: Picture): string[] {
-  const all = alertsOf(picture.open)
+  const all = alertsOf(comingOf(picture))
   const due = sorted(
-    all.filter(({ deadline }) => deadline && daysTo(deadline, picture) >= 0),
+    alertsOf(picture.open).filter(({ deadline }) => deadline && daysTo(deadline, picture) >= 0),
     ({ deadline }) => deadline?.toString() ?? null,
     alert => Number(!isRisk(alert)),
     ({ severityOrder }) => severityOrder,
@@ -210,7 +229,8 @@ export function alerts(picture: Picture): string[] {
   const soon = due.filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   return [
     ...sentences(
-      `${formatPlural(all.length, 'alerta', 'alertas')} nos editais em andamento, ${number(all.length - all.filter(isRisk).length)} deles oportunidades; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
+      `${formatPlural(all.length, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(all.length - all.filter(isRisk).length)} deles oportunidades; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
+      apart('alerta', 'alertas', picture, alertsOf),
       `Alertas por severidade, sem as oportunidades: ${severitiesOf(picture)
         .map(({ name, kinds }) => `${name} ${number(sum(kinds))}`)
         .join(', ')}.`,
@@ -252,6 +272,7 @@ function deadlines(due: readonly (Alert & { readonly notice: Notice })[], pictur
 function buyersInOrder(picture: Picture): Buyer[] {
   return sorted(
     buyersOf(picture),
+    down(({ open }) => inDispute(open, picture)),
     down(({ value }) => value),
     down(({ open }) => open.length),
     ({ orgao }) => orgao,
@@ -262,18 +283,18 @@ function buyersInOrder(picture: Picture): Buyer[] {
 export function buyers(picture: Picture): string[] {
   const all = buyersInOrder(picture)
   const shown = all.slice(0, LENGTH.buyers)
-  const share = sum(shown.map(({ value }) => value)) / worthOf(picture.open)
+  const share = sum(shown.map(({ open }) => inDispute(open, picture))) / worthOf(comingOf(picture))
   const cut = all.length > shown.length
   return [
     ...sentences(
-      `${formatPlural(all.length, 'órgão', 'órgãos')} com editais em andamento${cut ? `; os ${shown.length} maiores somam ${percent(share)} do valor` : ''}.`,
+      `${formatPlural(all.length, 'órgão', 'órgãos')} com editais em andamento${cut ? `; os ${shown.length} maiores somam ${percent(share)} do valor em disputa` : ''}.`,
     ),
     ...table(
-      `Órgãos por valor em andamento${cut ? `: os ${shown.length} maiores` : ''}`,
-      'Órgão | Valor em andamento | Em disputa | Em andamento | Todos | Descartados | Risco de pagamento | Próxima sessão',
+      `Órgãos por valor em disputa${cut ? `: os ${shown.length} maiores` : ''}`,
+      'Órgão | Em disputa | Valor em andamento | Em andamento | Todos | Descartados | Risco de pagamento | Próxima sessão',
       shown.map(({ orgao, uf, value, open, all, risk, nextSession }) => [
         joined([line(orgao, CHARACTERS.name) ?? 'Órgão não informado', uf], ' · '),
-        ...[wholeMoney(value), wholeMoney(worthOf(bySession(open, picture)[0] ?? []))],
+        ...[wholeMoney(inDispute(open, picture)), wholeMoney(value)],
         ...[number(open.length), number(all.length)],
         percent(all.filter(({ phase }) => phase.status === 'discarded').length / all.length),
         ...[riskText(risk), dayOf(nextSession)],
@@ -299,8 +320,8 @@ function riskText(risk: Buyer['risk']): string | null {
 /** Lengths of the bars below the buyers' values, in percent of the first. */
 export function buyerBars(picture: Picture): number[] {
   const shown = buyersInOrder(picture).slice(0, LENGTH.buyers)
-  const most = shown[0]?.value ?? 0
-  return shown.map(({ value }) => Math.round((100 * value) / most))
+  const [most = 0] = shown.map(({ open }) => inDispute(open, picture))
+  return shown.map(({ open }) => Math.round((100 * inDispute(open, picture)) / most))
 }
 
 /** The lengths of the bars of each layer, as shares of the sum of all bars. */

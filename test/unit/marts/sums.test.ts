@@ -201,7 +201,11 @@ test('a summary counts each child once, and funnel, states and buyers add up to 
 test('a buyer has the name of its latest notice on every card, and white space makes no separate reason', async () => {
   const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'none' }]
   const named = (number: number, orgao: string, updated_at: string) =>
-    noticeEntry(number, { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at }, { alerts })
+    noticeEntry(
+      number,
+      { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at, data_sessao: '2059-01-02' },
+      { alerts },
+    )
   const marts = await openMarts([
     named(1, 'Zeladoria Antiga', '2026-10-01T00:00:00Z'),
     named(2, 'Agência Nova', '2026-10-02T00:00:00Z'),
