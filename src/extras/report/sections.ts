@@ -261,26 +261,11 @@ function values({ states, modalities, key }: Figures): Html {
 }
 
 function portions(name: string, all: readonly Portion[]): Html {
-  const byValue = all.some(({ valor_futuras }) => valor_futuras > 0)
-  const bars = all.slice(0, MAX_PORTION_BARS).map(
-    ({ nome, valor_futuras: valor, futuras }): Bar => ({
-      label: capital(line(nome, MAX_NAME) ?? NONE),
-      value: byValue ? valor : futuras,
-      text: byValue ? `${valor > 0 ? shortMoney(valor) : 'sem valor'} · ${number(futuras)}` : number(futuras),
-      colour: 'accent',
-    }),
-  )
-  const rest = all.slice(bars.length)
-  const restValue = rest.reduce((sum, { valor_futuras }) => sum + valor_futuras, 0)
-  const restCount = rest.reduce((sum, { futuras }) => sum + futuras, 0)
-  const summary = `${byValue ? 'Valor em disputa e editais' : 'Editais'} com sessão futura por ${name}: ${bars.map(({ label, text }) => `${label} ${text}`).join(', ')}.`
   const shown = all.slice(0, MAX_TABLE_ROWS)
-  return html`${barChart(summary, bars)}
-<p class="note">${byValue ? 'Valor em disputa · editais com sessão futura.' : 'Editais com sessão futura; nenhum informa o valor.'}${
-    rest.length > 0
-      ? ` Outras ${number(rest.length)}: ${shortMoney(restValue)} · ${number(restCount)}.`
-      : null
-  }</p>
+  return html`${portionBars(
+    name,
+    all.filter(({ futuras }) => futuras > 0),
+  )}
 ${numbers(
   table({
     caption: `Editais em andamento por ${name}`,
@@ -296,6 +281,29 @@ ${numbers(
     rows: shown,
   }),
 )}${more(all.length - shown.length, 'linha', 'linhas', 'na tabela')}`
+}
+
+function portionBars(name: string, coming: readonly Portion[]): Html {
+  if (coming.length === 0) return nothing('Nenhum edital em andamento com sessão futura.')
+  const byValue = coming.some(({ valor_futuras }) => valor_futuras > 0)
+  const bars = coming.slice(0, MAX_PORTION_BARS).map(
+    ({ nome, valor_futuras: valor, futuras }): Bar => ({
+      label: capital(line(nome, MAX_NAME) ?? NONE),
+      value: byValue ? valor : futuras,
+      text: byValue ? `${valor > 0 ? shortMoney(valor) : 'sem valor'} · ${number(futuras)}` : number(futuras),
+      colour: 'accent',
+    }),
+  )
+  const rest = coming.slice(bars.length)
+  const restValue = rest.reduce((sum, { valor_futuras }) => sum + valor_futuras, 0)
+  const restCount = rest.reduce((sum, { futuras }) => sum + futuras, 0)
+  const summary = `${byValue ? 'Valor em disputa e editais' : 'Editais'} com sessão futura por ${name}: ${bars.map(({ label, text }) => `${label} ${text}`).join(', ')}.`
+  return html`${barChart(summary, bars)}
+<p class="note">${byValue ? 'Valor em disputa · editais com sessão futura.' : 'Editais com sessão futura; nenhum informa o valor.'}${
+    rest.length > 0
+      ? ` Outras ${number(rest.length)}: ${shortMoney(restValue)} · ${number(restCount)}.`
+      : null
+  }</p>`
 }
 
 function buyers({ buyers: { rows, total }, exposures, key }: Figures): Html {

@@ -187,11 +187,12 @@ function inOrder(portions: readonly Portion[], picture: Picture): Portion[] {
 }
 
 function portions(kind: string, all: readonly Portion[], picture: Picture): string[] {
-  const rest = all.slice(BARS)
+  const coming = all.filter(portion => comingOf(portion, picture).length > 0)
+  const rest = coming.slice(BARS)
   const restCount = sum(rest.map(portion => comingOf(portion, picture).length))
   return [
     ...sentences(
-      `Valor em disputa e editais com sessão futura por ${kind}: ${all
+      `Valor em disputa e editais com sessão futura por ${kind}: ${coming
         .slice(0, BARS)
         .map(portion => `${nameOf(portion)} ${barTextOf(portion, picture)}`)
         .join(', ')}.`,
@@ -218,7 +219,7 @@ function barTextOf(portion: Portion, picture: Picture): string {
 /** The texts in the drawings of states and modalities. */
 export function portionDrawings(picture: Picture): string[][] {
   return [statesOf(picture), modalitiesOf(picture)].map(all => {
-    const bars = all.slice(0, BARS)
+    const bars = all.filter(portion => comingOf(portion, picture).length > 0).slice(0, BARS)
     return [...bars.map(nameOf), ...bars.map(bar => barTextOf(bar, picture))].map(plainSpaces)
   })
 }
