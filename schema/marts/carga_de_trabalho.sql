@@ -21,7 +21,7 @@ sessoes_por_dia AS (
     count(*) FILTER (participation_confirmed) AS confirmadas,
     sum(requisitos_vermelhos)::BIGINT AS requisitos_vermelhos,
     sum(requisitos_amarelos)::BIGINT AS requisitos_amarelos,
-    sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor
+    soma(valor_estimado_informado) AS valor
   FROM sessoes LEFT JOIN requisitos_por_edital USING (company, edital_id)
   GROUP BY ALL
 ),

@@ -1,7 +1,7 @@
 SELECT company,
   coalesce(discard_reason, 'não informado') AS motivo,
   count(*) AS editais,
-  coalesce(sum(valor_estimado_informado::DECIMAL(20, 4)), 0)::DOUBLE AS valor_total,
+  soma(valor_estimado_informado) AS valor_total,
   max(updated_at) AS ultimo_em
 FROM editais_ativos
 WHERE status = 'discarded'

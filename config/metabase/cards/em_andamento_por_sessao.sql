@@ -1,7 +1,7 @@
 -- Em andamento, por sessão
 -- A fase não olha a data: separa os editais em andamento com sessão futura (que ainda não começou), passada e sem data.
 SELECT sessao AS "Sessão", sum(editais)::BIGINT AS "Editais",
-  sum(valor::DECIMAL(20, 4))::DOUBLE AS "Valor estimado"
+  soma(valor) AS "Valor estimado"
 FROM (
   SELECT 'Futura' AS sessao, 1 AS ordem, editais_sessao_futura AS editais, valor_sessao_futura AS valor, em_andamento
   FROM funil

@@ -1,5 +1,5 @@
 -- Valor em disputa
 -- Soma dos valores estimados dos editais em andamento com sessão por vir.
-SELECT coalesce(sum(valor_sessao_futura::DECIMAL(20, 4)), 0)::DOUBLE AS "Valor estimado"
+SELECT soma(valor_sessao_futura) AS "Valor estimado"
 FROM funil
 WHERE em_andamento

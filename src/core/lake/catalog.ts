@@ -19,6 +19,7 @@ const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
 /** The functions that marts use. */
 const MACROS = [
   { name: 'agora', parameters: '' },
+  { name: 'soma', parameters: 'valor' },
   { name: 'valor_suspeito', parameters: 'valor' },
   { name: 'unidade_comparavel', parameters: 'unidade' },
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },

@@ -30,11 +30,6 @@ import {
 /** Maximum characters read of a text; the page cuts texts even shorter. */
 const TEXT = 600
 
-/** Returns SQL for a sum of values: added as decimals, so that the order of the rows does not matter. */
-function sumOf(values: string): string {
-  return `coalesce(sum(${values}::DECIMAL(20, 4)), 0)::DOUBLE`
-}
-
 /** A query for all rows, and which of them are read. */
 type List = {
   readonly all: string
@@ -227,7 +222,7 @@ async function readWeeks(db: Database): Promise<Week[]> {
      weeks AS (
        SELECT unnest(generate_series(semana - ${7 * (LIMITS.weeks - 1)}, semana, INTERVAL 7 DAY))::DATE AS semana FROM this),
      arrived AS (
-       SELECT ${weekOf('criado_local')} AS semana, count(*) AS novos, ${sumOf('valor_estimado_informado')} AS valor_novos
+       SELECT ${weekOf('criado_local')} AS semana, count(*) AS novos, soma(valor_estimado_informado) AS valor_novos
        FROM editais_ativos GROUP BY 1),
      moved AS (
        SELECT ${weekOf('observado_dia')} AS semana,
@@ -322,11 +317,11 @@ async function readStakes(db: Database): Promise<Stakes> {
        SELECT valor_estimado_informado FROM sessoes_perdidas
        WHERE semana > date_trunc('week', data_sessao_dia + dias_desde_sessao::INTEGER)::DATE - ${7 * LIMITS.weeks})
      SELECT (SELECT coalesce(sum(editais), 0)::BIGINT FROM descartes_recomendados) AS descartados,
-       (SELECT ${sumOf('valor_total')} FROM descartes_recomendados) AS valor_descartados,
+       (SELECT soma(valor_total) FROM descartes_recomendados) AS valor_descartados,
        (SELECT count(*) FROM missed) AS perdidos,
-       (SELECT ${sumOf('valor_estimado_informado')} FROM missed) AS valor_perdidos,
-       (SELECT ${sumOf('(garantia_proposta + garantia_contratual)')} FROM capital_por_semana) AS garantias,
-       (SELECT ${sumOf('investimento')} FROM capital_por_semana) AS investimento`,
+       (SELECT soma(valor_estimado_informado) FROM missed) AS valor_perdidos,
+       (SELECT soma(garantia_proposta + garantia_contratual) FROM capital_por_semana) AS garantias,
+       (SELECT soma(investimento) FROM capital_por_semana) AS investimento`,
   )
 }
 

@@ -3,9 +3,7 @@ import type { Picture } from './picture.ts'
 
 /** What a card shows. */
 
-/** A number that is rounded: at most `within` away from `about`. */
-export type About = { readonly about: number; readonly within: number }
-export type Cell = string | number | Date | null | About
+export type Cell = string | number | Date | null
 export type Row = Readonly<Record<string, Cell>>
 
 /** The rows that a card must show for a picture. */

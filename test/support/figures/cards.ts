@@ -7,7 +7,9 @@ import {
   alertsOf,
   buyersOf,
   bySession,
+  coming,
   daysTo,
+  inDispute,
   isGrave,
   isRisk,
   portionsOf,
@@ -26,7 +28,7 @@ const days = (day: Temporal.PlainDate | null, picture: Picture) => day && daysTo
 const number = (name: string, value: number): Row[] => [{ [name]: value }]
 const minuteOf = (time: Date) => Math.floor(time.getTime() / MINUTE_MS)
 /** Cards round ages to one decimal. */
-const roundedDays = (ms: number | null): Cell => (ms === null ? null : { about: ms / DAY_MS, within: 0.051 })
+const roundedDays = (ms: number | null): Cell => ms && Math.round((ms / DAY_MS) * 10) / 10
 
 /** Future days first, then past ones, each nearest first; elements without a day come last. */
 function byNearness<T>(distance: (element: T) => number | null): [Order<T>, Order<T>] {
@@ -51,9 +53,6 @@ function frequencies(names: readonly string[]): { name: string; count: number }[
   )
 }
 
-/** Notices whose session has not begun. */
-const future = (notices: readonly Notice[], picture: Picture) => bySession(notices, picture)[0] ?? []
-
 function splitBySession<T>(
   notices: readonly Notice[],
   picture: Picture,
@@ -72,7 +71,7 @@ const funnel: Readonly<Record<string, Card>> = {
 
   valor_em_andamento: ({ open }) => number('Valor estimado', worthOf(open)),
 
-  valor_em_disputa: picture => number('Valor estimado', worthOf(future(picture.open, picture))),
+  valor_em_disputa: picture => number('Valor estimado', inDispute(picture.open, picture)),
 
   em_andamento_por_sessao: picture =>
     bySession(picture.open, picture).map((notices, index) => ({
@@ -84,7 +83,7 @@ const funnel: Readonly<Record<string, Card>> = {
   funil_por_fase: picture =>
     PHASES.filter(phase => phase.open).map(({ name, order }) => ({
       Fase: name,
-      'Na fase ou adiante': future(picture.open, picture).filter(
+      'Na fase ou adiante': coming(picture.open, picture).filter(
         ({ phase }) => phase.order >= order && phase.order <= 4,
       ).length,
     })),
@@ -232,11 +231,11 @@ const agenda: Readonly<Record<string, Card>> = {
     const rows = [...parts].map(([category, list]) => {
       const inState = (state: string) =>
         list.filter(({ notice }) => sessionStateOf(notice, picture) === state)
-      const coming = inState('futura')
+      const future = inState('futura')
       return {
         Categoria: category,
-        Vermelhos: coming.filter(({ colour }) => colour === 'red').length,
-        Amarelos: coming.filter(({ colour }) => colour === 'yellow').length,
+        Vermelhos: future.filter(({ colour }) => colour === 'red').length,
+        Amarelos: future.filter(({ colour }) => colour === 'yellow').length,
         'Sessão passada': inState('passada').length,
         'Sem data': inState('sem data').length,
       }
@@ -300,9 +299,9 @@ const agenda: Readonly<Record<string, Card>> = {
     })),
 }
 
-const coming = (picture: Picture) => alertsOf(future(picture.open, picture))
+const ahead = (picture: Picture) => alertsOf(coming(picture.open, picture))
 const grave = (picture: Picture, severities = GRAVE) =>
-  coming(picture).filter(alert => isGrave(alert, severities))
+  ahead(picture).filter(alert => isGrave(alert, severities))
 
 const risks: Readonly<Record<string, Card>> = {
   alertas_criticos: picture => number('Alertas', grave(picture, ['critical']).length),
@@ -319,7 +318,7 @@ const risks: Readonly<Record<string, Card>> = {
   alertas_por_severidade: picture => {
     const action = (alert: { readonly action: string | null }) => alert.action ?? 'Nenhuma'
     const parts = Map.groupBy(
-      coming(picture).filter(isRisk),
+      ahead(picture).filter(isRisk),
       alert => `${alert.severityName} ${action(alert)}`,
     )
     const rows = [...parts.values()].flatMap(([first, ...more]) =>
@@ -334,7 +333,7 @@ const risks: Readonly<Record<string, Card>> = {
   },
 
   alertas_por_tipo: picture =>
-    frequencies(coming(picture).map(({ type }) => labelOf(type) ?? 'não informado'))
+    frequencies(ahead(picture).map(({ type }) => labelOf(type) ?? 'não informado'))
       .slice(0, 12)
       .map(({ name, count }) => ({ Tipo: name, Alertas: count })),
 
@@ -390,7 +389,7 @@ const risks: Readonly<Record<string, Card>> = {
       buyersOf(picture)
         .filter(({ risk }) => risk !== null)
         .filter(({ uf }) => picture.state === null || uf === picture.state),
-      down(({ open }) => worthOf(future(open, picture))),
+      down(({ open }) => inDispute(open, picture)),
       down(({ value }) => value),
       ({ orgao }) => orgao,
     )
@@ -402,9 +401,9 @@ const risks: Readonly<Record<string, Card>> = {
         'Relatório do órgão': labelOf(risk?.report ?? null),
         Precificação: labelOf(risk?.pricing ?? null),
         Editais: open.length,
-        'Com sessão futura': future(open, picture).length,
+        'Com sessão futura': coming(open, picture).length,
         'Valor em andamento': value,
-        'Valor em disputa': worthOf(future(open, picture)),
+        'Valor em disputa': inDispute(open, picture),
         'Próxima sessão': date(nextSession),
       })),
 }

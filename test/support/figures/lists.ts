@@ -58,12 +58,34 @@ export function worthOf(notices: readonly Notice[]): number {
   return sum(known(notices.map(({ value }) => value)).map(value => Math.round(value * 100))) / 100
 }
 
-export type Portion = { readonly name: string; readonly notices: readonly Notice[]; readonly value: number }
+/** Notices whose session has not begun. */
+export function coming(notices: readonly Notice[], picture: Picture): readonly Notice[] {
+  return bySession(notices, picture)[0] ?? []
+}
+
+/** What these notices are worth whose session has not begun. */
+export function inDispute(notices: readonly Notice[], picture: Picture): number {
+  return worthOf(coming(notices, picture))
+}
+
+export type Portion = {
+  readonly name: string
+  readonly notices: readonly Notice[]
+  readonly value: number
+  readonly ahead: readonly Notice[]
+  readonly inDispute: number
+}
 
 /** Notices in progress, by state or by modality. */
-export function portionsOf({ open }: Picture, name: (notice: Notice) => string | null): Portion[] {
-  const parts = Map.groupBy(open, notice => name(notice) ?? 'não informada')
-  return [...parts].map(([name, notices]) => ({ name, notices, value: worthOf(notices) }))
+export function portionsOf(picture: Picture, name: (notice: Notice) => string | null): Portion[] {
+  const parts = Map.groupBy(picture.open, notice => name(notice) ?? 'não informada')
+  return [...parts].map(([name, notices]) => ({
+    name,
+    notices,
+    value: worthOf(notices),
+    ahead: coming(notices, picture),
+    inDispute: inDispute(notices, picture),
+  }))
 }
 
 export type Buyer = {

@@ -12,6 +12,7 @@ import { discardedAgainst, missedLately } from './decisions.ts'
 import {
   alertsOf,
   bySession,
+  coming,
   daysTo,
   type Portion,
   portionsOf,
@@ -57,7 +58,7 @@ function top(picture: Picture): string[] {
   const { lastRun, lastGoodAt } = history
   const age = now.getTime() - lastGoodAt.getTime()
   const [future, past, none] = bySession(open, picture).map(notices => worthOf(notices))
-  const red = requirementsOf(bySession(open, picture)[0] ?? []).filter(({ colour }) => colour === 'red')
+  const red = requirementsOf(coming(open, picture)).filter(({ colour }) => colour === 'red')
   const due = alertsOf(open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   const notices = (list: readonly { readonly notice: Notice }[]) =>
     formatPlural(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
@@ -161,25 +162,14 @@ function values(picture: Picture): string[] {
   ]
 }
 
-const statesOf = (picture: Picture) =>
-  inOrder(
-    portionsOf(picture, ({ uf }) => uf),
-    picture,
-  )
-const modalitiesOf = (picture: Picture) =>
-  inOrder(
-    portionsOf(picture, ({ modalidade }) => modalidade),
-    picture,
-  )
+const statesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ uf }) => uf))
+const modalitiesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ modalidade }) => modalidade))
 
-const comingOf = ({ notices }: Portion, picture: Picture) => bySession(notices, picture)[0] ?? []
-const inDispute = (portion: Portion, picture: Picture) => worthOf(comingOf(portion, picture))
-
-function inOrder(portions: readonly Portion[], picture: Picture): Portion[] {
+function inOrder(portions: readonly Portion[]): Portion[] {
   return sorted(
     portions,
-    down(portion => inDispute(portion, picture)),
-    down(portion => comingOf(portion, picture).length),
+    down(({ inDispute }) => inDispute),
+    down(({ ahead }) => ahead.length),
     down(({ value }) => value),
     down(({ notices }) => notices.length),
     ({ name }) => name,
@@ -187,40 +177,38 @@ function inOrder(portions: readonly Portion[], picture: Picture): Portion[] {
 }
 
 function portions(kind: string, all: readonly Portion[], picture: Picture): string[] {
-  const coming = all.filter(portion => comingOf(portion, picture).length > 0)
+  const coming = all.filter(({ ahead }) => ahead.length > 0)
   const rest = coming.slice(BARS)
-  const restCount = sum(rest.map(portion => comingOf(portion, picture).length))
+  const restCount = sum(rest.map(({ ahead }) => ahead.length))
   return [
     ...sentences(
       `Valor em disputa e editais com sessão futura por ${kind}: ${coming
         .slice(0, BARS)
-        .map(portion => `${nameOf(portion)} ${barTextOf(portion, picture)}`)
+        .map(portion => `${nameOf(portion)} ${barTextOf(portion)}`)
         .join(', ')}.`,
       rest.length > 0 &&
-        `Valor em disputa · editais com sessão futura. Outras ${number(rest.length)}: ${shortMoney(sum(rest.map(portion => inDispute(portion, picture))))} · ${number(restCount)}.`,
+        `Valor em disputa · editais com sessão futura. Outras ${number(rest.length)}: ${shortMoney(sum(rest.map(({ inDispute }) => inDispute)))} · ${number(restCount)}.`,
     ),
     ...table(
       `Editais em andamento por ${kind}`,
       `${kind} | Editais | Sessão futura | Passada | Sem data | Em disputa | Valor em andamento`,
       all.map(portion => [
         ...[nameOf(portion), number(portion.notices.length), ...countsBySession(portion.notices, picture)],
-        ...[wholeMoney(inDispute(portion, picture)), wholeMoney(portion.value)],
+        ...[wholeMoney(portion.inDispute), wholeMoney(portion.value)],
       ]),
     ),
   ]
 }
 
 const nameOf = ({ name }: Portion) => (name === 'não informada' ? 'Não informada' : name)
-function barTextOf(portion: Portion, picture: Picture): string {
-  const value = inDispute(portion, picture)
-  return `${value > 0 ? shortMoney(value) : 'sem valor'} · ${number(comingOf(portion, picture).length)}`
-}
+const barTextOf = ({ ahead, inDispute }: Portion) =>
+  `${inDispute > 0 ? shortMoney(inDispute) : 'sem valor'} · ${number(ahead.length)}`
 
 /** The texts in the drawings of states and modalities. */
 export function portionDrawings(picture: Picture): string[][] {
   return [statesOf(picture), modalitiesOf(picture)].map(all => {
-    const bars = all.filter(portion => comingOf(portion, picture).length > 0).slice(0, BARS)
-    return [...bars.map(nameOf), ...bars.map(bar => barTextOf(bar, picture))].map(plainSpaces)
+    const bars = all.filter(({ ahead }) => ahead.length > 0).slice(0, BARS)
+    return [...bars.map(nameOf), ...bars.map(barTextOf)].map(plainSpaces)
   })
 }
 

@@ -22,7 +22,9 @@ import {
   type Buyer,
   buyersOf,
   bySession,
+  coming,
   daysTo,
+  inDispute,
   isGrave,
   isRisk,
   requirementsOf,
@@ -113,11 +115,6 @@ function problemsOf({ requirements, alerts }: Notice): string | null {
   ])
 }
 
-/** Notices in progress whose session has not begun. */
-const comingOf = (picture: Picture) => bySession(picture.open, picture)[0] ?? []
-const inDispute = (notices: readonly Notice[], picture: Picture) =>
-  worthOf(bySession(notices, picture)[0] ?? [])
-
 /** What counts in no figure: that of notices whose session is past, or has no date. */
 function apart(
   one: string,
@@ -133,7 +130,7 @@ function apart(
 type Demand = { readonly category: string | null; readonly colours: readonly number[] }
 
 export function demandsOf(picture: Picture): Demand[] {
-  const categories = Map.groupBy(requirementsOf(comingOf(picture)), ({ category }) => category)
+  const categories = Map.groupBy(requirementsOf(coming(picture.open, picture)), ({ category }) => category)
   const demands = [...categories].map(([category, those]) => {
     const coloured = ['red', 'yellow', 'green'].map(
       colour => those.filter(requirement => requirement.colour === colour).length,
@@ -149,7 +146,7 @@ export function demandsOf(picture: Picture): Demand[] {
 
 export function demands(picture: Picture): string[] {
   const all = demandsOf(picture)
-  const requirements = requirementsOf(comingOf(picture))
+  const requirements = requirementsOf(coming(picture.open, picture))
   const red = requirements.filter(({ colour }) => colour === 'red')
   const yellow = requirements.filter(({ colour }) => colour === 'yellow')
   const notices = new Set(red.map(({ notice }) => notice.id)).size
@@ -200,7 +197,7 @@ type Severity = { readonly name: string; readonly kinds: readonly number[] }
 export function severitiesOf(picture: Picture): Severity[] {
   const severities = Map.groupBy(
     sorted(
-      alertsOf(comingOf(picture)).filter(isRisk),
+      alertsOf(coming(picture.open, picture)).filter(isRisk),
       ({ severityOrder }) => severityOrder,
       ({ severityName }) => severityName,
     ),
@@ -217,7 +214,7 @@ export function severitiesOf(picture: Picture): Severity[] {
 }
 
 export function alerts(picture: Picture): string[] {
-  const all = alertsOf(comingOf(picture))
+  const all = alertsOf(coming(picture.open, picture))
   const due = sorted(
     alertsOf(picture.open).filter(({ deadline }) => deadline && daysTo(deadline, picture) >= 0),
     ({ deadline }) => deadline?.toString() ?? null,
@@ -283,7 +280,7 @@ function buyersInOrder(picture: Picture): Buyer[] {
 export function buyers(picture: Picture): string[] {
   const all = buyersInOrder(picture)
   const shown = all.slice(0, LENGTH.buyers)
-  const share = sum(shown.map(({ open }) => inDispute(open, picture))) / worthOf(comingOf(picture))
+  const share = sum(shown.map(({ open }) => inDispute(open, picture))) / inDispute(picture.open, picture)
   const cut = all.length > shown.length
   return [
     ...sentences(
