@@ -1,10 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { EXIT, messageOf } from '#src/lib/errors.ts'
 import { wholeNumber } from '#src/present/terminal/options.ts'
-import { type Served, Servers } from './servers.ts'
+import { runWithServers, type Served, type Servers } from './servers.ts'
 import { obtainTester, type Tester, testApi, type Verdict } from './tester.ts'
 
 /** The ways to send the key (docs/contract.md#authentication). */
@@ -42,26 +41,7 @@ const program = new Command('npm run test:api --')
   .parse()
 
 const options = program.opts<Options>()
-const directory = await mkdtemp(join(tmpdir(), 'editais-sync-test-api-'))
-const servers = new Servers(directory)
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => void end().finally(() => process.exit(EXIT.interrupted)))
-}
-try {
-  process.exitCode = (await testAll()) ? EXIT.ok : EXIT.failed
-} catch (error) {
-  process.stderr.write(`${messageOf(error)}\n`)
-  process.exitCode = EXIT.failed
-} finally {
-  await end()
-}
-
-async function end(): Promise<void> {
-  await servers.stop()
-  await rm(directory, { recursive: true, force: true })
-}
-
-async function testAll(): Promise<boolean> {
+await runWithServers('api', options.counts, async (servers, directory) => {
   const tester = await obtainTester()
   const sandbox = await servers.startSandbox()
   const { seed } = options
@@ -71,24 +51,25 @@ async function testAll(): Promise<boolean> {
   // In parallel: one sends requests while the other generates them.
   const mirrored = servers.startMirror(sandbox).then(
     async mirror => [
-      ...(await testServer(tester, mirror)),
-      ...(await testServer(tester, { ...mirror, ...OWN_API, ids: [await addWebhook(mirror, sandbox)] })),
+      ...(await testServer(tester, directory, mirror)),
+      ...(await testServer(tester, directory, {
+        ...mirror,
+        ...OWN_API,
+        ids: [await addWebhook(servers, mirror, sandbox)],
+      })),
     ],
     (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, output: messageOf(error) }],
   )
-  const results = (await Promise.all([testServer(tester, sandbox), mirrored])).flat()
+  const results = (await Promise.all([testServer(tester, directory, sandbox), mirrored])).flat()
   for (const { title, output, passed } of results)
     if (!passed) process.stdout.write(`\n${title}\n\n${output}\n`)
   for (const result of results) process.stdout.write(`${summary(result)}\n`)
   const failed = results.filter(({ passed }) => !passed).length
-  if (options.counts) {
-    await writeFile(options.counts, JSON.stringify({ passed: results.length - failed, failed }))
-  }
-  return failed === 0
-}
+  return { passed: results.length - failed, failed }
+})
 
 /** One that can be replayed; nothing is sent, because no daemon runs. @returns its id. */
-async function addWebhook({ key }: Served, sandbox: Served): Promise<string> {
+async function addWebhook(servers: Servers, { key }: Served, sandbox: Served): Promise<string> {
   const url = 'https://receiver.example.com/hooks'
   const added = await servers.runBehindMirror(
     ['webhooks', 'add', '--key', key, '--url', url, '--json'],
@@ -101,6 +82,7 @@ type Result = Verdict & { readonly title: string }
 
 async function testServer(
   tester: Tester,
+  directory: string,
   { name, url, description, without, withoutPaths, key, ids }: Served,
 ): Promise<Result[]> {
   const results: Result[] = []

@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { EXIT, messageOf } from '#src/lib/errors.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 const WITHIN_MS = 60_000
@@ -33,6 +36,39 @@ type Readiness = {
   readonly isReady?: (response: Response) => Promise<boolean>
   readonly withinMs?: number
   readonly environment?: Readonly<Record<string, string>>
+}
+
+/**
+ * Runs tests of servers in a new directory, writes their counts into a file, if one is named, and sets the exit code. The
+ * servers are ended, and the directory removed, whatever happens.
+ */
+export async function runWithServers(
+  name: string,
+  countsFile: string | undefined,
+  test: (
+    servers: Servers,
+    directory: string,
+  ) => Promise<{ readonly passed: number; readonly failed: number }>,
+): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), `editais-sync-test-${name}-`))
+  const servers = new Servers(directory)
+  const end = async () => {
+    await servers.stop()
+    await rm(directory, { recursive: true, force: true })
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void end().finally(() => process.exit(EXIT.interrupted)))
+  }
+  try {
+    const counts = await test(servers, directory)
+    if (countsFile) await writeFile(countsFile, JSON.stringify(counts))
+    process.exitCode = counts.failed === 0 ? EXIT.ok : EXIT.failed
+  } catch (error) {
+    process.stderr.write(`${messageOf(error)}\n`)
+    process.exitCode = EXIT.failed
+  } finally {
+    await end()
+  }
 }
 
 /** The sandbox, and a mirror of its first company, both below one directory. */

@@ -1,10 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Command } from 'commander'
-import { EXIT, messageOf } from '#src/lib/errors.ts'
+import { EXIT } from '#src/lib/errors.ts'
 import { wholeNumber } from '#src/present/terminal/options.ts'
-import { Servers } from '#test/api/servers.ts'
+import { runWithServers } from '#test/api/servers.ts'
 import { testDuckDbFiles } from './duckdb_files.ts'
 import { testFeed } from './feed/test_feed.ts'
 import { testKubernetes } from './kubernetes/test_kubernetes.ts'
@@ -30,26 +27,7 @@ const options = program.opts<{
   readonly heavy?: true
   readonly counts?: string
 }>()
-const directory = await mkdtemp(join(tmpdir(), 'editais-sync-test-engines-'))
-const servers = new Servers(directory)
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => void end().finally(() => process.exit(EXIT.interrupted)))
-}
-try {
-  process.exitCode = (await testAll()) ? EXIT.ok : EXIT.failed
-} catch (error) {
-  process.stderr.write(`${messageOf(error)}\n`)
-  process.exitCode = EXIT.failed
-} finally {
-  await end()
-}
-
-async function end(): Promise<void> {
-  await servers.stop()
-  await rm(directory, { recursive: true, force: true })
-}
-
-async function testAll(): Promise<boolean> {
+await runWithServers('engines', options.counts, async (servers, directory) => {
   const counts = { passed: 0, failed: 0 }
   const heavy = options.heavy ? [testTraces, testKubernetes] : []
   for (const test of [testDuckDbFiles, testFeed, testMcp, ...heavy, testLake])
@@ -57,9 +35,8 @@ async function testAll(): Promise<boolean> {
       show(result)
       counts[result.wrong.length === 0 ? 'passed' : 'failed'] += 1
     }
-  if (options.counts) await writeFile(options.counts, JSON.stringify(counts))
-  return counts.failed === 0
-}
+  return counts
+})
 
 function show({ title, wrong }: Result): void {
   process.stdout.write(`${wrong.length === 0 ? 'passed' : 'FAILED'}  ${title}\n${wrong.join('')}`)

@@ -186,15 +186,9 @@ test('a database is moved only if it reads another catalog, and its schema is re
   const { databaseId } = await run()
   const client = clientOf(metabase.url, await keyIn(keyFile))
   const owner = { company: 'acme', lake }
-  const point = (path: string, columnsChanged = false) =>
-    pointDatabase({
-      client,
-      databaseId,
-      owner,
-      catalogPath: path,
-      columnsChanged,
-      resources: { memoryMb: null, spillDirectory: null },
-    })
+  const resources = { memoryMb: null, spillDirectory: null }
+  const point = (path: string, columnsChanged = false, other = {}) =>
+    pointDatabase({ client, databaseId, owner, catalogPath: path, columnsChanged, resources, ...other })
   metabase.writes()
 
   expect(await point(catalogPath)).toEqual({ from: catalogPath, moved: false, synced: false })
@@ -213,37 +207,16 @@ test('a database is moved only if it reads another catalog, and its schema is re
 
   await expect(point('/nowhere/catalog.duckdb')).rejects.toMatchObject({ trouble: 'rejected' })
   expect(metabase.state.databases.at(-1)?.details).toEqual(details)
-  await expect(
-    pointDatabase({
-      client,
-      databaseId: 77,
-      owner,
-      catalogPath,
-      columnsChanged: false,
-      resources: { memoryMb: null, spillDirectory: null },
-    }),
-  ).rejects.toThrow('has no database 77. Run `npm run metabase`')
-  await expect(
-    pointDatabase({
-      client,
-      databaseId: 1,
-      owner,
-      catalogPath,
-      columnsChanged: false,
-      resources: { memoryMb: null, spillDirectory: null },
-    }),
-  ).rejects.toThrow('(Sample Database) is a h2 database, not DuckDB, and was not changed')
+  await expect(point(catalogPath, false, { databaseId: 77 })).rejects.toThrow(
+    'has no database 77. Run `npm run metabase`',
+  )
+  await expect(point(catalogPath, false, { databaseId: 1 })).rejects.toThrow(
+    '(Sample Database) is a h2 database, not DuckDB, and was not changed',
+  )
   const boreal = { company: 'boreal', lake }
-  await expect(
-    pointDatabase({
-      client,
-      databaseId,
-      owner: boreal,
-      catalogPath,
-      columnsChanged: false,
-      resources: { memoryMb: null, spillDirectory: null },
-    }),
-  ).rejects.toThrow('shows company acme, and was not changed')
+  await expect(point(catalogPath, false, { owner: boreal })).rejects.toThrow(
+    'shows company acme, and was not changed',
+  )
   expect(metabase.violations).toEqual([])
 })
 

@@ -7,6 +7,7 @@ import {
   LAKE,
   latestLocal,
   latestOf,
+  loseAnswers,
   PUBLISHED,
   ROOT,
   rememberMarts,
@@ -144,14 +145,7 @@ test('a checkpoint takes the place of the commits before it, which a vacuum remo
 
 test('a lost answer, a conflict and a slow-down change nothing', async () => {
   const { s3, environment, syncHere } = await startRemote(DELTA)
-  const seen = new Map<string, number>()
-  s3.fault = ({ method, key }) => {
-    const count = (seen.get(`${method} ${key}`) ?? 0) + 1
-    seen.set(`${method} ${key}`, count)
-    if (method !== 'PUT' || count > 1 || !/latest|editais|funil/.test(key)) return null
-    const faults = ['lose', 409, 503, null] as const
-    return faults[seen.size % faults.length] ?? null
-  }
+  loseAnswers(s3)
   await syncHere()
   const state = await stateOf(s3, environment)
   expect(Object.values(state.versions).every(version => version === 0)).toBe(true)

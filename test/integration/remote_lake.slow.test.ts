@@ -14,6 +14,7 @@ import {
   LAKE,
   latestLocal,
   latestOf,
+  loseAnswers,
   PUBLISHED,
   ROOT,
   rememberMarts,
@@ -110,14 +111,7 @@ test('if the store is down, the local lake is correct, the problem is shown, and
 
 test('a lost answer, a conflict and a slow-down change nothing', async () => {
   const { s3, environment, syncHere } = await startRemote()
-  const seen = new Map<string, number>()
-  s3.fault = ({ method, key }) => {
-    const count = (seen.get(`${method} ${key}`) ?? 0) + 1
-    seen.set(`${method} ${key}`, count)
-    if (method !== 'PUT' || count > 1 || !/latest|editais|funil/.test(key)) return null
-    const faults = ['lose', 409, 503, null] as const
-    return faults[seen.size % faults.length] ?? null
-  }
+  loseAnswers(s3)
   await syncHere()
   expect(latestOf(s3).pending).toBeNull()
   await expectEqual(s3, environment, await latestLocal(environment))

@@ -19,8 +19,8 @@ export const MARTS = [
     {
       name: 'discarded-at-stake',
       reason: 'what was discarded counts as at stake',
-      from: '::DECIMAL(20, 4)) FILTER (em_andamento), 0)',
-      to: '::DECIMAL(20, 4)), 0)',
+      from: 'soma(CASE WHEN em_andamento THEN valor_estimado_informado END)',
+      to: 'soma(valor_estimado_informado)',
     },
   ]),
   ...inFile('schema/marts/funil.sql', [

@@ -68,6 +68,18 @@ export function bytesAt(s3: S3Server, key: string): Buffer {
   return stored.bytes
 }
 
+/** The store loses or refuses some first uploads of each kind. */
+export function loseAnswers(s3: S3Server): void {
+  const seen = new Map<string, number>()
+  s3.fault = ({ method, key }) => {
+    const count = (seen.get(`${method} ${key}`) ?? 0) + 1
+    seen.set(`${method} ${key}`, count)
+    if (method !== 'PUT' || count > 1 || !/latest|editais|funil/.test(key)) return null
+    const faults = ['lose', 409, 503, null] as const
+    return faults[seen.size % faults.length] ?? null
+  }
+}
+
 export function latestOf(s3: S3Server): Latest {
   return JSON.parse(bytesAt(s3, 'latest.json').toString()) as Latest
 }

@@ -128,23 +128,10 @@ test('a worker that read an alert before another one sent it does not send it ag
   expect(received(webhook)).toEqual(['key_refused raised'])
 })
 
-test('a problem that ends while its alert is being sent sends its recovery too', async () => {
-  const { webhook, worker } = await setUpAlerts()
-  const alerts = worker()
-  const { waiting } = holding(webhook)
-  await alerts.raise(REFUSED)
-  const delivered = alerts.deliver()
-  await arrived(webhook, 1)
-  await alerts.clear(ACCEPTED)
-  waiting[0]?.end()
-  await delivered
-  webhook.answer = (_, response) => void response.end()
-  await alerts.deliver()
-  await alerts.deliver()
-  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
-})
-
-test('… unless the alert is refused: then there is nothing to recover from', async () => {
+test.each([
+  ['sends its recovery too', 200, ['key_refused raised', 'key_refused recovered']],
+  ['has nothing to recover from if the alert is refused', 503, ['key_refused raised']],
+] as const)('a problem that ends while its alert is being sent %s', async (_, status, messages) => {
   const { redis, webhook, worker } = await setUpAlerts()
   const alerts = worker()
   const { waiting } = holding(webhook)
@@ -152,10 +139,12 @@ test('… unless the alert is refused: then there is nothing to recover from', a
   const delivered = alerts.deliver()
   await arrived(webhook, 1)
   await alerts.clear(ACCEPTED)
-  waiting[0]?.writeHead(503).end()
+  waiting[0]?.writeHead(status).end()
   await delivered
+  webhook.answer = (_, response) => void response.end()
   await alerts.deliver()
-  expect(webhook.messages).toHaveLength(1)
+  await alerts.deliver()
+  expect(received(webhook)).toEqual(messages)
   expect(await scanAll(redis.url, redis.prefix)).toBe('')
 })
 
