@@ -100,7 +100,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
     key: 'funil_e_carteira',
     name: 'Funil e carteira',
     description:
-      'Quantos editais há em cada fase, quanto valem, quanto tempo ficam e por que são descartados. Os gráficos mostram os de sessão por vir. Valores em reais; editais com valor sigiloso ou simbólico contam, mas não somam.',
+      'Quantos editais há em cada fase, quanto valem, quanto tempo ficam e por que são descartados. O funil e as carteiras mostram os de sessão por vir. Valores em reais; editais com valor sigiloso ou simbólico contam, mas não somam.',
     filters: [],
     cards: [
       scalar('editais_em_andamento', 'Editais', at(0, 0, 6, 3)),
@@ -211,7 +211,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
     key: 'riscos_juridicos',
     name: 'Riscos jurídicos',
     description:
-      'Alertas das análises de editais em andamento, as ações que pedem e seus prazos, e o risco de pagamento dos órgãos. Números e gráficos são de sessões por vir; as tabelas têm as outras no fim.',
+      'Alertas das análises de editais em andamento, as ações que pedem e seus prazos, e o risco de pagamento dos órgãos. Números e gráficos são de sessões por vir, e também de editais sem data se há prazo aberto; a tabela tem todos os alertas.',
     filters: [uf],
     cards: [
       scalar('alertas_criticos', 'Alertas', at(0, 0, 8, 3)),

@@ -30,13 +30,13 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   title AS titulo, description AS descricao, action_type,
   coalesce(acao, action_type) AS acao,
   legal_thesis, data_sessao_dia,
-  prazo, dias_ate_prazo, regra_prazo,
+  prazo, dias_abertos(p.dias_ate_prazo, situacao_sessao) AS dias_ate_prazo, regra_prazo,
   situacao_sessao,
   coalesce(tipo, type) AS tipo,
   certeza_prazo
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
-LEFT JOIN prazos USING (company, edital_id, action_type)
+LEFT JOIN prazos p USING (company, edital_id, action_type)
 LEFT JOIN severidades USING (severity)
 LEFT JOIN acoes USING (action_type)
 LEFT JOIN tipos USING (type)

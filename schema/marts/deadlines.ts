@@ -36,10 +36,14 @@ export const prazosImpugnacao: Mart = {
         'Último dia para impugnar, segundo a regra; na dúvida, o mais cedo; com feriados nacionais e do estado: feriado municipal o antecipa, confira no edital; vazio: contratação direta sem prazo no edital',
       ],
     ),
-    days('dias_ate_impugnacao', 'From today to the last day to contest; negative if it is past', [
-      'Dias para impugnar',
-      'Dias corridos de hoje até o último dia para impugnar; negativo: já passou',
-    ]),
+    days(
+      'dias_ate_impugnacao',
+      'From today to the last day to contest; negative if it is past, in edital_resumo also if the session has begun',
+      [
+        'Dias para impugnar',
+        'Dias corridos de hoje até o último dia para impugnar; negativo: já passou ou, no resumo do edital, a sessão já começou',
+      ],
+    ),
     text(
       'certeza_impugnacao',
       'do edital: stated; da lei: by the law that the notice names; presumido: by Lei 14.133/2021 or a regulation that is not known; a confirmar: the text, the law or an optional day off leave another day possible',
@@ -60,10 +64,14 @@ export const prazosImpugnacao: Mart = {
       'Último dia para pedir esclarecimentos',
       'Último dia para pedir esclarecimentos, pelas mesmas regras',
     ]),
-    days('dias_ate_esclarecimento', 'From today to the last day to ask questions; negative if it is past', [
-      'Dias para pedir esclarecimentos',
-      'Dias corridos de hoje até o último dia para pedir esclarecimentos; negativo: já passou',
-    ]),
+    days(
+      'dias_ate_esclarecimento',
+      'From today to the last day to ask questions; negative if it is past, in edital_resumo also if the session has begun',
+      [
+        'Dias para pedir esclarecimentos',
+        'Dias corridos de hoje até o último dia para pedir esclarecimentos; negativo: já passou ou, no resumo do edital, a sessão já começou',
+      ],
+    ),
     text('regra_esclarecimento', 'Rule that gave the day to ask questions', [
       'Regra do prazo de esclarecimento',
       'O que deu o último dia para pedir esclarecimentos: o texto do edital ou a lei',

@@ -15,7 +15,6 @@ import {
 import { editaisAtivos } from './live_notices.ts'
 import { editalResumo } from './notices.ts'
 import { pendenciasHabilitacao } from './parts.ts'
-import { valorPorUf } from './sums.ts'
 
 /** Decisions that were made or missed, and what they wait for. */
 
@@ -140,6 +139,13 @@ export const requisitosBloqueantes: Mart = {
       'Próxima sessão',
       'Dia da próxima sessão de um desses editais; vazio quando nenhum tem data',
     ]),
-    ...of(valorPorUf, 'editais_sem_sessao', 'valor_sem_sessao'),
+    count('editais_sem_sessao', 'Notices without a date of the session in which it is red', [
+      'Editais sem data de sessão',
+      'Quantidade de editais sem data de sessão em que está em vermelho',
+    ]),
+    money('valor_sem_sessao', 'Sum of the plausible values of these notices', [
+      'Valor sem data de sessão',
+      'Soma dos valores informados desses editais sem data de sessão, em BRL',
+    ]),
   ],
 }

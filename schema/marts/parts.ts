@@ -91,9 +91,9 @@ export const alertasJuridicos: Mart = {
         'Último dia para impugnar ou pedir esclarecimento; vazio para recurso e contrarrazão, que dependem da sessão',
       ],
     ),
-    days('dias_ate_prazo', 'From today to that day; negative if it is past', [
+    days('dias_ate_prazo', 'From today to that day; negative if it is past, or the session has begun', [
       'Dias até o prazo',
-      'Dias corridos de hoje até o prazo da ação; negativo: já passou',
+      'Dias corridos de hoje até o prazo da ação; negativo: já passou, ou a sessão já começou',
     ]),
     {
       ...(of(prazosImpugnacao, 'regra_impugnacao')[0] as MartColumn),

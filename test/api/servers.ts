@@ -38,10 +38,7 @@ type Readiness = {
   readonly environment?: Readonly<Record<string, string>>
 }
 
-/**
- * Runs tests of servers in a new directory, writes their counts into a file, if one is named, and sets the exit code. The
- * servers are ended, and the directory removed, whatever happens.
- */
+/** Runs tests of servers in a new directory, writes their counts if a file is named, and sets the exit code. Then it ends the servers. */
 export async function runWithServers(
   name: string,
   countsFile: string | undefined,
@@ -56,9 +53,8 @@ export async function runWithServers(
     await servers.stop()
     await rm(directory, { recursive: true, force: true })
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => void end().finally(() => process.exit(EXIT.interrupted)))
-  }
+  const stop = () => void end().finally(() => process.exit(EXIT.interrupted))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
   try {
     const counts = await test(servers, directory)
     if (countsFile) await writeFile(countsFile, JSON.stringify(counts))

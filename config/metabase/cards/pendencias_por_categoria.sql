@@ -9,5 +9,6 @@ SELECT coalesce(categoria_rotulo, 'não informada') AS "Categoria",
 FROM pendencias_habilitacao
 WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
 GROUP BY ALL
+HAVING count(*) FILTER (situacao_sessao = 'futura') > 0
 ORDER BY count(*) FILTER (situacao_sessao = 'futura') DESC, count(*) DESC, "Categoria"
 LIMIT 12

@@ -1,7 +1,13 @@
 import { publishedColumns, storedColumns, TABLES, type Table } from '#schema/tables.ts'
-import { PARQUET_OPTIONS } from './parquet.ts'
 import { identifier, literal } from './quoted.ts'
 import { exportColumns, names } from './sql.ts'
+
+/**
+ * Options of `COPY` for all Parquet files: what every engine reads. Rows stay in memory until a row group is full: it has at
+ * most so many rows, and begins no more of them beyond so many bytes.
+ */
+export const PARQUET_OPTIONS =
+  "FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480, ROW_GROUP_SIZE_BYTES '32MB', COMPRESSION zstd"
 
 /** A Parquet file with rows of one table, for the notices of one month. */
 export type RowFile = {

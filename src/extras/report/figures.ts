@@ -46,7 +46,6 @@ export type BySession = {
 export type KeyFigures = BySession & {
   readonly em_andamento: number
   readonly confirmados: number
-  readonly valor: number
   readonly sem_valor: number
   readonly suspeitos: number
   readonly sessoes_7_dias: number
@@ -80,7 +79,7 @@ export type Phase = {
 }
 
 /** Notices in progress in one state, or of one modality. */
-export type Portion = BySession & {
+export type Portion = Omit<BySession, 'valor_passadas' | 'valor_sem_data'> & {
   readonly nome: string
   readonly editais: number
   readonly valor: number

@@ -63,7 +63,7 @@ function partsOf(figures: Figures, span: ReportSpan): Part[] {
       title: null,
       lines: [
         `${formatPlural(key.em_andamento, 'edital', 'editais')} em andamento (${sessionCounts(key)}), ${shortMoney(key.valor_futuras)} em disputa.`,
-        `Nos próximos ${LIMITS.soonDays} dias: ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} e ${formatPlural(key.alertas_7_dias, 'alerta com prazo', 'alertas com prazo')}. ${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}.`,
+        `Nos próximos ${LIMITS.soonDays} dias: ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} e ${formatPlural(key.alertas_7_dias, 'alerta com prazo', 'alertas com prazo')}. Em sessões por vir: ${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}.`,
       ],
     },
     {

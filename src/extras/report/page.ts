@@ -114,7 +114,7 @@ function keyFigures({ key }: Figures): Html {
     {
       name: 'Requisitos vermelhos',
       value: number(key.requisitos_vermelhos),
-      note: `em ${formatPlural(key.editais_com_vermelho, 'edital', 'editais')}`,
+      note: `em ${formatPlural(key.editais_com_vermelho, 'edital', 'editais')} com sessão por vir`,
       alarm: key.requisitos_vermelhos > 0,
     },
     {

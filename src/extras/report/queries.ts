@@ -8,6 +8,7 @@ import {
   type Blocker,
   type Bounded,
   type Buyer,
+  type BySession,
   type ChangeCount,
   type Decision,
   type Demand,
@@ -98,8 +99,9 @@ async function readCard<T extends Row>(db: Database, key: string): Promise<T[]> 
 
 /** Returns the number of a card that shows only one. */
 async function readNumber(db: Database, card: string): Promise<number> {
-  const [row] = await readCard<Record<string, number>>(db, card)
-  return Object.values(row ?? {})[0] ?? 0
+  const [value] = Object.values((await readCard<Record<string, number>>(db, card))[0] ?? {})
+  if (typeof value !== 'number') throw new Error(`the card ${card} shows no number`)
+  return value
 }
 
 async function readKeyFigures(db: Database): Promise<KeyFigures> {
@@ -131,7 +133,6 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
   return {
     ...others,
     em_andamento: await readNumber(db, 'editais_em_andamento'),
-    valor: await readNumber(db, 'valor_em_andamento'),
     sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
     requisitos_vermelhos: await readNumber(db, 'requisitos_vermelhos'),
     futuras: count('Futura'),
@@ -146,19 +147,9 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
 /** A row of the card. */
 type SessionPart = { readonly Sessão: string; readonly Editais: number; readonly 'Valor estimado': number }
 
-type OtherFigures = Pick<
+type OtherFigures = Omit<
   KeyFigures,
-  | 'confirmados'
-  | 'sem_valor'
-  | 'suspeitos'
-  | 'editais_com_vermelho'
-  | 'vermelhos_passados'
-  | 'vermelhos_sem_data'
-  | 'oportunidades'
-  | 'alertas_passados'
-  | 'alertas_sem_data'
-  | 'alertas_7_dias'
-  | 'editais_com_alerta_7_dias'
+  keyof BySession | 'em_andamento' | 'sessoes_7_dias' | 'requisitos_vermelhos'
 >
 
 /** Notices in progress that need a decision, the most urgent ones first. A session that has begun needs none. */
@@ -237,9 +228,6 @@ async function readWeeks(db: Database): Promise<Week[]> {
 
 const COUNTS_BY_SESSION =
   'editais_sessao_futura AS futuras, editais_sessao_passada AS passadas, editais_sem_sessao AS sem_data'
-const VALUES_BY_SESSION =
-  'valor_sessao_futura AS valor_futuras, valor_sessao_passada AS valor_passadas, valor_sem_sessao AS valor_sem_data'
-
 async function readFunnel(db: Database): Promise<Phase[]> {
   return await db.rows<Phase>(
     `SELECT fase, em_andamento, editais, ${COUNTS_BY_SESSION}, sem_valor, valor_total, valor_mediano,
@@ -253,7 +241,7 @@ async function readFunnel(db: Database): Promise<Phase[]> {
 async function readPortions(db: Database, part: 'uf' | 'modalidade'): Promise<Portion[]> {
   return await db.rows<Portion>(
     `SELECT left(${part}, ${TEXT}) AS nome, editais_em_andamento AS editais, valor_em_andamento AS valor,
-       ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION}
+       ${COUNTS_BY_SESSION}, valor_sessao_futura AS valor_futuras
      FROM valor_por_${part} WHERE editais_em_andamento > 0
      ORDER BY valor_futuras DESC, futuras DESC, valor DESC, editais_em_andamento DESC, nome`,
   )

@@ -60,7 +60,7 @@ function renderAlerts({ alerts: { rows, total }, alertCounts, key }: Figures): H
     values: [riscos, outros],
   }))
   const summary = `Alertas por severidade, sem as oportunidades: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
-  return html`<p class="lead">${formatPlural(all, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
+  return html`<p class="lead">${formatPlural(all, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}. Prazos de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias, também de editais sem data: <b>${number(key.alertas_7_dias)}</b>.</p>
 ${others}
 ${stacks.length > 0 && stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
 ${
@@ -87,7 +87,7 @@ ${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em 
 <p class="note">Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), com feriados nacionais e do estado; na dúvida, o dia mais cedo, a confirmar. Um feriado municipal antecipa o prazo: confira sempre o edital.</p>`
 }
 
-/** Returns a sentence about what counts in no figure above it, because nothing can be done about it, or not yet. */
+/** Returns a sentence about notices that are left out above it, because nothing can be done about them, or not yet. */
 function apart(one: string, many: string, past: number, undated: number): Html | null {
   if (past + undated === 0) return null
   return html`<p class="note">À parte: ${formatPlural(past, one, many)} de editais em andamento com sessão passada, ${number(undated)} sem data.</p>`

@@ -17,6 +17,9 @@ export function localDay(instant: Date): Day {
   return localTime(instant).toPlainDate()
 }
 
+/** The local day this many days from now, as YYYY-MM-DD. */
+export const dayIn = (days: number): string => localDay(new Date()).add({ days }).toString()
+
 /** Local time for the API's text of a moment; a text without an offset is already local. */
 export function localTimeOf(text: string): Local {
   if (!/T.*(Z|[+-]\d{2}:\d{2})$/.test(text)) return Temporal.PlainDateTime.from(text)

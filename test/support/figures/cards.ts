@@ -12,7 +12,7 @@ import {
   inDispute,
   isGrave,
   isRisk,
-  portionsOf,
+  portionsAhead,
   requirementsOf,
   sessionStateOf,
   sessionsAhead,
@@ -133,7 +133,7 @@ const funnel: Readonly<Record<string, Card>> = {
 
   valor_por_uf: picture =>
     sorted(
-      portionsOf(picture, ({ uf }) => uf).map(({ name, notices, value }) => ({
+      portionsAhead(picture, ({ uf }) => uf).map(({ name, notices, value }) => ({
         UF: name,
         'Valor em andamento': value,
         ...splitBySession(notices, picture, worthOf),
@@ -146,7 +146,7 @@ const funnel: Readonly<Record<string, Card>> = {
 
   valor_por_modalidade: picture =>
     sorted(
-      portionsOf(picture, ({ modalidade }) => modalidade).map(({ name, notices }) => ({
+      portionsAhead(picture, ({ modalidade }) => modalidade).map(({ name, notices }) => ({
         Modalidade: name,
         Editais: notices.length,
         ...splitBySession(notices, picture, ({ length }) => length),
@@ -241,7 +241,7 @@ const agenda: Readonly<Record<string, Card>> = {
       }
     })
     return sorted(
-      rows,
+      rows.filter(row => row.Vermelhos + row.Amarelos > 0),
       down(row => row.Vermelhos + row.Amarelos),
       down(row => row['Sessão passada'] + row['Sem data']),
       row => row.Categoria,
@@ -356,7 +356,7 @@ const risks: Readonly<Record<string, Card>> = {
     )
     return sorted(
       alertsOf(picture.open),
-      isPast,
+      alert => (isPast(alert) === 0 ? distance(alert) : null),
       ({ notice }) => Number(sessionStateOf(notice, picture) !== 'futura'),
       distance,
       alert => Number(!isRisk(alert)),

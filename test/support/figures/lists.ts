@@ -88,6 +88,11 @@ export function portionsOf(picture: Picture, name: (notice: Notice) => string | 
   }))
 }
 
+/** Those with a notice whose session has not begun. */
+export function portionsAhead(picture: Picture, name: (notice: Notice) => string | null): Portion[] {
+  return portionsOf(picture, name).filter(({ ahead }) => ahead.length > 0)
+}
+
 export type Buyer = {
   readonly cnpj: string | null
   readonly orgao: string | null

@@ -214,19 +214,16 @@ function movesOf({ edital, phases }: Followed): Move[] {
 function newVerdictsOf({ edital, verdicts }: Followed): NewVerdict[] {
   // The first verdict of a notice is not a change, whenever it comes.
   const first = verdicts.findIndex(({ recommendation }) => recommendation !== null)
-  return verdicts.flatMap(({ recommendation, reason, at }, index) =>
-    first === -1 || index <= first
-      ? []
-      : {
-          noticeId: String(edital.id),
-          orgao: textOf(edital.orgao),
-          objeto: textOf(edital.objeto),
-          from: verdicts[index - 1]?.recommendation ?? null,
-          to: recommendation,
-          reason,
-          at,
-        },
-  )
+  const known = first === -1 ? [] : verdicts.slice(first)
+  return known.slice(1).map(({ recommendation, reason, at }, index) => ({
+    noticeId: String(edital.id),
+    orgao: textOf(edital.orgao),
+    objeto: textOf(edital.objeto),
+    from: known[index]?.recommendation ?? null,
+    to: recommendation,
+    reason,
+    at,
+  }))
 }
 
 function plausible(value: number | null): number | null {

@@ -70,7 +70,7 @@ function top(picture: Picture): string[] {
     `Editais em andamento | ${number(open.length)} ${sessionCounts(open, picture)}; ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada`,
     `Valor em disputa | ${shortMoney(future ?? 0)} ${wholeMoney(future ?? 0)} com sessão futura; mais ${wholeMoney(past ?? 0)} com sessão passada e ${wholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor`,
     `Sessões | ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias`,
-    `Requisitos vermelhos | ${number(red.length)} em ${notices(red)}`,
+    `Requisitos vermelhos | ${number(red.length)} em ${notices(red)} com sessão por vir`,
     `Alertas com prazo | ${number(due.length)} nos próximos 7 dias, em ${notices(due)}`,
     'Sessões dos próximos 30 dias',
   )

@@ -115,15 +115,14 @@ function problemsOf({ requirements, alerts }: Notice): string | null {
   ])
 }
 
+const redOf = (notices: readonly Notice[]) => requirementsOf(notices).filter(({ colour }) => colour === 'red')
+/** How many there are, by session: future, past, without a date. */
+const inEach = (picture: Picture, what: (notices: readonly Notice[]) => readonly unknown[]) =>
+  bySession(picture.open, picture).map(notices => what(notices).length)
+
 /** What counts in no figure: that of notices whose session is past, or has no date. */
-function apart(
-  one: string,
-  many: string,
-  picture: Picture,
-  what: (notices: readonly Notice[]) => readonly unknown[],
-): string {
-  const [, past, undated] = bySession(picture.open, picture).map(notices => what(notices).length)
-  return `À parte: ${formatPlural(past ?? 0, one, many)} de editais em andamento com sessão passada, ${number(undated ?? 0)} sem data.`
+function apart(one: string, many: string, [, past = 0, undated = 0]: readonly number[]): string {
+  return `À parte: ${formatPlural(past, one, many)} de editais em andamento com sessão passada, ${number(undated)} sem data.`
 }
 
 /** The requirements of a category by colour: red, yellow, green, none. */
@@ -147,7 +146,7 @@ export function demandsOf(picture: Picture): Demand[] {
 export function demands(picture: Picture): string[] {
   const all = demandsOf(picture)
   const requirements = requirementsOf(coming(picture.open, picture))
-  const red = requirements.filter(({ colour }) => colour === 'red')
+  const red = redOf(coming(picture.open, picture))
   const yellow = requirements.filter(({ colour }) => colour === 'yellow')
   const notices = new Set(red.map(({ notice }) => notice.id)).size
   const heads = ['Vermelhos', 'Amarelos', 'Verdes', 'Sem avaliação']
@@ -160,9 +159,7 @@ export function demands(picture: Picture): string[] {
   return [
     ...sentences(
       `${formatPlural(red.length, 'requisito vermelho', 'requisitos vermelhos')} em ${formatPlural(notices, 'edital com sessão por vir', 'editais com sessão por vir')}, e ${formatPlural(yellow.length, 'amarelo', 'amarelos')}, de ${formatPlural(requirements.length, 'requisito', 'requisitos')}.`,
-      apart('requisito vermelho', 'requisitos vermelhos', picture, notices =>
-        requirementsOf(notices).filter(({ colour }) => colour === 'red'),
-      ),
+      apart('requisito vermelho', 'requisitos vermelhos', inEach(picture, redOf)),
       `Requisitos por categoria e cor: ${chart.join('; ')}.`,
     ),
     ...table(
@@ -226,8 +223,8 @@ export function alerts(picture: Picture): string[] {
   const soon = due.filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   return [
     ...sentences(
-      `${formatPlural(all.length, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(all.length - all.filter(isRisk).length)} deles oportunidades; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
-      apart('alerta', 'alertas', picture, alertsOf),
+      `${formatPlural(all.length, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(all.length - all.filter(isRisk).length)} deles oportunidades. Prazos de impugnação ou esclarecimento nos próximos 7 dias, também de editais sem data: ${number(soon.length)}.`,
+      apart('alerta', 'alertas', inEach(picture, alertsOf)),
       `Alertas por severidade, sem as oportunidades: ${severitiesOf(picture)
         .map(({ name, kinds }) => `${name} ${number(sum(kinds))}`)
         .join(', ')}.`,

@@ -113,9 +113,20 @@ it('treats a session that has begun as over, on its day, and one without a time 
     today,
     undefined,
   ]
+  const due = {
+    overview: { prazo_impugnacao: 'Impugnação até a abertura da sessão' },
+    alerts: [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'impugnacao' }],
+  }
   const marts = await openMarts(
-    sessions.map((data_sessao, index) => noticeEntry(index + 1, { data_sessao }, { requirements: [] })),
+    sessions.map((data_sessao, index) =>
+      noticeEntry(index + 1, { data_sessao }, { requirements: [], ...due }),
+    ),
   )
+  // The deadline ends when the session begins.
+  const open =
+    'SELECT dias_ate_prazo >= 0 AS open FROM alertas_juridicos WHERE prazo IS NOT NULL ORDER BY edital_id'
+  expect(await marts.query(open)).toEqual([{ open: false }, { open: true }, { open: true }])
+  expect(await marts.query('FROM edital_resumo WHERE dias_ate_impugnacao >= 0')).toHaveLength(2)
   const states = ['passada', 'futura', 'futura', 'sem data']
   expect(await marts.query('SELECT situacao_sessao AS state FROM editais_ativos ORDER BY edital_id')).toEqual(
     states.map(state => ({ state })),

@@ -3,8 +3,8 @@ import { VIEWS } from '#schema/marts/marts.ts'
 import { readCard } from '#src/extras/metabase/cards.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { type ContractField, fieldsBelow, isMoment } from '#test/support/contract_tables.ts'
+import { dayIn } from '#test/support/figures/calendar.ts'
 import { healthyNotice } from '#test/support/healthy.ts'
-import { dayIn } from '#test/support/local_day.ts'
 import { openMarts } from '#test/support/marts.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 
@@ -199,13 +199,10 @@ test('a summary counts each child once, and funnel, states and buyers add up to 
 })
 
 test('a buyer has the name of its latest notice on every card, and white space makes no separate reason', async () => {
+  const ahead = { data_sessao: '2059-01-02' }
   const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'none' }]
   const named = (number: number, orgao: string, updated_at: string) =>
-    noticeEntry(
-      number,
-      { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at, data_sessao: '2059-01-02' },
-      { alerts },
-    )
+    noticeEntry(number, { ...ahead, pncp_id: `00394460005887-2026-${number}`, orgao, updated_at }, { alerts })
   const marts = await openMarts([
     named(1, 'Zeladoria Antiga', '2026-10-01T00:00:00Z'),
     named(2, 'Agência Nova', '2026-10-02T00:00:00Z'),
