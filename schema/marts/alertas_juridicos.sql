@@ -9,9 +9,12 @@ tipos AS (
   SELECT codigo AS type, rotulo AS tipo FROM rotulos WHERE coluna = 'alerts.type'
 ),
 lidos AS MATERIALIZED (
-  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
-    ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
+  SELECT company, edital_id, ultimo_dia_impugnacao, regra_impugnacao, certeza_impugnacao,
+    dias_abertos(dias_ate_impugnacao, situacao_sessao) AS dias_ate_impugnacao,
+    dias_abertos(dias_ate_esclarecimento, situacao_sessao) AS dias_ate_esclarecimento,
+    ultimo_dia_esclarecimento, regra_esclarecimento, certeza_esclarecimento
   FROM prazos_impugnacao
+  JOIN (SELECT company, edital_id, situacao_sessao FROM editais_ativos) USING (company, edital_id)
 ),
 -- Deadlines for appeals depend on events at the session, which the API does not report.
 prazos AS (
@@ -30,13 +33,13 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   title AS titulo, description AS descricao, action_type,
   coalesce(acao, action_type) AS acao,
   legal_thesis, data_sessao_dia,
-  prazo, dias_abertos(p.dias_ate_prazo, situacao_sessao) AS dias_ate_prazo, regra_prazo,
+  prazo, dias_ate_prazo, regra_prazo,
   situacao_sessao,
   coalesce(tipo, type) AS tipo,
   certeza_prazo
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
-LEFT JOIN prazos p USING (company, edital_id, action_type)
+LEFT JOIN prazos USING (company, edital_id, action_type)
 LEFT JOIN severidades USING (severity)
 LEFT JOIN acoes USING (action_type)
 LEFT JOIN tipos USING (type)
