@@ -85,8 +85,7 @@ async function compare(
   if (!read.contents || read.version !== OLDEST)
     return { title, wrong: [`  ${read.error ?? read.version}\n`] }
   const names = new Set([...Object.keys(expected), ...Object.keys(read.contents)])
-  const wrong = [...names].filter(
-    name => !isDeepStrictEqual({ ...expected[name] }, { ...read.contents?.[name] }),
-  )
+  const isSame = (name: string) => isDeepStrictEqual({ ...expected[name] }, { ...read.contents?.[name] })
+  const wrong = [...names].filter(name => !isSame(name))
   return { title, wrong: wrong.map(name => `  ${name} differs\n`) }
 }

@@ -99,7 +99,11 @@ export function describeLake(
   return {
     given,
     local: join(data, COMPANY, 'lake/snapshots'),
-    sync: () => servers.run(['sync'], environment),
+    async sync() {
+      await servers.run(['sync'], environment)
+      // A catalog that has just started may be silent for longer than a command waits after its report; a publish waits longer.
+      if (catalog) await servers.run(['lake', 'publish'], environment)
+    },
     note: () => note(given, settings, join(data, COMPANY)),
   }
 }

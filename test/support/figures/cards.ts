@@ -197,10 +197,9 @@ const funnel: Readonly<Record<string, Card>> = {
   ],
 }
 
-const pending = (picture: Picture, state: string | null = null) =>
-  requirementsOf(picture.open)
-    .filter(({ colour }) => colour === 'red' || colour === 'yellow')
-    .filter(({ notice }) => state === null || sessionStateOf(notice, picture) === state)
+const isRed = ({ colour }: { readonly colour: string | null }) => colour === 'red'
+const pending = (picture: Picture) =>
+  requirementsOf(picture.open).filter(({ colour }) => colour === 'red' || colour === 'yellow')
 
 const agenda: Readonly<Record<string, Card>> = {
   sessoes_7_dias: picture => number('Sessões', sessionsAhead(picture, 7).length),
@@ -216,7 +215,7 @@ const agenda: Readonly<Record<string, Card>> = {
   },
 
   requisitos_vermelhos: picture =>
-    number('Requisitos', pending(picture, 'futura').filter(({ colour }) => colour === 'red').length),
+    number('Requisitos', requirementsOf(coming(picture.open, picture)).filter(isRed).length),
 
   sessoes_por_semana: picture => {
     const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
@@ -234,7 +233,7 @@ const agenda: Readonly<Record<string, Card>> = {
       const future = inState('futura')
       return {
         Categoria: category,
-        Vermelhos: future.filter(({ colour }) => colour === 'red').length,
+        Vermelhos: future.filter(isRed).length,
         Amarelos: future.filter(({ colour }) => colour === 'yellow').length,
         'Sessão passada': inState('passada').length,
         'Sem data': inState('sem data').length,
