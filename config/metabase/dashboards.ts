@@ -59,7 +59,7 @@ const chart = (dimensions: readonly string[], metrics: readonly string[], more =
 })
 
 const CAPITAL = ['Garantias de proposta', 'Garantias contratuais', 'Investimento']
-/** What a chart shows of cards that have past sessions apart. */
+/** A chart draws this column alone; the card has past sessions in columns of their own. */
 const AHEAD = 'Sessão futura'
 
 const stacked = { 'stackable.stack_type': 'stacked' }

@@ -9,12 +9,9 @@ tipos AS (
   SELECT codigo AS type, rotulo AS tipo FROM rotulos WHERE coluna = 'alerts.type'
 ),
 lidos AS MATERIALIZED (
-  SELECT company, edital_id, ultimo_dia_impugnacao, regra_impugnacao, certeza_impugnacao,
-    dias_abertos(dias_ate_impugnacao, situacao_sessao) AS dias_ate_impugnacao,
-    dias_abertos(dias_ate_esclarecimento, situacao_sessao) AS dias_ate_esclarecimento,
-    ultimo_dia_esclarecimento, regra_esclarecimento, certeza_esclarecimento
+  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
+    ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
   FROM prazos_impugnacao
-  JOIN (SELECT company, edital_id, situacao_sessao FROM editais_ativos) USING (company, edital_id)
 ),
 -- Deadlines for appeals depend on events at the session, which the API does not report.
 prazos AS (

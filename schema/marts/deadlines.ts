@@ -38,10 +38,10 @@ export const prazosImpugnacao: Mart = {
     ),
     days(
       'dias_ate_impugnacao',
-      'From today to the last day to contest; negative if it is past, in edital_resumo also if the session has begun',
+      'From today to the last day to contest; negative if it is past, or the session has begun',
       [
         'Dias para impugnar',
-        'Dias corridos de hoje até o último dia para impugnar; negativo: já passou ou, no resumo do edital, a sessão já começou',
+        'Dias corridos de hoje até o último dia para impugnar; negativo: já passou, ou a sessão já começou',
       ],
     ),
     text(
@@ -66,10 +66,10 @@ export const prazosImpugnacao: Mart = {
     ]),
     days(
       'dias_ate_esclarecimento',
-      'From today to the last day to ask questions; negative if it is past, in edital_resumo also if the session has begun',
+      'From today to the last day to ask questions; negative if it is past, or the session has begun',
       [
         'Dias para pedir esclarecimentos',
-        'Dias corridos de hoje até o último dia para pedir esclarecimentos; negativo: já passou ou, no resumo do edital, a sessão já começou',
+        'Dias corridos de hoje até o último dia para pedir esclarecimentos; negativo: já passou, ou a sessão já começou',
       ],
     ),
     text('regra_esclarecimento', 'Rule that gave the day to ask questions', [

@@ -26,7 +26,7 @@ alertas_por_edital AS (
   GROUP BY ALL
 )
 SELECT e.*,
-  ultimo_dia_impugnacao, dias_abertos(p.dias_ate_impugnacao, situacao_sessao) AS dias_ate_impugnacao,
+  ultimo_dia_impugnacao, dias_ate_impugnacao,
   analysis_level, verdict_recommendation, verdict_reason,
   coalesce(itens, 0) AS itens, itens_valor_total,
   coalesce(itens_selecionados, 0) AS itens_selecionados, itens_selecionados_valor,
@@ -54,9 +54,7 @@ SELECT e.*,
   coalesce(recomendacao, verdict_recommendation) AS recomendacao,
   coalesce(nivel_analise, analysis_level) AS nivel_analise,
   risco_pagamento_rotulo, risco_pagamento_orgao_rotulo, risco_pagamento_precificacao_rotulo,
-  certeza_impugnacao, ultimo_dia_esclarecimento,
-  dias_abertos(p.dias_ate_esclarecimento, situacao_sessao) AS dias_ate_esclarecimento,
-  regra_esclarecimento, certeza_esclarecimento
+  certeza_impugnacao, ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
 FROM editais_ativos e
 LEFT JOIN analyses USING (company, edital_id)
 LEFT JOIN riscos_pagamento USING (company, edital_id)
@@ -67,7 +65,7 @@ LEFT JOIN (
   SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
     ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
   FROM prazos_impugnacao
-) p USING (company, edital_id)
+) USING (company, edital_id)
 LEFT JOIN (
   SELECT codigo AS verdict_recommendation, rotulo AS recomendacao FROM rotulos
   WHERE coluna = 'analyses.verdict_recommendation'

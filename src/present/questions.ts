@@ -5,10 +5,10 @@ import { decodeText } from '#src/lib/text_file.ts'
 
 /** Questions in SQL, saved as files: the cards of the dashboards, and those of users. */
 
-export const CARDS_DIRECTORY = join(import.meta.dirname, '../../config/metabase/cards')
+const CARDS_DIRECTORY = join(import.meta.dirname, '../../config/metabase/cards')
 
 /** The contents of a question's file. */
-export type QuestionText = {
+type QuestionText = {
   readonly name: string
   readonly description: string
   /** With parameters as `{{uf}}`, and `[[…]]` around what is left out if its parameter has no value. */
@@ -34,7 +34,7 @@ const OPTIONAL = /\[\[((?:(?!\[\[|\]\]).)*)\]\]/gs
  * Reads a question.
  * @throws Error if the file cannot be read, or does not begin with at least two comment lines, the name and the description.
  */
-export async function readQuestion(path: string): Promise<QuestionText> {
+async function readQuestion(path: string): Promise<QuestionText> {
   const sql = await readSql(path)
   const lines = sql.split('\n')
   const comments = lines.slice(
@@ -46,6 +46,11 @@ export async function readQuestion(path: string): Promise<QuestionText> {
     throw new Error(`${basename(path)} must begin with two comment lines (-- …): a name, then a description`)
   }
   return { name, description: description.join(' '), sql }
+}
+
+/** Reads a card of the dashboards. @throws Error if its file is not a question: a mistake of the card's author. */
+export async function readCard(key: string): Promise<QuestionText> {
+  return await readQuestion(join(CARDS_DIRECTORY, `${key}.sql`))
 }
 
 async function readSql(path: string): Promise<string> {

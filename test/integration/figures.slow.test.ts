@@ -6,8 +6,8 @@ import { companyPaths } from '#src/core/company/company.ts'
 import { countDaysFrom } from '#src/core/lake/read.ts'
 import type { RunResult } from '#src/core/pipeline/run.ts'
 import { Database } from '#src/core/warehouse/database.ts'
-import { readCard } from '#src/extras/metabase/cards.ts'
 import { renderLatestReport } from '#src/extras/report/render.ts'
+import { readCard } from '#src/present/questions.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
 import { lastDayToContest, localDay } from '#test/support/figures/calendar.ts'
@@ -15,7 +15,7 @@ import type { Cell, Row } from '#test/support/figures/card.ts'
 import { CARDS } from '#test/support/figures/cards.ts'
 import { MONTH_AHEAD, STATE } from '#test/support/figures/corners.ts'
 import { type History, historyOf, type Reading } from '#test/support/figures/history.ts'
-import { inState, type Picture, pictureAt } from '#test/support/figures/picture.ts'
+import { inState, pictureAt } from '#test/support/figures/picture.ts'
 import { funnelDrawing, portionDrawings, type RunItself, reportOf } from '#test/support/figures/report.ts'
 import { type Bars, buyerBars, demandBars, severityBars } from '#test/support/figures/report_lists.ts'
 import { weeksDrawing } from '#test/support/figures/report_opening.ts'
@@ -115,48 +115,21 @@ function isClose(expected: Cell, actual: unknown): boolean {
   return Math.abs(actual - expected) <= 1e-12 * Math.abs(expected)
 }
 
-describe.each([
+it.each([
   ['at once', NOW],
   ['on the last day of a deadline', new Date(LATER.epochMilliseconds)],
-])('every figure in the report, made %s, matches the documents', (_, now) => {
-  let parts: Record<string, string>
-  let picture: Picture
-
-  beforeAll(async () => {
-    parts = partsOf(await renderLatestReport(companyPaths(dataDir, 'acme').lake, { now }))
-    picture = pictureAt(history, now)
-  })
-
-  it('with figures in no other part', () => {
-    expect(Object.keys(parts)).toEqual(Object.keys(reportOf(picture, run)))
-  })
-
-  it.each([
-    'topo',
-    'decidir',
-    'mudou',
-    'semanas',
-    'funil',
-    'valor',
-    'sessoes',
-    'requisitos',
-    'alertas',
-    'orgaos',
-    'qualidade',
-    'fim',
-  ])('%s', part => {
-    expect(figuresOf(parts[part] ?? '')).toEqual(reportOf(picture, run)[part])
-  })
-
-  it('in its drawings', () => {
-    const { semanas = '', funil = '', valor = '', requisitos = '', alertas = '', orgaos = '' } = parts
-    expect(writtenIn(semanas)).toEqual([weeksDrawing(picture)])
-    expect(writtenIn(funil)).toEqual([funnelDrawing(picture)])
-    expect(writtenIn(valor)).toEqual(portionDrawings(picture))
-    expectBars(barsOf(requisitos), demandBars(picture))
-    expectBars(barsOf(alertas), severityBars(picture))
-    expect(sharesOf(orgaos)).toEqual(buyerBars(picture))
-  })
+])('every figure in the report, made %s, matches the documents, also in its drawings', async (_, now) => {
+  const parts = partsOf(await renderLatestReport(companyPaths(dataDir, 'acme').lake, { now }))
+  const picture = pictureAt(history, now)
+  const shown = Object.entries(parts).map(([part, html]) => [part, figuresOf(html)])
+  expect(shown).toEqual(Object.entries(reportOf(picture, run)))
+  const { semanas = '', funil = '', valor = '', requisitos = '', alertas = '', orgaos = '' } = parts
+  expect(writtenIn(semanas)).toEqual([weeksDrawing(picture)])
+  expect(writtenIn(funil)).toEqual([funnelDrawing(picture)])
+  expect(writtenIn(valor)).toEqual(portionDrawings(picture))
+  expectBars(barsOf(requisitos), demandBars(picture))
+  expectBars(barsOf(alertas), severityBars(picture))
+  expect(sharesOf(orgaos)).toEqual(buyerBars(picture))
 })
 
 /** Lengths are drawn to a tenth of a pixel. */

@@ -2,11 +2,11 @@ import { rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DASHBOARDS } from '#config/metabase/dashboards.ts'
-import { readCard } from '#src/extras/metabase/cards.ts'
 import { mark } from '#src/extras/metabase/mark.ts'
 import { pointDatabase } from '#src/extras/metabase/point.ts'
 import { relationMeanings } from '#src/extras/metabase/semantics.ts'
 import { EXIT } from '#src/lib/errors.ts'
+import { readCard } from '#src/present/questions.ts'
 import {
   ADMIN,
   CARDS,

@@ -20,7 +20,6 @@ const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
 const MACROS = [
   { name: 'agora', parameters: '' },
   { name: 'soma', parameters: 'valor' },
-  { name: 'dias_abertos', parameters: 'dias, situacao_sessao' },
   { name: 'valor_suspeito', parameters: 'valor' },
   { name: 'unidade_comparavel', parameters: 'unidade' },
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },

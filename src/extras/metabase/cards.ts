@@ -1,12 +1,5 @@
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
 import type { CardSpec, FilterSpec } from '#config/metabase/dashboards.ts'
-import { CARDS_DIRECTORY, type QuestionText, readQuestion } from '#src/present/questions.ts'
-
-/** Reads a card. @throws Error if the file does not begin with a name and a description: a mistake of the card's author. */
-export async function readCard(key: string): Promise<QuestionText> {
-  return await readQuestion(join(CARDS_DIRECTORY, `${key}.sql`))
-}
 
 /** Returns the filters that a card's SQL uses. */
 export function filtersOf(sql: string, filters: readonly FilterSpec[]): FilterSpec[] {

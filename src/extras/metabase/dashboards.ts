@@ -1,4 +1,5 @@
 import { type CardSpec, DASHBOARDS, type DashboardSpec } from '#config/metabase/dashboards.ts'
+import { readCard } from '#src/present/questions.ts'
 import type { MetabaseCard, MetabaseDashboard, MetabaseDashcard, MetabaseItem } from './answers.ts'
 import {
   cardParameters,
@@ -7,7 +8,6 @@ import {
   nativeQuery,
   parameterMapping,
   placeCard,
-  readCard,
 } from './cards.ts'
 import type { Metabase } from './client.ts'
 import { covers } from './covers.ts'

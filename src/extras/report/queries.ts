@@ -1,14 +1,12 @@
-import { join } from 'node:path'
 import { localTime } from '#schema/times.ts'
 import { countDaysFrom } from '#src/core/lake/read.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
-import { CARDS_DIRECTORY, readQuestion, sqlFor } from '#src/present/questions.ts'
+import { readCard, sqlFor } from '#src/present/questions.ts'
 import {
   type AlertCount,
   type Blocker,
   type Bounded,
   type Buyer,
-  type BySession,
   type ChangeCount,
   type Decision,
   type Demand,
@@ -92,26 +90,21 @@ async function readFreshness(db: Database): Promise<Freshness> {
   )
 }
 
-/** Returns the rows of a card, without a filter. */
-async function readCard<T extends Row>(db: Database, key: string): Promise<T[]> {
-  return await db.rows<T>(sqlFor(await readQuestion(join(CARDS_DIRECTORY, `${key}.sql`)), new Set()))
-}
-
-/** Returns the number of a card that shows only one. */
+/** Reads the number of a card that shows only one. */
 async function readNumber(db: Database, card: string): Promise<number> {
-  const [value] = Object.values((await readCard<Record<string, number>>(db, card))[0] ?? {})
-  if (typeof value !== 'number') throw new Error(`the card ${card} shows no number`)
-  return value
+  const row = await db.row<Record<string, number>>(sqlFor(await readCard(card), new Set()))
+  return Object.values(row)[0] as number
 }
 
 async function readKeyFigures(db: Database): Promise<KeyFigures> {
-  const parts = new Map(
-    (await readCard<SessionPart>(db, 'em_andamento_por_sessao')).map(row => [row.Sessão, row]),
-  )
-  const count = (name: string) => parts.get(name)?.Editais ?? 0
-  const value = (name: string) => parts.get(name)?.['Valor estimado'] ?? 0
-  const others = await db.row<OtherFigures>(
-    `WITH notices AS (
+  const others = await db.row<Omit<KeyFigures, 'sessoes_7_dias' | 'requisitos_vermelhos'>>(
+    `WITH phases AS (
+         SELECT sum(editais)::BIGINT AS em_andamento, sum(editais_sessao_futura)::BIGINT AS futuras,
+           sum(editais_sessao_passada)::BIGINT AS passadas, sum(editais_sem_sessao)::BIGINT AS sem_data,
+           soma(valor_sessao_futura) AS valor_futuras, soma(valor_sessao_passada) AS valor_passadas,
+           soma(valor_sem_sessao) AS valor_sem_data
+         FROM funil WHERE em_andamento),
+       notices AS (
          SELECT count(*) FILTER (participation_confirmed) AS confirmados,
            count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor, count(*) FILTER (valor_suspeito) AS suspeitos
          FROM editais_ativos WHERE em_andamento),
@@ -128,29 +121,14 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
        due AS (
          SELECT count(*) AS alertas_7_dias, count(DISTINCT edital_id) AS editais_com_alerta_7_dias
          FROM alertas_juridicos WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.soonDays - 1})
-     FROM notices CROSS JOIN red CROSS JOIN alerts CROSS JOIN due`,
+     FROM phases CROSS JOIN notices CROSS JOIN red CROSS JOIN alerts CROSS JOIN due`,
   )
   return {
     ...others,
-    em_andamento: await readNumber(db, 'editais_em_andamento'),
     sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
     requisitos_vermelhos: await readNumber(db, 'requisitos_vermelhos'),
-    futuras: count('Futura'),
-    passadas: count('Passada'),
-    sem_data: count('Sem data'),
-    valor_futuras: value('Futura'),
-    valor_passadas: value('Passada'),
-    valor_sem_data: value('Sem data'),
   }
 }
-
-/** A row of the card. */
-type SessionPart = { readonly Sessão: string; readonly Editais: number; readonly 'Valor estimado': number }
-
-type OtherFigures = Omit<
-  KeyFigures,
-  keyof BySession | 'em_andamento' | 'sessoes_7_dias' | 'requisitos_vermelhos'
->
 
 /** Notices in progress that need a decision, the most urgent ones first. A session that has begun needs none. */
 async function readDecisions(db: Database): Promise<Bounded<Decision>> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { VIEWS } from '#schema/marts/marts.ts'
-import { readCard } from '#src/extras/metabase/cards.ts'
+import { readCard } from '#src/present/questions.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { type ContractField, fieldsBelow, isMoment } from '#test/support/contract_tables.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
