@@ -1,6 +1,6 @@
 import type { Api } from './core/api/client.ts'
 import { readRecords, readWork } from './core/pipeline/detect.ts'
-import { countAttempted, type Fetched, fetchAnalyses } from './core/pipeline/fetch.ts'
+import { type Fetched, fetchAnalyses } from './core/pipeline/fetch.ts'
 import type { ListedRecord } from './core/pipeline/listed.ts'
 import type { Loader } from './core/pipeline/load.ts'
 import { composeReport, type Outcomes } from './core/pipeline/report.ts'
@@ -12,6 +12,9 @@ import { logName } from './core/warehouse/warehouse.ts'
 import { FatalError, RequestError } from './lib/errors.ts'
 
 export type { SyncRequest } from './core/pipeline/request.ts'
+
+/** Up to this many, a run is one segment: each costs as much as the requests for some analyses. */
+const FEW_TO_FETCH = 32
 
 export type SyncContext = RunContext & { readonly api: Api }
 
@@ -31,10 +34,9 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
     // but is not dead, must find out before it requests more.
     if (refetch.anew || sharedLog?.isTakeover) await loader.settle()
     const reached = await mirror(request, refetch, context, run)
-    const { poisoned } = loader
-    const reported = composeReport(begun, { ...reached, poisoned, requests: api.stats })
+    const compose = () => composeReport(begun, { ...reached, poisoned: loader.poisoned, requests: api.stats })
     const { scanned, pages = null } = reached.surveyed ?? {}
-    return await finishRun(run, context, { ...reported, drift: scanned?.drift ?? [], pages })
+    return await finishRun(run, context, { compose, drift: scanned?.drift ?? [], pages })
   })
 }
 
@@ -52,9 +54,9 @@ async function mirror(
   try {
     surveyed = await inStage('scan', () => survey(request, refetch, context, warehouse))
     await logChanges(loader, surveyed)
-    // A crash while analyses are fetched, which can take hours, keeps what the list showed.
-    if (surveyed.plan.toFetch > 0) await loader.settle()
     const { plan } = surveyed
+    // A crash while analyses are fetched, which can take hours, keeps what the list showed.
+    if (plan.toFetch > FEW_TO_FETCH) await loader.settle()
     fetched = await inStage(
       'fetch',
       () => fetchPlanned(plan, context, loader),
@@ -77,16 +79,13 @@ async function logChanges(loader: Loader, { plan, listedPath, missing, unlisted 
 
 async function fetchPlanned(plan: Survey['plan'], context: SyncContext, loader: Loader): Promise<Fetched> {
   const { api, signal } = context
-  const fetched = await fetchAnalyses({
+  return await fetchAnalyses({
     api,
     loader,
     signal,
     work: readWork(plan),
     onProgress: done => context.onProgress({ stage: 'fetch', done, total: plan.toFetch }),
   })
-  // The report counts what could not be loaded.
-  if (countAttempted(fetched) > 0) await loader.settle()
-  return fetched
 }
 
 /** Makes the first line of a run. It records `--full` in the log, not in this process, so any later run continues it. */

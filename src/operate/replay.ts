@@ -1,5 +1,5 @@
 import { canonicalDateTime } from '#schema/times.ts'
-import { secondsSince, withFindings } from '#src/core/company/run_report.ts'
+import { type Reported, type RunReport, secondsSince, withFindings } from '#src/core/company/run_report.ts'
 import type { Loader } from '#src/core/pipeline/load.ts'
 import {
   finishRun,
@@ -56,14 +56,16 @@ export async function replay(context: RunContext): Promise<RunResult> {
     for (const record of records) {
       if (await replayRecord(loader, record, context.paths.raw)) loaded += 1
     }
-    const quarantined = records.length - loaded
-    const totals = { ...begun, listed: records.length, loaded, quarantined }
-    const still = {
-      status: 'partial' as const,
-      reason: `${counted(quarantined, 'record')} still cannot be used.`,
-    }
-    return await finishRun(run, context, withFindings(totals, quarantined > 0 ? [still] : []))
+    const compose = () => reportOf(begun, records.length, loaded - new Set(loader.poisoned).size)
+    return await finishRun(run, context, { compose })
   })
+}
+
+function reportOf(begun: RunReport, listed: number, loaded: number): Reported {
+  const quarantined = listed - loaded
+  const reason = `${counted(quarantined, 'record')} still cannot be used.`
+  const totals = { ...begun, listed, loaded, quarantined }
+  return withFindings(totals, quarantined > 0 ? [{ status: 'partial', reason }] : [])
 }
 
 /** Brings the records' segments from the object store: on a disk restored from a checkpoint, they may be missing. */

@@ -76,7 +76,7 @@ describe('doctor', () => {
     )
     expect(stdout).toMatch(/✓ raw log +6 segments without a gap; 24 lines, all readable/)
     expect(stdout).toMatch(/✓ rows +15 tables match the raw log, row for row/)
-    expect(stdout).toMatch(/✓ snapshot +2 snapshots match their manifests/)
+    expect(stdout).toMatch(/✓ snapshot +3 snapshots match their manifests/)
     expect(stdout).toMatch(/✓ calendar +Holidays are known from 2020 to 2035/)
     expect(stdout).toMatch(/No problems found\.\n$/)
     expect(await checksumsBelow(prepared.directory)).toEqual(before)
@@ -187,7 +187,7 @@ describe('doctor', () => {
   })
 
   it('reports what dead processes left, as harmless', async () => {
-    await mkdir(at('tmp'))
+    await mkdir(at('tmp'), { recursive: true })
     const left = ['tmp/listed.ndjson', 'tmp/warehouse.next.duckdb', 'raw/000007.ndjson.zst.part']
     for (const path of [...left, 'raw/notes.txt', 'state.json']) await writeFile(at(path), '{')
     await mkdir(at('lake/snapshots/20260101T000000Z-000001'))

@@ -1,9 +1,11 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import zlib from 'node:zlib'
+import { expect, onTestFinished, test } from 'vitest'
 import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
-import { analysisLine, appendSegment, noticeLine } from '#test/support/append.ts'
+import { observeSteps } from '#src/lib/durable.ts'
 import { startWithHistory } from '#test/support/history.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, type Environment } from '#test/support/project.ts'
@@ -50,6 +52,7 @@ test('a rebuild gives the same tables, row for row, without a request, and so do
 test('a raw log with a gap is refused, and the warehouse does not change', async () => {
   const company = await startSynced(notices(1, 6))
   const { environment } = company
+  for (const _ of [2, 3]) await company.syncHere()
   const before = await everything(environment)
   const raw = join(companyDirectory(environment), 'raw')
   const segments = await sealedSegments(raw)
@@ -70,21 +73,26 @@ test('a raw log with a gap is refused, and the warehouse does not change', async
   expect(await company.syncHere()).toMatchObject({ status: 'ok', unchanged: 6 })
 })
 
-test('a line that cannot be loaded is quarantined, and the rest of its segment loads', async () => {
+test('a line that cannot be loaded is quarantined and counted, and the rest of its segment loads', async () => {
   const company = await startSynced(notices(1, 6))
   const { environment, world } = company
   const [poisoned, fine] = [idOf(2), idOf(3)]
-  for (const id of [poisoned, fine]) world.update(id, { edital: { objeto: 'Mudou' }, updatedAt: NOON })
-  const items = [{ numero_item: 1, quantidade: { abc: 'an object' } }]
-  await appendSegment(environment, [
-    ...[poisoned, fine].map(id => noticeLine(company, id)),
-    analysisLine(company, poisoned, { items }),
-    analysisLine(company, fine, { items: [{ numero_item: 1, quantidade: 7 }] }),
+  const analysis = { items: [{ numero_item: 1, quantidade: 7 }] }
+  for (const id of [poisoned, fine])
+    world.update(id, { edital: { objeto: 'Mudou' }, analysis, updatedAt: NOON })
+  const poison = new RegExp(`(?<="type":"analysis","edital_id":"${poisoned}".*"quantidade":)7`)
+  observeSteps((step, when, operation) => {
+    if (step !== 'segment.sync' || when !== 'before' || !('path' in operation)) return
+    const lines = zlib.zstdDecompressSync(readFileSync(operation.path)).toString()
+    writeFileSync(operation.path, zlib.zstdCompressSync(lines.replace(poison, '{"abc":"an object"}')))
+  })
+  onTestFinished(() => observeSteps(null))
+  const counts = { changed: 2, unchanged: 4, loaded: 1, quarantined: 1 }
+  expect(await company.syncHere()).toMatchObject({ status: 'partial', listed: 6, ...counts })
+  observeSteps(null)
+  expect(await company.query('SELECT loaded, quarantined FROM sync_runs WHERE changed > 0')).toEqual([
+    { loaded: 1, quarantined: 1 },
   ])
-
-  // According to the log, the list has not changed since.
-  const report = await company.syncHere()
-  expect(report).toMatchObject({ listed: 6, changed: 0, unchanged: 5, deferred: 1, loaded: 0 })
   expect(
     await company.query(
       `SELECT edital_id, objeto, analysis_state, (SELECT sum(quantidade) FROM items i WHERE i.edital_id = e.edital_id) AS sum

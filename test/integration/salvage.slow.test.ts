@@ -18,6 +18,7 @@ import {
   problemsOf,
   publishHere,
 } from '#test/support/doctor.ts'
+import { splitRuns } from '#test/support/folded_log.ts'
 import { contextHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, filesBelow } from '#test/support/project.ts'
@@ -328,6 +329,7 @@ describe('rebuild --salvage', () => {
     await company.syncHere()
     faults.plan = []
     world.restore(idOf(4))
+    await splitRuns(raw)
     // Half of the first run's analyses stay; the second run lost its start, with its whole list.
     const analyses = await linesOfSegment(segment(2))
     const [first, last] = (await writeSegment(segment(2), analyses, 2)) as [Buffer, Buffer]

@@ -63,7 +63,7 @@ test('a lost answer to a seal is recognized, and a refused one is repeated', asy
   s3.fault = ({ method, key }) => {
     if (method !== 'PUT' || !key.startsWith(LOG) || faults >= 2) return null
     faults += 1
-    return faults === 1 ? 'lose' : 409
+    return faults === 1 ? 409 : 'lose'
   }
   expect(await first.sync()).toMatchObject({ status: 'ok', loaded: 12 })
   expect(faults).toBe(2)
@@ -296,7 +296,7 @@ test('the doctor checks the store before the first run, and on a host that has n
     stdout: expect.stringContaining('let 16 of 16 racing writers create one object'),
   })
   s3.isStrict = true
-  await first.sync()
+  for (const _ of [1, 2]) await first.sync()
   const segments = segmentsIn(s3)
   const { environment } = await another()
   expect((await runShared(['doctor'], environment)).stdout).toContain(
@@ -337,11 +337,11 @@ test('a log that began on a disk moves to the store with one command, and back',
   const typed = await runShared(['log', 'push', '--company', 'typo'], first.environment)
   expect(typed).toMatchObject({ code: 2, stderr: expect.stringContaining('has no segments') })
 
-  expect((await runShared(['log', 'push'], first.environment)).stdout).toMatch(/^Copied \d+ segments\.\n$/)
+  expect((await runShared(['log', 'push'], first.environment)).stdout).toMatch(/^Copied \d+ segments?\.\n$/)
   expect((await runShared(['log', 'push'], first.environment)).stdout).toBe('Everything was there already.\n')
   expect(await first.sync()).toMatchObject({ status: 'ok', loaded: 0 })
   const { stdout } = await runShared(['log', 'status'], first.environment)
-  expect(stdout).toMatch(/Place +s3:\/\/lake\/shared\/acme\/log\nLog +\d+ segments, \d+ kB\n/)
+  expect(stdout).toMatch(/Place +s3:\/\/lake\/shared\/acme\/log\nLog +\d+ segments?, \d+ kB\n/)
   expect(stdout).toContain('Owner      nobody now')
 
   await rm(companyDirectory(first.environment), { recursive: true })

@@ -10,6 +10,7 @@ import { type Diagnosis, diagnose } from '#src/operate/doctor/doctor.ts'
 import { salvage } from '#src/operate/replay.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
+import { splitRuns } from './folded_log.ts'
 import { contextHere, syncHere } from './here.ts'
 import { idOf, notices } from './notices.ts'
 import { companyDirectory, type Environment, settingsFor } from './project.ts'
@@ -25,7 +26,7 @@ export type Prepared = {
   remove(): Promise<void>
 }
 
-/** Makes two runs over nine notices of two months, for all tests of a file; then the API is closed. */
+/** Makes two runs over nine notices of two months, of three segments each, for all tests of a file; then the API is closed. */
 export async function prepareDirectory(): Promise<Prepared> {
   const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-doctor-test-')))
   const world = new World(notices(1, 9))
@@ -39,6 +40,9 @@ export async function prepareDirectory(): Promise<Prepared> {
     await sandbox.close()
   }
   const directory = companyDirectory(environment)
+  await splitRuns(join(directory, 'raw'))
+  await rm(join(directory, 'warehouse.duckdb'))
+  await publishHere(environment)
   // The lock file that a command leaves.
   await writeFile(join(directory, 'lock'), '', { mode: 0o600 })
   const kept = join(dataDir, 'kept')

@@ -22,8 +22,26 @@ export async function foldLog(from: string, to: string) {
       waves[wave] = [...(waves[wave] ?? []), ...(kept === null ? [] : [kept])]
     }
   }
+  const filled = waves.filter(({ length }) => length > 0)
+  await writeLog(to, filled)
+  return lost
+}
+
+/** Writes a log anew with three segments for each run, as earlier versions sealed them: its list, its analyses and its report. */
+export async function splitRuns(raw: string): Promise<void> {
+  const parts: Line[][] = []
+  for (const segment of await sealedSegments(raw)) {
+    const texts = await Array.fromAsync(readLines(segmentPath(raw, segment)))
+    const lines = texts.map(text => JSON.parse(text) as Line)
+    const partOf = ({ type, kind }: Line) => /analysis|run_finished/.exec(`${type} ${kind}`)?.[0] ?? 'list'
+    parts.push(...Map.groupBy(lines, partOf).values())
+  }
+  await writeLog(raw, parts)
+}
+
+async function writeLog(to: string, segments: readonly (readonly Line[])[]): Promise<void> {
   await mkdir(to, { recursive: true })
-  for (const [index, lines] of waves.filter(({ length }) => length > 0).entries()) {
+  for (const [index, lines] of segments.entries()) {
     const writer = new SegmentWriter(to, index + 1, 0)
     for (const { seq: _seq, number: _number, ...rest } of lines)
       await writer.append(
@@ -34,7 +52,6 @@ export async function foldLog(from: string, to: string) {
       )
     await writer.finish()
   }
-  return lost
 }
 
 /** The lines about each notice, or each record without an id, in the order of the log. */

@@ -219,7 +219,7 @@ it.skipIf(process.platform !== 'linux')(
       { networkFaults: 'truncated', status: 'partial' },
       { networkFaults: 'fair', status: 'ok' },
     ])
-    expect(['segments', 'snapshots', 'sync_runs'].map(value)).toEqual([9, 3, 3])
+    expect(['segments', 'snapshots', 'sync_runs'].map(value)).toEqual([3, 3, 3])
     expect(['runs', 'not_ok', 'tables_differ', 'rss_ratio'].map(value)).toEqual([2, 1, 0, undefined])
     expect(found.bars.filter(({ met }) => !met)).toEqual([])
 

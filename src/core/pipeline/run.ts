@@ -145,20 +145,35 @@ async function makeCheckpoint(
   if (failed) onNote(`No checkpoint was made. ${failed}`)
 }
 
-/**
- * Ends a run: adds its report to the log and the warehouse, then publishes the lake.
- * @param ended its report, where the list's envelope differs from the contract, and the list, if it was read as a whole.
- */
+/** How a run ends. */
+type Ending = {
+  /** Makes its report, from what could be loaded so far. */
+  readonly compose: () => Reported
+  /** Where the list's envelope differs from the contract. */
+  readonly drift?: readonly Drift[]
+  /** The list, if it was read as a whole. */
+  readonly pages?: readonly ShownPage[] | null
+}
+
+/** Ends a run: adds its report to the log and the warehouse, then publishes the lake. */
 export async function finishRun(
   { warehouse, loader }: Run,
   context: RunContext,
-  ended: Reported & { readonly drift?: readonly Drift[]; readonly pages?: readonly ShownPage[] | null },
+  { compose, drift = [], pages = null }: Ending,
 ): Promise<RunResult> {
-  const { causes, drift = [], pages = null } = ended
-  const report = { ...ended.report, finished_at: context.now().toISOString() }
-  assertConserved(report)
-  await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
-  await loader.settle()
+  const record = async (more: { drift?: readonly Drift[] } = {}): Promise<Reported> => {
+    const { report, causes } = compose()
+    const finished = { ...report, finished_at: context.now().toISOString() }
+    assertConserved(finished)
+    await loader.append({ type: 'run_finished', report: finished, ...more })
+    await loader.settle()
+    return { report: finished, causes }
+  }
+  const before = loader.poisoned.length
+  let ended = await record(drift.length > 0 ? { drift } : {})
+  // The last segment has the report, and what it cannot load is known only now.
+  if (loader.poisoned.length > before) ended = await record()
+  const { report, causes } = ended
   await settleWarehouse(warehouse)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
   const published = await context.inStage('publish', () => publishLake(context, warehouse))

@@ -32,6 +32,8 @@ import {
 const DATA_TYPES = ['notice', 'analysis', 'gone', 'rejected'] as const
 /** Lines of any type may report drift. */
 const DRIFTED = 'drifted'
+/** A run has other ANALYSIS_STATUSES than the one before. */
+const NEW_STATUSES = 'new_statuses'
 /** Documents in the lines, or those that they replace, are cut in the tables. */
 const CUT = 'cut'
 
@@ -98,8 +100,7 @@ function rowStatements(rules: Rules, of: Choose): string[] {
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
     ...of(['analysis_same'], resolvedBySame()),
     ...of([DRIFTED], drift()),
-    // A run may have other ANALYSIS_STATUSES than the one before.
-    ...of(['run_started'], analysisStates('TRUE')),
+    ...of([NEW_STATUSES], analysisStates('TRUE')),
     ...of(['analysis_same', ...DATA_TYPES], analysisStates(IN_LINES)),
     ...of(['run_finished'], runFinished()),
     ...of(['run_started', 'run_finished'], refetch()),
@@ -123,15 +124,13 @@ export const UP_TO = 'UPDATE meta SET applied_segment = $segment'
 /** The first segment names the log. */
 export const LOG_NAMED = `UPDATE meta SET log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
 
-/** Returns the types of the staged lines, with `DRIFTED` and `CUT`. */
+/** Returns the types of the staged lines, with `DRIFTED`, `NEW_STATUSES` and `CUT`. */
 async function typesOf(db: Database): Promise<ReadonlySet<string>> {
-  const types = await db.rows<{ type: string; drifted: boolean; cut: boolean }>(
-    `SELECT type, count(drift) > 0 AS drifted, EXISTS (FROM whole_parts) OR EXISTS (FROM whole_documents) AS cut
-     FROM lines GROUP BY type`,
+  const types = await db.rows<{ type: string }>(
+    `SELECT type FROM (SELECT DISTINCT unnest([type, if(drift IS NULL, NULL, '${DRIFTED}'),
+       if(type = 'run_started' AND lines.analysis_statuses IS DISTINCT FROM meta.analysis_statuses, '${NEW_STATUSES}', NULL),
+       if(EXISTS (FROM whole_parts) OR EXISTS (FROM whole_documents), '${CUT}', NULL)]) AS type FROM lines CROSS JOIN meta)
+     WHERE type IS NOT NULL`,
   )
-  return new Set([
-    ...types.map(({ type }) => type),
-    ...(types.some(({ drifted }) => drifted) ? [DRIFTED] : []),
-    ...(types.some(({ cut }) => cut) ? [CUT] : []),
-  ])
+  return new Set(types.map(({ type }) => type))
 }

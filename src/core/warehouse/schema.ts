@@ -10,7 +10,7 @@ import { LINE } from './staging.ts'
  * Raise it if the same log gives other rows in the same columns (statements, DuckDB), and if a column changes or goes.
  * A new column says in its record `since` which version it is there.
  */
-const STATEMENTS_VERSION = 12
+const STATEMENTS_VERSION = 13
 
 /**
  * An older version of the program recognises a newer warehouse by it: a hash shows that two differ, not which one is

@@ -64,20 +64,19 @@ export function lost(): string[] {
 export function notices({ sourceTimezone }: Rules): string[] {
   const columns = flattenedColumns(editais)
   const kept = storedColumns(editais).filter(column => 'kept' in column.from)
+  const versions = storedColumns(editalVersions)
   return [
     `CREATE OR REPLACE TEMP TABLE noticed AS
-     SELECT n.*, l."at", l.segment, e.first_seen_at, e.created_at AS previous_created_at, e.deleted_at AS gone_since
-     FROM (${flatten(editais, `(FROM lines WHERE type = 'notice')`, sourceTimezone)}) n
-     JOIN (SELECT edital_id, "at", segment FROM lines WHERE type = 'notice') l USING (edital_id)
+     SELECT n.*, e.first_seen_at, e.created_at AS previous_created_at, e.deleted_at AS gone_since
+     FROM (${flatten(editais, `(FROM lines WHERE type = 'notice')`, sourceTimezone, ['"at"', 'segment'])}) n
      LEFT JOIN editais e USING (edital_id)`,
     `DELETE FROM editais WHERE edital_id IN (SELECT edital_id FROM noticed WHERE first_seen_at IS NOT NULL)`,
     `INSERT INTO editais (${columns}, ${names(kept)})
      SELECT ${columns}, coalesce(first_seen_at, "at"), "at", NULL, 'pending', ${fingerprint(editais, 'noticed')}
      FROM noticed`,
-    insert(editalVersions, `(FROM lines WHERE type = 'notice')`, sourceTimezone),
     // The tombstone is cleared; the version with which the notice returned keeps it.
-    `UPDATE edital_versions SET gone_since = n.gone_since FROM noticed n
-     WHERE n.gone_since IS NOT NULL AND n.edital_id = edital_versions.edital_id AND n."at" = edital_versions.observed_at`,
+    `INSERT INTO edital_versions (${names(versions)})
+     SELECT ${versions.map(({ name }) => (name === 'observed_at' ? '"at"' : identifier(name))).join(', ')} FROM noticed`,
     ...touch([editais, editalVersions], `SELECT ${month('created_at')}, segment FROM noticed`),
     ...touch(
       MONTHLY_TABLES,
@@ -260,12 +259,14 @@ export function analysisStates(which: string): string[] {
   ]
 }
 
+/** Returns SQL that stores the reports of runs: the last one of each. */
 export function runFinished(): string[] {
   const columns = storedColumns(syncRuns)
   return [
     `DELETE FROM sync_runs WHERE run_id IN (SELECT run_id FROM lines WHERE type = 'run_finished')`,
     `INSERT INTO sync_runs (${names(columns)})
-     SELECT ${columns.map(({ name }) => `report.${identifier(name)}`).join(', ')} FROM lines WHERE type = 'run_finished'`,
+     SELECT ${columns.map(({ name }) => `report.${identifier(name)}`).join(', ')} FROM (
+       SELECT arg_max(report, {'segment': segment, 'seq': seq}) AS report FROM lines WHERE type = 'run_finished' GROUP BY run_id)`,
   ]
 }
 

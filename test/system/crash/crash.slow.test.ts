@@ -23,7 +23,7 @@ const OF_THE_RUN = [
   ...['run_id', 'fetched_at', 'observed_at', 'first_seen_at', 'changed_at', 'last_seen_at'],
   ...['next_attempt_at', '_segment', '_seq'],
 ]
-const NOTICES = 30
+const NOTICES = 40
 const BROKEN = idOf(7)
 
 /** Includes a notice with a broken analysis, and one that partly departs from the contract. */
