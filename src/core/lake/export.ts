@@ -1,7 +1,7 @@
 import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Table } from '#schema/tables.ts'
-import { textBytes } from '#src/core/warehouse/cut.ts'
+import { MAX_ROW_BYTES, textBytes } from '#src/core/warehouse/cut.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { RowFiles } from '#src/core/warehouse/row_files.ts'
@@ -136,17 +136,18 @@ async function writeMonths(
   db: Database,
   table: Table,
   months: readonly string[],
-  target: Target,
+  target: Target & { rows: number },
 ): Promise<SnapshotFile[]> {
   const files: SnapshotFile[] = []
-  const atOnce = await monthsAtOnce(db, table, months)
+  const atOnce = await monthsAtOnce(db, table, months, target.rows)
   for (let from = 0; from < months.length; from += atOnce)
     files.push(...(await writePartitions(db, table, months.slice(from, from + atOnce), target)))
   return files
 }
 
-async function monthsAtOnce(db: Database, table: Table, months: readonly string[]): Promise<number> {
+async function monthsAtOnce(db: Database, table: Table, months: readonly string[], rows: number) {
   if (months.length < 2) return 1
+  if (rows * MAX_ROW_BYTES <= MAX_BYTES_AT_ONCE) return MAX_MONTHS_AT_ONCE
   const { bytes } = await db.row<{ bytes: number }>(
     `SELECT (${textBytes(table)})::DOUBLE AS bytes FROM (SELECT t.* ${ofMonths(table, months)})`,
   )

@@ -69,10 +69,12 @@ export function carriedText(kind: DocumentKind, text: string): string {
   return isShort(text) ? text : JSON.stringify(carriedDocument(kind, JSON.parse(text)).document)
 }
 
+/** JSON text of at most this length is never cut: a unit of UTF-16 is at most three bytes of UTF-8. */
+export const SHORT_LENGTH = MAX_ROW_BYTES / 3
+
 /** Returns whether the texts of no row can have more than MAX_ROW_BYTES. */
 export function isShort(json: string): boolean {
-  // A unit of UTF-16 is at most three bytes of UTF-8.
-  return json.length <= MAX_ROW_BYTES / 3
+  return json.length <= SHORT_LENGTH
 }
 
 /** Returns SQL for the bytes of all texts in rows of this table, of the warehouse or a snapshot. */

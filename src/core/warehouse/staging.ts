@@ -2,6 +2,7 @@ import { TABLES } from '#schema/tables.ts'
 import { foreignness } from '#src/core/rawlog/examine.ts'
 import { unusableSegment } from '#src/core/rawlog/files.ts'
 import { counted } from '#src/lib/count.ts'
+import { SHORT_LENGTH } from './cut.ts'
 import { type Database, isMemoryError } from './database.ts'
 import { literal } from './quoted.ts'
 import { shortenLines } from './shorten.ts'
@@ -69,7 +70,7 @@ export async function stageLines(
   if (longestLineBytes <= USUAL_LINE_BYTES) {
     try {
       await stage(db, 'lines', OF_SEGMENT(number), readSegments(literal(path), longestLineBytes))
-      if (!(await haveLongRow(db, 'lines'))) return
+      if (longestLineBytes <= SHORT_LENGTH || !(await haveLongRow(db, 'lines'))) return
     } catch (error) {
       if (!isTooLarge(error)) throw error
     }
