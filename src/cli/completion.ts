@@ -1,4 +1,4 @@
-import { withoutTexts } from '#src/core/lake/sql_text.ts'
+import { withoutTexts } from '#src/present/sql/sql_text.ts'
 
 /** The completions that Tab offers in the prompt. */
 

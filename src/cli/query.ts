@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { Command } from 'commander'
 import type { Environment } from '#config/settings.ts'
-import type { ForeignSql } from '#src/core/lake/fence.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
+import type { ForeignSql } from '#src/present/sql/fence.ts'
 import { printerFor, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 
 type Options = SnapshotOptions & { readonly file?: string }

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { environmentOf, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
-import { askFenced, askFreely, type ForeignSql, fence } from '#src/core/lake/fence.ts'
 import { listFiles, openSnapshot, openSnapshots, openWithOurMarts, sourceOf } from '#src/core/lake/read.ts'
 import type { Database, Stream } from '#src/core/warehouse/database.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
+import { askFenced, askFreely, type ForeignSql, fence } from '#src/present/sql/fence.ts'
 import { printCsv, printJson, printTable } from './query_output.ts'
 
 /** The options of the commands that ask the latest snapshot. */

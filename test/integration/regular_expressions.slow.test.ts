@@ -12,7 +12,7 @@ const TIMEOUT_MS = 1000
 
 /** What these read is short, so it may take the square or the cube of its length; never more. */
 const SHORT: Readonly<Record<string, string>> = {
-  'src/core/lake/sql_text.ts': 'SQL that its user waits for',
+  'src/present/sql/sql_text.ts': 'SQL that its user waits for',
   'config/companies_file.ts': 'a line of at most 200 characters',
   'schema/deadlines/numbers.ts': 'a number',
   'schema/deadlines/roles.ts': 'at most 100 characters before a day',

@@ -1,6 +1,5 @@
 import { publishedColumns } from '#schema/tables.ts'
 import { printable } from '#schema/text_key.ts'
-import { fence } from '#src/core/lake/fence.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { listRowFiles, rowPath } from '#src/core/warehouse/row_list.ts'
@@ -8,6 +7,7 @@ import { ROW_TABLES, type RowFile, type RowTable } from '#src/core/warehouse/row
 import { createTables, SCHEMA_VERSION } from '#src/core/warehouse/schema.ts'
 import { counted } from '#src/lib/count.ts'
 import { messageOf } from '#src/lib/errors.ts'
+import { fence } from '#src/present/sql/fence.ts'
 
 /**
  * Warehouses that another party may have written. Such a file is data: opening it as our own would run what it defines in

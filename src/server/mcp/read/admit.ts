@@ -1,12 +1,12 @@
 import { CATALOG } from '#schema/marts/marts.ts'
-import { COMPUTING } from '#src/core/lake/table_functions.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { FatalError } from '#src/lib/errors.ts'
+import { COMPUTING } from '#src/present/sql/table_functions.ts'
 import { FUNCTIONS } from './functions.ts'
 import { MAX_SQL_LENGTH } from './limits.ts'
 
 /*
- * The fence (`src/core/lake/fence.ts`) keeps SQL away from files. It does not hide what the database knows about itself:
+ * The fence (`src/present/sql/fence.ts`) keeps SQL away from files. It does not hide what the database knows about itself:
  * settings, the paths of files, definitions of views. So the SQL of MCP is read as a syntax tree before it runs, and
  * may name only what is listed: relations of the catalog, and functions that compute.
  */

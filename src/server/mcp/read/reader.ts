@@ -1,11 +1,11 @@
 import { rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { fence, hintOf } from '#src/core/lake/fence.ts'
 import { latestName } from '#src/core/lake/manifest.ts'
 import { listFiles, openWithOurMarts } from '#src/core/lake/read.ts'
 import type { Database, StatementKind } from '#src/core/warehouse/database.ts'
 import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { fence, hintOf } from '#src/present/sql/fence.ts'
 import { admitForeign } from './admit.ts'
 import {
   OWN_DIRECTORY,
