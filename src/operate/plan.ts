@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Plan } from '#src/core/pipeline/detect.ts'
 import { decideRefetch, type SyncRequest } from '#src/core/pipeline/request.ts'
 import { type SurveyContext, survey } from '#src/core/pipeline/survey.ts'
 import { Database } from '#src/core/warehouse/database.ts'
@@ -9,14 +10,8 @@ import { createWarehouse, hasCurrentSchema, refuseNewer } from '#src/core/wareho
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
 
 /** The plan of a run; counts of notices. */
-export type RunPlan = {
+export type RunPlan = Pick<Plan, 'listed' | 'added' | 'changed' | 'revived' | 'unchanged' | 'deferred'> & {
   readonly company: string
-  readonly listed: number
-  readonly added: number
-  readonly changed: number
-  readonly revived: number
-  readonly unchanged: number
-  readonly deferred: number
   readonly quarantined: number
   readonly to_fetch: number
   readonly tombstoned: number

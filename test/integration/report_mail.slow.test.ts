@@ -2,6 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, test } from 'vitest'
 import { readMailSettings } from '#config/mail.ts'
+import { companyPaths } from '#src/core/company/company.ts'
+import { composeMail } from '#src/extras/report/send.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
 import { type Behaviour, MAIL_USER, startMailServer } from '#test/support/mail_server.ts'
@@ -78,6 +80,9 @@ test('without --send the mail is only printed, and --output goes with neither', 
   const printed = await runShared(['report', '--weekly'], environment)
   expect(printed).toMatchObject({ code: 0, stderr: 'Not sent: add --send.\n' })
   expect(printed.stdout).toMatch(/^Editais da semana, acme: 1 para decidir.*\n\n1 edital em andamento/)
+  const tomorrow = new Date(Date.now() + 25 * 3_600_000)
+  const { text } = await composeMail(companyPaths(environment.DATA_DIR ?? '', 'acme').lake, 'day', tomorrow)
+  expect(text).toContain('\nO que mudou nas 24 horas até a última leitura completa\n')
   const both = await send(environment, '--output', 'x.html')
   expect(both).toMatchObject({ code: 2, stderr: expect.stringMatching(/--output writes a file/) })
 })

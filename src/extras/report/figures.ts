@@ -32,6 +32,13 @@ export type Freshness = {
   readonly desvios: number
 }
 
+const STALE_MS = 24 * 3_600_000
+
+/** Returns whether the last complete reading is so old that, under any usual schedule, several runs were missed. */
+export function isStale({ ultima_boa_em }: Freshness, now: Date): boolean {
+  return ultima_boa_em !== null && now.getTime() - ultima_boa_em.getTime() > STALE_MS
+}
+
 /** Notices in progress by the day of their session: a phase does not show it. Values in BRL. */
 export type BySession = {
   /** Their session has not begun. */
@@ -249,6 +256,8 @@ export type Figures = {
   readonly key: KeyFigures
   readonly decisions: Bounded<Decision>
   readonly changes: readonly ChangeCount[]
+  /** The last complete reading if that is old: changes are counted back from it. Null if they are counted back from `now`. */
+  readonly changesUntil: Date | null
   readonly weeks: readonly Week[]
   readonly funnel: readonly Phase[]
   readonly states: readonly Portion[]

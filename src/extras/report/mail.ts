@@ -49,9 +49,11 @@ export function mailOf(figures: Figures, span: ReportSpan): Mail {
 }
 
 function partsOf(figures: Figures, span: ReportSpan): Part[] {
-  const { freshness, now, key, decisions, changes } = figures
+  const { freshness, now, key, decisions, changes, changesUntil } = figures
   const { rows, total } = decisions
-  const period = span === 'week' ? 'nos últimos 7 dias' : 'nas últimas 24 horas'
+  const [days, lastDays] =
+    span === 'week' ? ['nos 7 dias', 'nos últimos 7 dias'] : ['nas 24 horas', 'nas últimas 24 horas']
+  const period = changesUntil ? `${days} até a última leitura completa` : lastDays
   const changed = changes
     .map(({ mudanca, um_dia, sete_dias }) => ({ mudanca, count: span === 'week' ? sete_dias : um_dia }))
     .filter(({ count }) => count > 0)

@@ -1,3 +1,4 @@
+import { localTime } from '#schema/times.ts'
 import {
   day,
   dayAndMonth,
@@ -50,44 +51,35 @@ function notice({ objeto, ...named }: Decision): Html {
 
 /** Returns why a notice needs a decision. */
 export function decisionReasons(decision: Decision): readonly { colour: 'red' | 'yellow'; text: string }[] {
-  const { confirmar, habilitar, alertas_graves, vermelhos, verdict_recommendation } = decision
-  return [
-    ...(confirmar
-      ? ([
-          { colour: 'yellow', text: `confirmar ou desistir: parecer ${nameVerdict(verdict_recommendation)}` },
-        ] as const)
-      : []),
-    ...(habilitar
-      ? ([
-          { colour: 'red', text: formatPlural(vermelhos, 'requisito vermelho', 'requisitos vermelhos') },
-        ] as const)
-      : []),
-    ...(alertas_graves > 0
-      ? ([
-          {
-            colour: 'red',
-            text: `impugnar: ${formatPlural(alertas_graves, 'alerta grave', 'alertas graves')}`,
-          },
-        ] as const)
-      : []),
-  ]
+  const { confirmar, habilitar, alertas_graves: graves, vermelhos, verdict_recommendation } = decision
+  const reasons = [
+    [confirmar, 'yellow', `confirmar ou desistir: parecer ${nameVerdict(verdict_recommendation)}`],
+    [habilitar, 'red', formatPlural(vermelhos, 'requisito vermelho', 'requisitos vermelhos')],
+    [graves > 0, 'red', `impugnar: ${formatPlural(graves, 'alerta grave', 'alertas graves')}`],
+  ] as const
+  return reasons.filter(([applies]) => applies).map(([, colour, text]) => ({ colour, text }))
 }
 
 function reasons(decision: Decision): Html {
   return html`${decisionReasons(decision).map(({ colour, text }) => html`${badge(colour, text)} `)}`
 }
 
-export function changes({ changes }: Figures): Html {
-  if (changes.every(({ sete_dias }) => sete_dias === 0)) return nothing('Nada mudou nos últimos 7 dias.')
-  return table({
+export function changes({ changes, changesUntil, freshness }: Figures): Html {
+  const [day, week] = changesUntil ? ['24 horas', '7 dias'] : ['Últimas 24 horas', 'Últimos 7 dias']
+  const end =
+    changesUntil &&
+    html`<p class="note">Até a última leitura completa, ${dayAndTime(localTime(changesUntil, freshness.timezone))}: o que mudou depois não se sabe.</p>`
+  if (changes.every(({ sete_dias }) => sete_dias === 0))
+    return html`${nothing(`Nada mudou ${changesUntil ? 'em' : 'nos últimos'} 7 dias.`)}${end}`
+  return html`${table({
     caption: 'Editais que mudaram',
     columns: [
       { head: 'Mudança', cell: ({ mudanca }) => mudanca },
-      { head: 'Últimas 24 horas', kind: 'number', cell: ({ um_dia }) => number(um_dia) },
-      { head: 'Últimos 7 dias', kind: 'number', cell: ({ sete_dias }) => number(sete_dias) },
+      { head: day, kind: 'number', cell: ({ um_dia }) => number(um_dia) },
+      { head: week, kind: 'number', cell: ({ sete_dias }) => number(sete_dias) },
     ],
     rows: changes,
-  })
+  })}${end}`
 }
 
 export function weeks({ weeks }: Figures): Html {

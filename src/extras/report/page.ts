@@ -14,7 +14,7 @@ import {
 } from '#src/present/text/format.ts'
 import { type Html, html, trusted } from '#src/present/text/html.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
-import { type Figures, type Freshness, LIMITS } from './figures.ts'
+import { type Figures, type Freshness, isStale, LIMITS } from './figures.ts'
 import { sessionCounts } from './section_parts.ts'
 import { sections } from './sections.ts'
 import { more, table } from './table.ts'
@@ -24,8 +24,6 @@ const STYLE = [join('..', '..', 'present', 'text', 'theme.css'), 'report.css']
   .join('\n')
 /** Blocks all requests and scripts, whatever a notice contains. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-/** Older figures get a warning: by then, several runs were missed under any usual schedule. */
-const STALE_MS = 24 * 3_600_000
 const MAX_ERROR = 300
 const MAX_REASON = 120
 
@@ -80,20 +78,16 @@ ${quality(figures)}
 }
 
 /** Returns what a reader must know before the figures: that they are old, or that the last run failed. */
-export function warningsOf(
-  { ultima_boa_em, ultima_execucao_em, ...freshness }: Freshness,
-  now: Date,
-): string[] {
+export function warningsOf(freshness: Freshness, now: Date): string[] {
+  const { ultima_boa_em: read, ultima_execucao_em: ran, ultima_execucao_status, timezone } = freshness
   const list: string[] = []
-  const age = ultima_boa_em && now.getTime() - ultima_boa_em.getTime()
-  if (age === null) list.push('Ainda não houve uma leitura completa: os números podem estar incompletos.')
-  else if (age > STALE_MS)
-    list.push(`A última leitura completa foi há ${formatAge(age)}: os números podem estar desatualizados.`)
-  if (freshness.ultima_execucao_status === 'failed') {
-    list.push(
-      `A última execução, de ${localTimeText(ultima_execucao_em, freshness.timezone)}, falhou. Veja “Qualidade dos dados”.`,
-    )
+  if (read === null) list.push('Ainda não houve uma leitura completa: os números podem estar incompletos.')
+  else if (isStale(freshness, now)) {
+    const age = formatAge(now.getTime() - read.getTime())
+    list.push(`A última leitura completa foi há ${age}: os números podem estar desatualizados.`)
   }
+  if (ultima_execucao_status === 'failed')
+    list.push(`A última execução, de ${localTimeText(ran, timezone)}, falhou. Veja “Qualidade dos dados”.`)
   return list
 }
 

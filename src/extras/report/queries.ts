@@ -1,6 +1,7 @@
 import { localTime } from '#schema/times.ts'
 import { countDaysFrom } from '#src/core/lake/read.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
+import { literal } from '#src/core/warehouse/quoted.ts'
 import { readCard, sqlFor } from '#src/present/questions.ts'
 import {
   type AlertCount,
@@ -14,6 +15,7 @@ import {
   type Exposure,
   type Figures,
   type Freshness,
+  isStale,
   type KeyFigures,
   LIMITS,
   type Phase,
@@ -56,13 +58,15 @@ async function readBounded<T extends Row>(db: Database, list: List): Promise<Bou
 export async function readFigures(db: Database, now: Date): Promise<Figures> {
   await countDaysFrom(db, now)
   const freshness = await readFreshness(db)
+  const changesUntil = isStale(freshness, now) ? freshness.ultima_boa_em : null
   return {
     now,
     today: new Date(localTime(now, freshness.timezone).toISOString().slice(0, 10)),
     freshness,
     key: await readKeyFigures(db),
     decisions: await readDecisions(db),
-    changes: await readChanges(db),
+    changes: await readChanges(db, changesUntil ?? now),
+    changesUntil,
     weeks: await readWeeks(db),
     funnel: await readFunnel(db),
     states: await readPortions(db, 'uf'),
@@ -170,9 +174,10 @@ const CHANGES: readonly (readonly [name: string, sql: string])[] = [
   ['Parecer alterado', 'SELECT edital_id, observado_em AS em FROM mudancas_parecer'],
 ]
 
-async function readChanges(db: Database): Promise<ChangeCount[]> {
+async function readChanges(db: Database, until: Date): Promise<ChangeCount[]> {
+  const end = `TIMESTAMPTZ ${literal(until.toISOString())}`
   const within = (span: string) =>
-    `count(DISTINCT edital_id) FILTER (em > agora() - INTERVAL ${span} AND em <= agora())`
+    `count(DISTINCT edital_id) FILTER (em > ${end} - INTERVAL ${span} AND em <= ${end})`
   const parts = CHANGES.map(
     ([, sql], index) =>
       `SELECT ${index} AS n, ${within('1 DAY')} AS um_dia, ${within('7 DAYS')} AS sete_dias FROM (${sql})`,

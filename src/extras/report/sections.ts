@@ -39,7 +39,7 @@ import {
   TO_CONFIRM,
 } from './section_parts.ts'
 import { sessions } from './sessions.ts'
-import { more, table } from './table.ts'
+import { more, type TableColumn, table } from './table.ts'
 
 /** The alerts by severity, and those with a deadline. */
 
@@ -131,6 +131,13 @@ export function sections(figures: Figures): readonly Section[] {
   ]
 }
 
+const COUNTS: readonly TableColumn<Pick<Phase, 'editais' | 'futuras' | 'passadas' | 'sem_data'>>[] = [
+  { head: 'Editais', kind: 'number', cell: row => number(row.editais) },
+  { head: 'Sessão futura', kind: 'number', cell: row => number(row.futuras) },
+  { head: 'Passada', kind: 'number', cell: row => number(row.passadas) },
+  { head: 'Sem data', kind: 'number', cell: row => number(row.sem_data) },
+]
+
 function funnel({ funnel, key, stakes }: Figures): Html {
   const total = funnel.reduce((sum, { editais }) => sum + editais, 0)
   if (total === 0) return nothing('Nenhum edital é acompanhado neste momento.')
@@ -157,10 +164,7 @@ ${numbers(
     caption: 'Editais, valor estimado e tempo por fase',
     columns: [
       { head: 'Fase', cell: (phase: Phase) => line(phase.fase, MAX_NAME) },
-      { head: 'Editais', kind: 'number', cell: phase => number(phase.editais) },
-      { head: 'Sessão futura', kind: 'number', cell: phase => number(phase.futuras) },
-      { head: 'Passada', kind: 'number', cell: phase => number(phase.passadas) },
-      { head: 'Sem data', kind: 'number', cell: phase => number(phase.sem_data) },
+      ...COUNTS,
       { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
       { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
       { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
@@ -271,10 +275,7 @@ ${numbers(
     caption: `Editais em andamento por ${name}`,
     columns: [
       { head: name, kind: 'wide', cell: portion => capital(line(portion.nome, MAX_NAME) ?? NONE) },
-      { head: 'Editais', kind: 'number', cell: portion => number(portion.editais) },
-      { head: 'Sessão futura', kind: 'number', cell: portion => number(portion.futuras) },
-      { head: 'Passada', kind: 'number', cell: portion => number(portion.passadas) },
-      { head: 'Sem data', kind: 'number', cell: portion => number(portion.sem_data) },
+      ...COUNTS,
       { head: 'Em disputa', kind: 'number', cell: portion => wholeMoney(portion.valor_futuras) },
       { head: 'Valor em andamento', kind: 'number', cell: portion => wholeMoney(portion.valor) },
     ],

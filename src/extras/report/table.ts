@@ -4,7 +4,7 @@ import { type Html, html } from '#src/present/text/html.ts'
 /** The contents of a cell; null for an empty one. */
 type Cell = Html | string | null
 
-type Column<T> = {
+export type TableColumn<T> = {
   readonly head: string
   readonly kind?: 'number' | 'date' | 'wide'
   readonly cell: (row: T) => Cell
@@ -12,7 +12,7 @@ type Column<T> = {
 
 type Options<T> = {
   readonly caption: string
-  readonly columns: readonly Column<T>[]
+  readonly columns: readonly TableColumn<T>[]
   readonly rows: readonly T[]
 }
 

@@ -15,7 +15,7 @@ import { inUtc, localDay, mondayOf } from './calendar.ts'
 import { isRecommended } from './decisions.ts'
 import { daysTo, isGrave, sessionStateOf, worthOf } from './lists.ts'
 import type { Notice, Picture } from './picture.ts'
-import { dayOf, joined, more, nameOf, SOON, sentences, table } from './report_lines.ts'
+import { dayOf, joined, momentOf, more, nameOf, SOON, sentences, table } from './report_lines.ts'
 
 /** The first parts of the report: decisions, changes, weeks. */
 
@@ -92,20 +92,20 @@ export function decisions(picture: Picture): string[] {
 
 export function changes(picture: Picture): string[] {
   const { now, live, moves, newVerdicts } = picture
-  const followed = [...picture.history.followed]
+  const { followed: all, lastGoodAt } = picture.history
+  const isOld = now.getTime() - lastGoodAt.getTime() > DAY_MS
+  const until = isOld ? lastGoodAt : now
+  const followed = [...all]
   const gone = followed.map(([id, { goneAt }]) => ({ id, at: goneAt }))
   const changed = (field: string) =>
     followed.flatMap(([id, { changes }]) =>
       changes.filter(change => change.field === field).map(({ at }) => ({ id, at })),
     )
-  const within = (events: readonly { readonly id: string; readonly at: Date | null }[], days: number) =>
-    number(
-      new Set(
-        events
-          .filter(({ at }) => at && at <= now && at.getTime() > now.getTime() - days * DAY_MS)
-          .map(({ id }) => id),
-      ).size,
-    )
+  const within = (events: readonly { readonly id: string; readonly at: Date | null }[], days: number) => {
+    const since = until.getTime() - days * DAY_MS
+    const recent = events.filter(({ at }) => at && at <= until && at.getTime() > since)
+    return number(new Set(recent.map(({ id }) => id)).size)
+  }
   const rows = [
     ['Novos editais', live.map(({ id, createdAt }) => ({ id, at: createdAt }))],
     ['Saíram da API', gone],
@@ -114,13 +114,12 @@ export function changes(picture: Picture): string[] {
     ['Valor alterado', changed('valor_estimado')],
     ['Parecer alterado', newVerdicts.map(({ noticeId, at }) => ({ id: noticeId, at }))],
   ] as const
+  const end = `Até a última leitura completa, ${momentOf(until)}: o que mudou depois não se sabe.`
   if (rows.every(([, events]) => within(events, 7) === '0'))
-    return sentences('Nada mudou nos últimos 7 dias.')
-  return table(
-    'Editais que mudaram',
-    'Mudança | Últimas 24 horas | Últimos 7 dias',
-    rows.map(([name, events]) => [name, within(events, 1), within(events, 7)]),
-  )
+    return sentences(`Nada mudou ${isOld ? 'em' : 'nos últimos'} 7 dias.`, isOld && end)
+  const heads = isOld ? 'Mudança | 24 horas | 7 dias' : 'Mudança | Últimas 24 horas | Últimos 7 dias'
+  const cells = rows.map(([name, events]) => [name, within(events, 1), within(events, 7)])
+  return [...table('Editais que mudaram', heads, cells), ...sentences(isOld && end)]
 }
 
 type Week = {
