@@ -30,9 +30,9 @@ export function measureShape(): Measure[] {
   const unused = unusedExports(product, users)
   return [
     { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 62_700, goal: 48_000 },
-    { name: 'lines of the core', count: linesIn(CORE), limit: 16_020, goal: 12_000 },
+    { name: 'lines of the core', count: linesIn(CORE), limit: 15_830, goal: 12_000 },
     // 61,850 until each route of operators had its keys tested, and each extra was taken away.
-    { name: 'lines of test', count: linesIn(['test']), limit: 62_070, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 62_060, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_500, goal: 5_000 },
     { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 596, goal: 300 },
     { name: 'settings', count: settings.length, limit: 83, goal: 70, found: settings },

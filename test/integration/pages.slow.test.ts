@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AxeResults, RunOptions } from 'axe-core'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { requestRun } from '#jobs/queues/queue.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { renderLatestReport } from '#src/extras/report/render.ts'
@@ -33,10 +33,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
 
   beforeAll(async () => {
     browser = await launchBrowser(chromium ?? '')
-  })
-
-  afterAll(async () => {
-    await browser.close()
+    return () => browser.close()
   })
 
   /** The rules that a page breaks, at each width in light and dark, with everything unfolded. */

@@ -84,33 +84,20 @@ test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, even if thrown, names the limits'
   })
 })
 
-test('a process that never gets ready is killed soon after a stop, without counting as failed', async () => {
+test.each([
+  ['soon after a stop, without counting as failed', 10_000, EXIT.interrupted],
+  ['after a minute, and counts as failed', 60_000, EXIT.failed],
+] as const)('a process that never gets ready is killed %s', async (_, afterMs, exitCode) => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const company = await hanging()
   const stopping = new AbortController()
   const ending = inProcess({ company, order: ORDER, signal: stopping.signal, slot: slotOf(company) }, start)
-  stopping.abort()
-  await vi.advanceTimersByTimeAsync(10_000)
-  expect(await ending).toMatchObject({
-    kind: 'failed',
-    exitCode: EXIT.interrupted,
-    message: expect.stringContaining('did not get ready in time and was killed'),
-  })
-})
-
-test('a process that is not ready after a minute is killed, and counts as failed', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  const company = await hanging()
-  const signal = new AbortController().signal
-  const ending = inProcess({ company, order: ORDER, signal, slot: slotOf(company) }, start)
-  await vi.advanceTimersByTimeAsync(59_999)
+  if (exitCode === EXIT.interrupted) stopping.abort()
+  await vi.advanceTimersByTimeAsync(afterMs - 1)
   expect(child?.killed).toBe(false)
   await vi.advanceTimersByTimeAsync(1)
-  expect(await ending).toMatchObject({
-    kind: 'failed',
-    exitCode: EXIT.failed,
-    message: expect.stringContaining('did not get ready in time and was killed'),
-  })
+  const message = expect.stringContaining('did not get ready in time and was killed')
+  expect(await ending).toMatchObject({ kind: 'failed', exitCode, message })
 })
 
 test('a process that gets ready after a stop was requested still stops normally', async () => {

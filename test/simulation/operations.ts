@@ -2,16 +2,16 @@ import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
-import { untimed } from '#src/core/pipeline/stage.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { RemoteError } from '#src/lib/objects/objects.ts'
-import { followers, publishBehind } from '#src/operate/extras.ts'
+import { publishBehind } from '#src/operate/extras.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { replay } from '#src/operate/replay.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
+import { quietContext } from '#test/support/here.ts'
 import { assertHolds } from './assertions.ts'
 import { OTHER_KEY, type Play } from './play.ts'
 import { inNoTime } from './remote/store.ts'
@@ -115,23 +115,12 @@ export function contextOf(
   let names = 0
   const settings = inNoTime(readSettings(environment))
   const newId = () => `${clock.now.toISOString()}-${play.runs}-${names++}`
-  return {
-    paths,
-    settings,
-    // Time passes during a run; a slow minute seals a segment early.
-    now: () => {
-      clock.now = new Date(clock.now.getTime() + (ticking.chance(0.01) ? 61_000 : ticking.int(0, 20)))
-      return clock.now
-    },
-    runId: newId(),
-    newId,
-    signal,
-    onProgress: () => {},
-    inStage: untimed,
-    onNote: () => {},
-    sharedLog: null,
-    follower: followers(settings, paths),
+  // Time passes during a run; a slow minute seals a segment early.
+  const now = () => {
+    clock.now = new Date(clock.now.getTime() + (ticking.chance(0.03) ? 61_000 : ticking.int(0, 20)))
+    return clock.now
   }
+  return quietContext({ paths, settings, signal, newId, now, sharedLog: null })
 }
 
 function requestOf({ random, company }: Play, operation: Operation, trusted: boolean): SyncRequest {

@@ -61,19 +61,16 @@ export function contextHere(environment: Environment): CompanyContext {
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)
   const { signal } = new AbortController()
-  return {
-    paths,
-    settings,
-    now: () => new Date(),
-    runId: newId(),
-    newId,
-    signal,
-    onProgress: () => {},
-    inStage: untimed,
-    onNote: () => {},
-    sharedLog: settings.remoteLog && hosts().open(settings.remoteLog, paths, signal),
-    follower: followers(settings, paths),
-  }
+  const sharedLog = settings.remoteLog && hosts().open(settings.remoteLog, paths, signal)
+  return quietContext({ paths, settings, signal, sharedLog, newId, now: () => new Date() })
+}
+
+/** Makes the context of a run that reports to nobody. */
+export function quietContext(
+  given: Pick<CompanyContext, 'paths' | 'settings' | 'signal' | 'sharedLog' | 'newId' | 'now'>,
+): CompanyContext {
+  const follower = followers(given.settings, given.paths)
+  return { ...given, follower, runId: given.newId(), onProgress() {}, inStage: untimed, onNote() {} }
 }
 
 function newId(): string {

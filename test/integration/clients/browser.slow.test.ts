@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { launchBrowser, obtainChromium, openPage } from '#test/support/browser.ts'
 import { type ClientPackage, projectWithClient } from '#test/support/client_package.ts'
@@ -53,10 +53,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
 
   beforeAll(async () => {
     browser = await launchBrowser(chromium ?? '')
-  })
-
-  afterAll(async () => {
-    await browser.close()
+    return () => browser.close()
   })
 
   test('a page of another origin that SERVE_CORS_ORIGINS names exports, resumes and revalidates', async () => {

@@ -5,15 +5,14 @@ import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
-import { untimed } from '#src/core/pipeline/stage.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import { LogInStore } from '#src/extras/shared_log/log.ts'
 import { observeSteps } from '#src/lib/durable.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
-import { followers } from '#src/operate/extras.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { sync } from '#src/sync.ts'
+import { quietContext } from '#test/support/here.ts'
 import { assertHolds } from '../assertions.ts'
 import { Dead } from '../crash_point.ts'
 import { inTime } from '../in_time.ts'
@@ -123,22 +122,12 @@ function contextOf(play: HostsPlay, host: Host): CompanyContext {
   const newId = () => `${clock.now.toISOString().replace(/[-:.]/g, '')}-${host.name}-${number}-${names++}`
   const { paths } = host
   const { signal } = new AbortController()
-  return {
-    paths,
-    settings,
-    now: () => {
-      clock.now = new Date(clock.now.getTime() + (ticking.chance(0.02) ? 61_000 : ticking.int(0, 20)))
-      return new Date(clock.now.getTime() + host.clockOffMs)
-    },
-    runId: newId(),
-    newId,
-    signal,
-    onProgress: () => {},
-    inStage: untimed,
-    onNote: () => {},
-    follower: followers(settings, paths),
-    sharedLog: settings.remoteLog && new LogInStore(settings.remoteLog, paths, signal),
+  const now = () => {
+    clock.now = new Date(clock.now.getTime() + (ticking.chance(0.04) ? 61_000 : ticking.int(0, 20)))
+    return new Date(clock.now.getTime() + host.clockOffMs)
   }
+  const sharedLog = settings.remoteLog && new LogInStore(settings.remoteLog, paths, signal)
+  return quietContext({ paths, settings, signal, newId, now, sharedLog })
 }
 
 /** The run that does something: hosts are processes of their own, but here they share one. */
