@@ -67,7 +67,8 @@ async function replaceLog(
     })
   await run(['sync'])
   await cp(join(company, 'raw'), backup, { recursive: true })
-  for (let more = 0; more < 2; more += 1) {
+  // Further than one run gets: it seals up to two segments.
+  for (let more = 0; more < 3; more += 1) {
     await sleep(WORLD_CHANGES_MS)
     await run(['sync'])
   }
