@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 
@@ -6,7 +7,11 @@ export type File = { readonly path: string; readonly bytes: number; readonly ino
 
 /** All files below a directory, except those that vanish meanwhile. */
 export async function filesOf(directory: string): Promise<File[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(error =>
+    existsSync(directory) ? null : Promise.reject(error),
+  )
+  // A directory below it vanished meanwhile.
+  if (entries === null) return await filesOf(directory)
   const paths = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
   const found = await Promise.all(
     paths.map(async path => {
