@@ -13,8 +13,8 @@ import { FatalError, RequestError } from './lib/errors.ts'
 
 export type { SyncRequest } from './core/pipeline/request.ts'
 
-/** Up to this many, a run is one segment: each costs as much as the requests for some analyses. */
-const FEW_TO_FETCH = 32
+/** With at most so many analyses to fetch and changes of the list, a run is one segment: to seal one more costs as much as some requests. */
+const FEW = 64
 
 export type SyncContext = RunContext & { readonly api: Api }
 
@@ -54,9 +54,10 @@ async function mirror(
   try {
     surveyed = await inStage('scan', () => survey(request, refetch, context, warehouse))
     await logChanges(loader, surveyed)
-    const { plan } = surveyed
+    const { plan, missing } = surveyed
+    const toDo = plan.toFetch + plan.records.length + missing.gone.length
     // A crash while analyses are fetched, which can take hours, keeps what the list showed.
-    if (plan.toFetch > FEW_TO_FETCH) await loader.settle()
+    if (plan.toFetch > 0 && toDo > FEW) await loader.settle()
     fetched = await inStage(
       'fetch',
       () => fetchPlanned(plan, context, loader),

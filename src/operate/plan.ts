@@ -34,7 +34,6 @@ export async function plan(request: SyncRequest, context: SurveyContext): Promis
     const unchangedPaths = { ...context.paths, temporary }
     const { plan, missing } = await survey(request, refetch, { ...context, paths: unchangedPaths }, { db })
     const surveyMs = context.now().getTime() - startedMs
-    const requests = context.api.stats.requests
     return {
       company: context.paths.company,
       listed: plan.listed,
@@ -46,7 +45,7 @@ export async function plan(request: SyncRequest, context: SurveyContext): Promis
       quarantined: plan.rejected,
       to_fetch: plan.toFetch,
       tombstoned: missing.gone.length,
-      requests: requests + plan.toFetch,
+      requests: context.api.stats.requests + plan.toFetch,
       estimated_seconds: Math.ceil(surveyMs / 1000 + context.api.estimateSeconds(plan.toFetch)),
     }
   } finally {

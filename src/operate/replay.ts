@@ -56,7 +56,7 @@ export async function replay(context: RunContext): Promise<RunResult> {
     for (const record of records) {
       if (await replayRecord(loader, record, context.paths.raw)) loaded += 1
     }
-    const compose = () => reportOf(begun, records.length, loaded - new Set(loader.poisoned).size)
+    const compose = () => reportOf(begun, records.length, loaded - loader.poisoned.length)
     return await finishRun(run, context, { compose })
   })
 }

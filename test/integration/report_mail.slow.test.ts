@@ -82,7 +82,7 @@ test('without --send the mail is only printed, and --output goes with neither', 
   expect(printed.stdout).toMatch(/^Editais da semana, acme: 1 para decidir.*\n\n1 edital em andamento/)
   const tomorrow = new Date(Date.now() + 25 * 3_600_000)
   const { text } = await composeMail(companyPaths(environment.DATA_DIR ?? '', 'acme').lake, 'day', tomorrow)
-  expect(text).toContain('\nO que mudou nas 24 horas até a última leitura completa\n')
+  expect(text).toContain('\nO que mudou nas 24 horas até a última leitura da lista\n')
   const both = await send(environment, '--output', 'x.html')
   expect(both).toMatchObject({ code: 2, stderr: expect.stringMatching(/--output writes a file/) })
 })

@@ -170,10 +170,9 @@ export async function finishRun(
     return { report: finished, causes }
   }
   const before = loader.poisoned.length
-  let ended = await record(drift.length > 0 ? { drift } : {})
+  const first = await record(drift.length > 0 ? { drift } : {})
   // The last segment has the report, and what it cannot load is known only now.
-  if (loader.poisoned.length > before) ended = await record()
-  const { report, causes } = ended
+  const { report, causes } = loader.poisoned.length > before ? await record() : first
   await settleWarehouse(warehouse)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
   const published = await context.inStage('publish', () => publishLake(context, warehouse))

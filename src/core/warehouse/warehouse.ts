@@ -28,7 +28,7 @@ const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
  */
 const FEW_NOTICES = 2000
 
-/** Maximum size of segments that are applied at once, decompressed. A run of an hour may seal three of a few kilobytes. */
+/** Maximum size of segments that are applied at once, decompressed. A run of an hour may seal one of a few kilobytes. */
 const MAX_BYTES_TOGETHER = 64 * 1024 * 1024
 
 export type WarehouseOptions = {

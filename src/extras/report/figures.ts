@@ -23,6 +23,8 @@ export type Freshness = {
   readonly ultima_execucao_status: string | null
   readonly ultima_execucao_erro: string | null
   readonly ultima_boa_em: Date | null
+  /** When the whole list was read last, also by a run that could not fetch every analysis. */
+  readonly listada_em: Date | null
   readonly editais_ativos: number
   readonly analises_atuais: number
   readonly pendentes: number
@@ -34,9 +36,9 @@ export type Freshness = {
 
 const STALE_MS = 24 * 3_600_000
 
-/** Returns whether the last complete reading is so old that, under any usual schedule, several runs were missed. */
-export function isStale({ ultima_boa_em }: Freshness, now: Date): boolean {
-  return ultima_boa_em !== null && now.getTime() - ultima_boa_em.getTime() > STALE_MS
+/** Returns whether a reading is so old that, under any usual schedule, several runs were missed since. */
+export function isStale(readAt: Date | null, now: Date): boolean {
+  return readAt !== null && now.getTime() - readAt.getTime() > STALE_MS
 }
 
 /** Notices in progress by the day of their session: a phase does not show it. Values in BRL. */
@@ -256,7 +258,7 @@ export type Figures = {
   readonly key: KeyFigures
   readonly decisions: Bounded<Decision>
   readonly changes: readonly ChangeCount[]
-  /** The last complete reading if that is old: changes are counted back from it. Null if they are counted back from `now`. */
+  /** The last reading of the whole list if that is old: changes are counted back from it. Null if they are counted back from `now`. */
   readonly changesUntil: Date | null
   readonly weeks: readonly Week[]
   readonly funnel: readonly Phase[]

@@ -53,7 +53,7 @@ function partsOf(figures: Figures, span: ReportSpan): Part[] {
   const { rows, total } = decisions
   const [days, lastDays] =
     span === 'week' ? ['nos 7 dias', 'nos últimos 7 dias'] : ['nas 24 horas', 'nas últimas 24 horas']
-  const period = changesUntil ? `${days} até a última leitura completa` : lastDays
+  const period = changesUntil ? `${days} até a última leitura da lista` : lastDays
   const changed = changes
     .map(({ mudanca, um_dia, sete_dias }) => ({ mudanca, count: span === 'week' ? sete_dias : um_dia }))
     .filter(({ count }) => count > 0)

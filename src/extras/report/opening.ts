@@ -68,7 +68,7 @@ export function changes({ changes, changesUntil, freshness }: Figures): Html {
   const [day, week] = changesUntil ? ['24 horas', '7 dias'] : ['Últimas 24 horas', 'Últimos 7 dias']
   const end =
     changesUntil &&
-    html`<p class="note">Até a última leitura completa, ${dayAndTime(localTime(changesUntil, freshness.timezone))}: o que mudou depois não se sabe.</p>`
+    html`<p class="note">Até a última leitura da lista, ${dayAndTime(localTime(changesUntil, freshness.timezone))}: o que mudou depois não se sabe.</p>`
   if (changes.every(({ sete_dias }) => sete_dias === 0))
     return html`${nothing(`Nada mudou ${changesUntil ? 'em' : 'nos últimos'} 7 dias.`)}${end}`
   return html`${table({

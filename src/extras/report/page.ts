@@ -82,7 +82,7 @@ export function warningsOf(freshness: Freshness, now: Date): string[] {
   const { ultima_boa_em: read, ultima_execucao_em: ran, ultima_execucao_status, timezone } = freshness
   const list: string[] = []
   if (read === null) list.push('Ainda não houve uma leitura completa: os números podem estar incompletos.')
-  else if (isStale(freshness, now)) {
+  else if (isStale(read, now)) {
     const age = formatAge(now.getTime() - read.getTime())
     list.push(`A última leitura completa foi há ${age}: os números podem estar desatualizados.`)
   }

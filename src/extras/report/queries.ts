@@ -58,7 +58,7 @@ async function readBounded<T extends Row>(db: Database, list: List): Promise<Bou
 export async function readFigures(db: Database, now: Date): Promise<Figures> {
   await countDaysFrom(db, now)
   const freshness = await readFreshness(db)
-  const changesUntil = isStale(freshness, now) ? freshness.ultima_boa_em : null
+  const changesUntil = isStale(freshness.listada_em, now) ? freshness.listada_em : null
   return {
     now,
     today: new Date(localTime(now, freshness.timezone).toISOString().slice(0, 10)),
@@ -89,7 +89,8 @@ async function readFreshness(db: Database): Promise<Freshness> {
   return await db.row<Freshness>(
     `SELECT company, snapshot, publicado_em, i.source_timezone AS timezone, ultima_execucao_em,
        ultima_execucao_status, left(ultima_execucao_erro, ${TEXT}) AS ultima_execucao_erro, ultima_boa_em,
-       editais_ativos, analises_atuais, pendentes, excluidos, em_quarentena, desvios
+       editais_ativos, analises_atuais, pendentes, excluidos, em_quarentena, desvios,
+       (SELECT max(finished_at) FROM sync_runs WHERE scan_complete AND mode IN ('full', 'incremental')) AS listada_em
      FROM frescor CROSS JOIN (SELECT source_timezone FROM snapshot_info) i`,
   )
 }

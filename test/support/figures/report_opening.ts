@@ -114,7 +114,7 @@ export function changes(picture: Picture): string[] {
     ['Valor alterado', changed('valor_estimado')],
     ['Parecer alterado', newVerdicts.map(({ noticeId, at }) => ({ id: noticeId, at }))],
   ] as const
-  const end = `Até a última leitura completa, ${momentOf(until)}: o que mudou depois não se sabe.`
+  const end = `Até a última leitura da lista, ${momentOf(until)}: o que mudou depois não se sabe.`
   if (rows.every(([, events]) => within(events, 7) === '0'))
     return sentences(`Nada mudou ${isOld ? 'em' : 'nos últimos'} 7 dias.`, isOld && end)
   const heads = isOld ? 'Mudança | 24 horas | 7 dias' : 'Mudança | Últimas 24 horas | Últimos 7 dias'
