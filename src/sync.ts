@@ -13,7 +13,7 @@ import { FatalError, RequestError } from './lib/errors.ts'
 
 export type { SyncRequest } from './core/pipeline/request.ts'
 
-/** With at most so many analyses to fetch and changes of the list, a run is one segment: to seal one more costs as much as some requests. */
+/** A run with at most this many analyses to fetch and list changes is one segment: sealing one more costs as much as a few requests. */
 const FEW = 64
 
 export type SyncContext = RunContext & { readonly api: Api }

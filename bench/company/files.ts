@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 
@@ -8,7 +7,7 @@ export type File = { readonly path: string; readonly bytes: number; readonly ino
 /** All files below a directory, except those that vanish meanwhile. */
 export async function filesOf(directory: string): Promise<File[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(error =>
-    existsSync(directory) ? null : Promise.reject(error),
+    error.code === 'ENOENT' && error.path !== directory ? null : Promise.reject(error),
   )
   // A directory below it vanished meanwhile.
   if (entries === null) return await filesOf(directory)
