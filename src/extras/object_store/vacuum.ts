@@ -17,7 +17,7 @@ type Vacuumed = {
   readonly bytesRemoved: number
 }
 
-type VacuumRequest = Expiry & { readonly company: string; readonly formats: Formats }
+type VacuumRequest = Omit<Expiry, 'latest'> & { readonly company: string; readonly formats: Formats }
 
 /** Objects that nothing names are removed only when they are older: a publish may be about to name them. */
 const GRACE_MS = 24 * 3_600_000
@@ -66,13 +66,13 @@ async function requirePublished(store: ObjectStore, company: string): Promise<Ve
 /** Expires the snapshots of a table; null if it is not published in this format. */
 async function expireTable(
   latest: Latest,
-  about: { formats: Formats; format: TableKeeper; table: string; older: Expiry },
+  about: { formats: Formats; format: TableKeeper; table: string; older: Omit<Expiry, 'latest'> },
 ): Promise<Expired | null> {
   const { formats, format, table, older } = about
   const known = latest[format]?.[table]
   if (known === undefined) return null
   const opened = await formats.get(format)?.open(table, known)
-  return (await opened?.expire(older)) ?? null
+  return (await opened?.expire({ ...older, latest: latest.snapshot })) ?? null
 }
 
 /** Objects that only forgotten versions named are removed at once, other unnamed ones when they are old. */

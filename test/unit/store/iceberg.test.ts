@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { readAvro } from '#src/extras/object_store/iceberg/avro_reader.ts'
 import {
   decodeManifest,
   encodeManifest,
@@ -7,7 +8,9 @@ import {
 } from '#src/extras/object_store/iceberg/manifests.ts'
 import {
   currentSchema,
+  expiry,
   newTable,
+  snapshotTag,
   sortOrderOf,
   withSchema,
 } from '#src/extras/object_store/iceberg/metadata.ts'
@@ -74,6 +77,16 @@ test('a table prefers the order of its notices, or of its first column, and a ne
   ).toEqual([2])
 })
 
+test('the snapshot that latest.json names never expires, even if the clock was set back before it', () => {
+  const [before, latest] = ['20261213T120000Z-000005', '20261212T220000Z-000005']
+  const refs = Object.fromEntries(
+    [before, latest].map(name => [snapshotTag(name), { 'snapshot-id': 1, type: 'tag' as const }]),
+  )
+  const { snapshots, expired } = expiry({ refs }, { keepMs: 0, now: new Date('2026-12-14'), latest })
+  expect(snapshots).toEqual([before, latest])
+  expect([...expired]).toEqual([before])
+})
+
 test('a manifest reads back as it was written, and the same entries give the same bytes', async () => {
   const schema: IcebergSchema = {
     type: 'struct',
@@ -103,4 +116,72 @@ test('a manifest reads back as it was written, and the same entries give the sam
   expect(read).toMatchObject(entry)
   expect(others).toHaveLength(499)
   expect(bytes.toString('latin1')).toContain('"field-id":134')
+})
+
+const SCHEMA = {
+  type: 'record',
+  name: 'r',
+  fields: [
+    { name: 'n', type: 'long' },
+    { name: 'list', type: ['null', { type: 'array', items: 'int' }] },
+  ],
+}
+const SYNC = Buffer.alloc(16, 7)
+
+/** A number as Avro writes it. */
+function long(value: number | bigint): Buffer {
+  const bytes: number[] = []
+  for (let rest = BigInt.asUintN(64, (BigInt(value) << 1n) ^ (BigInt(value) >> 63n)); ; rest >>= 7n) {
+    bytes.push(Number(rest & 0x7fn) | (rest > 0x7fn ? 0x80 : 0))
+    if (rest <= 0x7fn) return Buffer.from(bytes)
+  }
+}
+const written = (value: string) => Buffer.concat([long(Buffer.byteLength(value)), Buffer.from(value)])
+
+function file(blocks: readonly Buffer[], { schema = JSON.stringify(SCHEMA), codec = 'null' } = {}): Buffer {
+  const header = [written('avro.schema'), written(schema), written('avro.codec'), written(codec)]
+  return Buffer.concat([Buffer.from('Obj\x01'), long(2), ...header, long(0), SYNC, ...blocks])
+}
+const block = (count: number | bigint, ...data: Buffer[]) => {
+  const content = Buffer.concat(data)
+  return Buffer.concat([long(count), long(content.length), content, SYNC])
+}
+
+test('records of several blocks are read', () => {
+  const first = block(2, long(-5), long(0), long(2 ** 40), long(1), long(2), long(8), long(-9), long(0))
+  // A negative count is followed by the size of its items.
+  const second = block(1, long(0), long(1), long(-1), long(1), long(3), long(0))
+  expect(readAvro(file([first, second]), SCHEMA)).toEqual([
+    { n: -5, list: null },
+    { n: 2 ** 40, list: [8, -9] },
+    { n: 0, list: [3] },
+  ])
+})
+
+test.each<[what: string, bytes: Buffer, why: string]>([
+  ['nothing', Buffer.alloc(0), 'cut short'],
+  ['another file', Buffer.from('PAR1PAR1'), 'no Avro file'],
+  ['another schema', file([], { schema: '{"type":"array","items":"null"}' }), 'another schema'],
+  ['a compressed file', file([], { codec: 'deflate' }), 'compressed'],
+  ['a claim of many records', file([block(2n ** 52n, long(1), long(0))]), 'fewer records'],
+  ['a claim of many items', file([block(1, long(1), long(1), long(2n ** 52n), long(1))]), 'cut short'],
+  ['a number that is too large', file([block(1, long(2n ** 60n), long(0))]), 'too large'],
+  ['a number without end', file([block(1, Buffer.alloc(30, 0xff))]), 'too long'],
+  [
+    'a text that is longer than the file',
+    Buffer.concat([Buffer.from('Obj\x01'), long(1), long(2n ** 50n)]),
+    'cut short',
+  ],
+  ['a text of less than nothing', Buffer.concat([Buffer.from('Obj\x01'), long(1), long(-3)]), 'cut short'],
+  ['an unknown kind', file([block(1, long(1), long(7))]), 'damaged'],
+  ['more than its records', file([block(1, long(1), long(0), long(4))]), 'damaged'],
+  [
+    'another mark',
+    file([Buffer.concat([block(1, long(1), long(0)).subarray(0, -16), Buffer.alloc(16)])]),
+    'damaged',
+  ],
+])('%s is refused at once', (_, bytes, why) => {
+  const startedMs = performance.now()
+  expect(() => readAvro(bytes, SCHEMA)).toThrow(why)
+  expect(performance.now() - startedMs).toBeLessThan(500)
 })

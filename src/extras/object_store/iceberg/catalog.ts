@@ -10,9 +10,9 @@ import {
 } from '#src/extras/object_store/tables/format.ts'
 import { tableKey } from '#src/extras/object_store/tables/latest.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
-import { expiry } from './expiry.ts'
 import {
   currentSchema,
+  expiry,
   keeping,
   MAIN,
   newTable,

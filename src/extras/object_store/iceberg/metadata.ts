@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import type { RemoteColumn, RemoteTable } from '#src/extras/object_store/tables/columns.ts'
+import type { Expiry } from '#src/extras/object_store/tables/format.ts'
 import { COUNT, type JsonKind } from '#src/lib/objects/json_object.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
 
@@ -107,7 +108,7 @@ const TYPES: Readonly<Record<RemoteColumn['type'], string>> = {
 }
 
 /** Tags of the lake's snapshots begin with it. */
-export const SNAPSHOT_TAG = 's-'
+const SNAPSHOT_TAG = 's-'
 
 /** Returns the tag of a lake's snapshot. */
 export function snapshotTag(snapshot: string): string {
@@ -258,4 +259,38 @@ export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>, n
     'snapshot-log': log.slice(lastGone + 1),
     'metadata-log': [],
   }
+}
+
+/** Snapshots of the lake that a table has, by its tags; and those that have expired. */
+export function expiry(
+  { refs }: Pick<TableMetadata, 'refs'>,
+  older: Expiry,
+): { readonly snapshots: readonly string[]; readonly expired: ReadonlySet<string> } {
+  const tags = Object.keys(refs).filter(ref => ref.startsWith(SNAPSHOT_TAG))
+  const names = tags.map(name => name.slice(SNAPSHOT_TAG.length)).sort()
+  // Its name is not the last one if the clock was set back.
+  const snapshots = [
+    ...names.filter(name => name !== older.latest),
+    ...names.filter(name => name === older.latest),
+  ]
+  return { snapshots, expired: expiredOf(snapshots, older) }
+}
+
+/**
+ * Returns the snapshots that have expired. What counts is when a newer one appeared: until then readers could begin to read it.
+ * Names begin with their time.
+ */
+function expiredOf(names: readonly string[], { keepMs, now }: Expiry): ReadonlySet<string> {
+  const expired = names.filter((_, index) => {
+    const successor = names[index + 1]
+    return successor !== undefined && now.getTime() - timeOf(successor) > keepMs
+  })
+  return new Set(expired)
+}
+
+/** Reads the time from a snapshot's name, such as `20261123T070105Z-000020`. */
+function timeOf(snapshot: string): number {
+  const [, year, month, day, hour, minute, second] =
+    /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z/.exec(snapshot) ?? []
+  return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
 }

@@ -46,7 +46,8 @@ export type OpenTable = {
 /** Reads columns of a Parquet file from its bytes. */
 export type ReadParquet = (bytes: Buffer, sql: string) => Promise<readonly object[]>
 
-export type Expiry = { readonly keepMs: number; readonly now: Date }
+/** `latest` is the snapshot that `latest.json` names. */
+export type Expiry = { readonly keepMs: number; readonly now: Date; readonly latest: string | null }
 export type Expired = {
   readonly version: number | null
   readonly removed: number
