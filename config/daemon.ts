@@ -5,7 +5,6 @@ import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
-import { readAdminToken } from './admin_token.ts'
 import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddressSetting } from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
 import { checkMailSettings } from './mail.ts'
@@ -283,4 +282,26 @@ function problemOfCron(text: string): string | null {
     // Impossible days are found while parsing, or only when searching for the next date.
     return /day of month definition|loop limit/.test(messageOf(error)) ? NEVER : NO_CRON
   }
+}
+
+/** Shorter ones can be found by trial. */
+const MIN_LENGTH = 16
+
+/**
+ * Reads ADMIN_TOKEN or its file, which counts as a key of all companies with the scope `operate`; null if neither is set.
+ * @throws FatalError (usage) if it is too short, or ADMIN_TOKENS_FILE of earlier versions is set; no message shows any of a token.
+ */
+export function readAdminToken(environment: Environment): string | null {
+  if (environment.ADMIN_TOKENS_FILE?.trim()) {
+    throw new FatalError(
+      'ADMIN_TOKENS_FILE is no longer read: operators have keys. For each of its lines, run `npm run keys -- create --description NAME --scopes operate` (`watch` for `read`) or, if DATA_DIR does not last, set ADMIN_TOKEN_FILE; then unset ADMIN_TOKENS_FILE.',
+      EXIT.usage,
+    )
+  }
+  const { value, origin } = readSecret(environment, 'ADMIN_TOKEN', 'the token')
+  if (value === null || value.length >= MIN_LENGTH) return value
+  throw new FatalError(
+    `${origin} has ${value.length} characters. It must have at least ${MIN_LENGTH}, or it can be guessed. Create one with \`openssl rand -hex 16\`.`,
+    EXIT.usage,
+  )
 }

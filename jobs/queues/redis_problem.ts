@@ -1,6 +1,6 @@
 import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { tlsTrouble } from '#src/lib/http/network_error.ts'
 import { isRedisRefusal, redisRefusal } from '#src/lib/redis_refusal.ts'
-import { tlsTrouble } from '#src/lib/tls.ts'
 
 /** The address of Redis, and the setting that names it. */
 export type RedisAddress = {

@@ -47,7 +47,7 @@ export const fases: Mart = {
 /** Stored, because reading all texts in each mart that shows one would take up to ten times as long. */
 export const grafias: Mart = {
   name: 'grafias',
-  isStored: true,
+  storedFrom: { editais: ['edital_id', 'deleted_at', 'orgao', 'modalidade', 'uf', 'discard_reason'] },
   description:
     'Notices with a text that marts show in another spelling: the most frequent of those that differ only in case, accents, spaces, invisible characters or, for modalities, punctuation',
   portuguese: [

@@ -27,10 +27,10 @@ export type Mart = {
    */
   readonly orderBy?: string
   /**
-   * Its rows are in the catalog, computed once for each snapshot: for what does not depend on the time, and would cost every
-   * mart that builds upon it.
+   * The columns of tables that its rows follow from. Then they are in the catalog, and are computed only when one of these
+   * changes: for what does not depend on the time, and would cost every mart that builds upon it.
    */
-  readonly isStored?: true
+  readonly storedFrom?: Readonly<Partial<Record<string, readonly string[]>>>
 }
 
 const BRL = 'BRL'

@@ -94,13 +94,15 @@ export const prazosImpugnacao: Mart = {
 /** The columns of `prazos_impugnacao` that do not change from day to day. */
 export const prazosCalculados: Mart = {
   name: 'prazos_calculados',
-  isStored: true,
+  storedFrom: {
+    editais: ['edital_id', 'deleted_at', 'data_sessao', 'modalidade', 'uf'],
+    analyses: ['edital_id', 'prazos_lidos', 'overview_prazo_impugnacao', 'overview_lei_aplicavel'],
+  },
   orderBy: 'edital_id',
-  description:
-    'What prazos_impugnacao has, without the distances from today; computed once for each snapshot',
+  description: 'What prazos_impugnacao has, without the distances from today; its rows are stored',
   portuguese: [
     'Prazos calculados',
-    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; calculados uma vez em cada snapshot',
+    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; já calculados',
   ],
   columns: prazosImpugnacao.columns.filter(({ name }) => !name.startsWith('dias_ate_')),
 }

@@ -5,7 +5,7 @@ import { type Environment, readSettings, type Settings } from '#config/settings.
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { LogPosition } from '#src/core/company/log_position.ts'
 import { exitOf } from '#src/core/company/run_report.ts'
-import { requireLatest } from '#src/core/lake/latest.ts'
+import { requireLatest } from '#src/core/lake/manifest.ts'
 import type { Published } from '#src/core/lake/publish.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
 import { readBase, segmentNumbers } from '#src/core/rawlog/files.ts'

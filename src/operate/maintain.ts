@@ -1,7 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
-import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { finishedSnapshots, latestName, removeExpired, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { openSnapshot } from '#src/core/lake/read.ts'
-import { removeExpired } from '#src/core/lake/retention.ts'
 import type { RunContext } from '#src/core/pipeline/run.ts'
 import { rawLogSize } from '#src/core/rawlog/files.ts'
 import type { Publishing } from '#src/extras/extra.ts'

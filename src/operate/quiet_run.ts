@@ -4,8 +4,12 @@ import { join } from 'node:path'
 import { assertConserved, newReport, type RunReport, secondsSince } from '#src/core/company/run_report.ts'
 import { writeState } from '#src/core/company/state.ts'
 import { accessOf, openSnapshotToReaders } from '#src/core/lake/access.ts'
-import { readLatest } from '#src/core/lake/latest.ts'
-import { publishedBytes, RUNS_ONLY_INTERVAL_MS, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import {
+  publishedBytes,
+  RUNS_ONLY_INTERVAL_MS,
+  readLatest,
+  snapshotsDirectory,
+} from '#src/core/lake/manifest.ts'
 import type { Published } from '#src/core/lake/publish.ts'
 import { writeListIndex } from '#src/core/pipeline/list_index.ts'
 import { type Look, look } from '#src/core/pipeline/look.ts'

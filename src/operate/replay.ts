@@ -9,8 +9,7 @@ import {
   withRun,
 } from '#src/core/pipeline/run.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/core/pipeline/validate.ts'
-import { readBase, segmentPath } from '#src/core/rawlog/files.ts'
-import { readLines } from '#src/core/rawlog/read.ts'
+import { readBase, readLines, segmentPath } from '#src/core/rawlog/files.ts'
 import { type Salvaged, salvageLog } from '#src/core/rawlog/salvage.ts'
 import { logName } from '#src/core/warehouse/warehouse.ts'
 import { counted } from '#src/lib/count.ts'

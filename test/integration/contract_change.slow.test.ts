@@ -9,6 +9,9 @@ import { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { Database, type Row } from '#src/core/warehouse/database.ts'
 import { rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
 import { replay } from '#src/operate/replay.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
+import { tick } from '#src/sandbox/live.ts'
+import { createRandom } from '#src/sandbox/random.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { contextHere } from '#test/support/here.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
@@ -312,3 +315,20 @@ async function rowsOf(catalog: string, sql: string): Promise<Row[]> {
     db.close()
   }
 }
+
+test('after many random changes the warehouse matches what the company has', async () => {
+  const world = generateWorld({ seed: 'truth', company: 'acme', notices: 25, start: NOON })
+  const company = await startCompany(world)
+  const random = createRandom('changes 1')
+  await company.syncHere()
+  for (let hour = 1; hour <= 60; hour += 1) {
+    tick(world, random, new Date(NOON.getTime() + hour * 3_600_000))
+    if (hour % 20 > 0) continue
+    // Only refetching finds silent changes.
+    expect((await company.syncHere({ full: true })).loaded).toBe(world.size)
+    await expectTruth(company)
+  }
+  const [deleted] = await company.query('SELECT count(*) AS n FROM editais WHERE deleted_at IS NOT NULL')
+  expect(deleted?.n).toBe(world.removedIds().length)
+  expect(deleted?.n).toBeGreaterThan(0)
+})

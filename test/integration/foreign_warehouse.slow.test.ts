@@ -51,6 +51,7 @@ test('an unchanged warehouse is copied, row by row', async () => {
   expect(await tablesOf({ path: fresh, rows })).toEqual(await tablesOf({ path: own.path, rows }))
 })
 
+const OTHER_ONE = 'is not the one that the checkpoint describes'
 const NOT_OURS = 'which no warehouse of this version has'
 
 test.each<[what: string, sql: string, refusal: string]>([
@@ -98,18 +99,10 @@ test.each<[what: string, sql: string, refusal: string]>([
     'DROP TABLE applied_segments; CREATE TABLE applied_segments (segment BIGINT CHECK (segment > 0), lines BIGINT)',
     `defines the constraint main.applied_segments, ${NOT_OURS}`,
   ],
-  [
-    'two descriptions of itself',
-    'INSERT INTO meta FROM meta',
-    'is not the one that the checkpoint describes',
-  ],
-  ['none', 'DELETE FROM meta', 'is not the one that the checkpoint describes'],
-  ['another segment', 'UPDATE meta SET applied_segment = 99', 'is not the one that the checkpoint describes'],
-  [
-    'a later version of its data',
-    'UPDATE meta SET data_version = 9223372036854775807',
-    'is not the one that the checkpoint describes',
-  ],
+  ['two descriptions of itself', 'INSERT INTO meta FROM meta', OTHER_ONE],
+  ['none', 'DELETE FROM meta', OTHER_ONE],
+  ['another segment', 'UPDATE meta SET applied_segment = 99', OTHER_ONE],
+  ['a later version of its data', 'UPDATE meta SET data_version = 9223372036854775807', OTHER_ONE],
   [
     'a month that leads out of the lake',
     `UPDATE month_versions SET month = '../../../../x' WHERE rowid = 0`,

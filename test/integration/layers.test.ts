@@ -171,7 +171,7 @@ describe('A wrong import is named with its reason', () => {
   it.each([
     ['src/core/lake/publish.ts', '#src/extras/report/report.ts', ONE_LIST],
     [
-      'src/core/rawlog/read.ts',
+      'src/core/rawlog/files.ts',
       '../lake/read.ts',
       'the raw log is the source of truth, and knows nothing of what is made of it',
     ],

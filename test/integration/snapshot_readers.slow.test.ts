@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { cp, realpath, rename, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
 import { listRowFiles, rowsOf } from '#src/core/warehouse/row_list.ts'
@@ -8,8 +9,8 @@ import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import { openWarehouse, settleWarehouse, type Warehouse } from '#src/core/warehouse/warehouse.ts'
 import { until } from '#test/support/daemon.ts'
 import { contextHere } from '#test/support/here.ts'
-import { notices } from '#test/support/notices.ts'
-import { companyDirectory, surroundings } from '#test/support/project.ts'
+import { idOf, notices } from '#test/support/notices.ts'
+import { companyDirectory, type Environment, surroundings } from '#test/support/project.ts'
 import type { Read } from '#test/support/reader.ts'
 import { startCompany } from '#test/support/synced.ts'
 import { snapshots } from '#test/support/truth.ts'
@@ -115,3 +116,27 @@ function versionsOf(reads: readonly Read[]): number[] {
     return read.version
   })
 }
+
+async function latest(environment: Environment): Promise<string> {
+  return await realpath(join(companyDirectory(environment), 'lake/latest'))
+}
+
+test('snapshots of a log that was longer before it was restored from a backup expire as others', async () => {
+  const company = await startCompany(notices(1, 3), { SNAPSHOT_KEEP: '0s' })
+  const { world, environment } = company
+  const raw = join(companyDirectory(environment), 'raw')
+  const change = async (version: number) => {
+    world.update(idOf(1), { edital: { numero: `${version}/2026` } })
+    await company.syncHere()
+    return basename(await latest(environment))
+  }
+  await change(1)
+  const backup = join(environment.DATA_DIR as string, 'backup')
+  await cp(raw, backup, { recursive: true })
+  for (const version of [2, 3, 4, 5]) await change(version)
+  await rm(raw, { recursive: true })
+  await rename(backup, raw)
+  await rm(join(companyDirectory(environment), 'warehouse.duckdb'))
+  const published = [await change(6), await change(7)]
+  expect((await snapshots(environment)).sort()).toEqual(published)
+})

@@ -57,7 +57,7 @@ export const SQL = inFile('src/core/warehouse/sql.ts', [
   },
 ])
 
-export const APPLY_MANY = inFile('src/core/warehouse/apply_many.ts', [
+export const APPLY_MANY = inFile('src/core/warehouse/apply.ts', [
   {
     name: 'first-analysis-stays',
     reason: 'a rebuild has the requirements of an analysis that was replaced',
@@ -232,7 +232,7 @@ export const EXPORT = inFile('src/core/lake/export.ts', [
   },
 ])
 
-export const RETENTION = inFile('src/core/lake/retention.ts', [
+export const RETENTION = inFile('src/core/lake/manifest.ts', [
   {
     name: 'one-kept',
     reason: 'the snapshot that a reader has just opened is removed',

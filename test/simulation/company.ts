@@ -156,6 +156,7 @@ export class SimulatedCompany implements NoticeSource {
       status: this.#random.pick(STATUSES),
       created_at: created.toISOString(),
       updated_at: at,
+      ...this.#session(),
     })
     const bare = this.#random.chance(0.15) && { requirements: [], items: [], alerts: [] }
     const analysis = { ...entry.analysis, ...bare, id: entry.edital.id, status: entry.edital.status }
@@ -173,12 +174,19 @@ export class SimulatedCompany implements NoticeSource {
       ...(this.#random.chance(0.4) && { status: this.#random.pick(STATUSES) }),
       ...(this.#random.chance(0.3) && { valor_estimado: this.#random.int(0, 1000) / 4 }),
       ...(this.#random.chance(0.1) && { orgao: undefined }),
+      ...(this.#random.chance(0.3) && this.#session()),
       // Another month: its rows move to another file.
       ...(moved && { created_at: new Date(Date.UTC(2026, this.#random.int(7, 11), 5)).toISOString() }),
       ...(this.#random.chance(0.85) && { updated_at: this.#time() }),
     }
     this.world.update(id, { edital })
     this.#count(moved ? 'moved to another month' : 'updated')
+  }
+
+  /** What deadlines follow from. */
+  #session(): Record<string, unknown> {
+    const uf = this.#random.chance(0.3) && { uf: this.#random.pick(['SP', 'sp', 'PE']) }
+    return { data_sessao: `2026-12-${this.#random.int(10, 28)}T09:00:00`, ...uf }
   }
 
   #deepen(): void {

@@ -8,8 +8,7 @@ import { simulateFeed } from './feed/simulate.ts'
 import { simulateHosts } from './hosts/simulate.ts'
 import { PLANTED, tryPlanted } from './planted.ts'
 import { simulate } from './simulate.ts'
-import { describeCounts, describeFailure } from './summary.ts'
-import { type Outcome, Tally } from './tally.ts'
+import { describeCounts, describeFailure, type Outcome, Tally } from './tally.ts'
 
 /** A worker is replaced after this many seeds: DuckDB keeps some memory of each instance. */
 const SEEDS_PER_WORKER = 100

@@ -116,7 +116,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I6',
     name: 'waves-without-order',
-    file: 'src/core/warehouse/apply_many.ts',
+    file: 'src/core/warehouse/apply.ts',
     from: 'SET wave = n.wave FROM',
     to: 'SET wave = 1 FROM',
   },

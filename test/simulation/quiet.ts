@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunReport } from '#src/core/company/run_report.ts'
+import type { Manifest } from '#src/core/lake/manifest.ts'
 import { openOptions } from '#src/core/pipeline/run.ts'
-import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
-import { readLines } from '#src/core/rawlog/read.ts'
+import { readLines, sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
 import { KEY } from './alter.ts'
 import { assertHolds } from './assertions.ts'
@@ -13,8 +13,9 @@ import { CALM } from './network_faults.ts'
 import { contextOf } from './operations.ts'
 import * as oracle from './oracle.ts'
 import { OTHER_KEY, type Play } from './play.ts'
+import { checkLatest } from './snapshots.ts'
 import type { Stored } from './stored.ts'
-import { checkSameTables, countRuns, setWarehouseAside } from './tables.ts'
+import { checkSameTables, checkStoredMarts, countRuns, setWarehouseAside } from './tables.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -36,6 +37,7 @@ export async function quietEnd(play: Play): Promise<void> {
     oracle.checkTruth(quiet.kept as Stored, company.world, { isExcluded, silentChangesSeen })
   }
   await checkNothingToDo(quiet)
+  await checkStoredMarts(checkLatest(quiet.paths, true) as Manifest)
   await checkLook(quiet)
   await checkRebuild(quiet)
   await checkSecret(quiet)

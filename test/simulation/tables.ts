@@ -1,10 +1,11 @@
 import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { MARTS } from '#schema/marts/marts.ts'
 import { publishedColumns, storedColumns, TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import type { Manifest } from '#src/core/lake/manifest.ts'
-import { countNotices } from '#src/core/lake/notice_counts.ts'
+import { martSql } from '#src/core/lake/catalog.ts'
+import { countNotices, type Manifest } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_list.ts'
@@ -46,6 +47,22 @@ export async function checkPublished(db: Database, paths: CompanyPaths, manifest
     () =>
       `I5: the manifest counts ${JSON.stringify(manifest.notices)}, its tables ${JSON.stringify(counted)}`,
   )
+}
+
+/** I5: the rows of marts that the latest snapshot stores are those that its tables give. */
+export async function checkStoredMarts({ directory }: Manifest): Promise<void> {
+  const db = await Database.open(join(directory, 'catalog.duckdb'), { readOnly: true, threads: 1 })
+  try {
+    const stored = MARTS.filter(({ storedFrom }) => storedFrom)
+    const columns = new Map(stored.map(mart => [mart.name, mart.columns.map(({ name }) => name)]))
+    const sql = new Map(
+      await Promise.all(stored.map(async mart => [mart.name, await martSql(mart)] as const)),
+    )
+    const differing = await differingTables(db, columns, [name => `"${name}"`, name => `(${sql.get(name)})`])
+    assertHolds(differing.length === 0, () => `I5: ${differing} are not what the snapshot's tables give`)
+  } finally {
+    db.close()
+  }
 }
 
 const NOTHING = { columns: [], tables: [] }

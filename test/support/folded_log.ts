@@ -1,6 +1,5 @@
 import { mkdir } from 'node:fs/promises'
-import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
-import { readLines } from '#src/core/rawlog/read.ts'
+import { readLines, sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { SegmentWriter } from '#src/core/rawlog/writer.ts'
 
 type Line = Readonly<Record<string, unknown>> & { readonly type: string; readonly edital_id: string | null }

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
-import { readLines } from '#src/core/rawlog/read.ts'
+import { readLines, sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import type { RawAnswer } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'

@@ -1,8 +1,9 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
 import { expect } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import type { AnalysisDocument, Edital, Entry } from '#src/sandbox/world.ts'
-import { describedAt } from './described.ts'
 import { comparableAnalysis, comparableNotice } from './documents.ts'
 import { syncHere } from './here.ts'
 import { type Environment, queryLatest, temporaryDirectory } from './project.ts'
@@ -71,4 +72,23 @@ function parse(answer: unknown): unknown {
   const { kind, bytes } = answer as { kind: string; bytes: Uint8Array }
   expect(kind).toBe('body')
   return JSON.parse(Buffer.from(bytes).toString())
+}
+
+type Schemas = Readonly<Record<string, object>>
+
+/**
+ * Validates bodies against the OpenAPI description that a server publishes, with an independent validator.
+ * @returns a function from a schema's name and a body to its errors; null if there are none.
+ */
+export async function describedAt(url: string): Promise<(schema: string, body: unknown) => string | null> {
+  const response = await fetch(`${url}/openapi.json`)
+  const description = (await response.json()) as { components: { schemas: Schemas } }
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  ajv.addSchema(description, 'api')
+  return (schema, body) => {
+    const judge = ajv.getSchema(`api#/components/schemas/${schema}`)
+    if (!judge) throw new Error(`${url}/openapi.json has no schema ${schema}`)
+    return judge(body) ? null : ajv.errorsText(judge.errors)
+  }
 }

@@ -1,8 +1,9 @@
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { environmentOf, readCompanies } from '#config/companies.ts'
 import { readSettings } from '#config/settings.ts'
+import { companyPaths, makeDirectories } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
@@ -178,4 +179,14 @@ test.each(SLIPS)('a misplaced secret is not repeated: %j', async text => {
   const { message } = (await readCompanies(await fileOf(text)).catch(error => error)) as FatalError
   expect(message).toMatch(/companies\.yaml: /)
   expect(message.toLowerCase()).not.toContain(SECRET.toLowerCase())
+})
+
+test('the directories of many companies can be created at once, in a DATA_DIR that does not exist yet', async () => {
+  const slugs = Array.from({ length: 20 }, (_, index) => `company-${index + 10}`)
+  for (let round = 0; round < 6; round += 1) {
+    const dataDir = join(await temporaryDirectory(), 'not', 'there', 'yet')
+    // Each twice, as two workers would.
+    await Promise.all([...slugs, ...slugs].map(slug => makeDirectories(companyPaths(dataDir, slug))))
+    expect((await readdir(dataDir)).sort()).toEqual(slugs)
+  }
 })

@@ -37,27 +37,32 @@ export type CatalogSource = {
   readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
 }
 
-/** A published catalog, as recorded in its manifest. */
-export type CatalogFile = { readonly path: string; readonly sha256: string }
+/** A published catalog, as recorded in its manifest: with the `storedInputs` of its rows, if it has any. */
+export type CatalogFile = {
+  readonly path: string
+  readonly sha256: string
+  readonly inputs?: string | undefined
+}
 
 /**
  * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, of which some
  * are stored, and all comments. Opened read-only, it presents the snapshot, or those of several companies, as a database.
  * @param db any database; it is unchanged afterwards.
- * @param like a catalog with the same `catalogHash`, or a template. Its marts are copied, at a tenth of the cost.
+ * @param like a catalog with the same `catalogHash`, or a template. Its marts are copied, at a tenth of the cost; with
+ * their rows, if they follow from the same `inputs`.
  */
 export async function writeCatalog(
   db: Database,
   path: string,
   sources: readonly CatalogSource[],
-  like: CatalogFile | null = null,
+  { like = null, inputs }: { like?: CatalogFile | null; inputs?: string } = {},
 ): Promise<void> {
   const copied = like !== null && (await copyCatalog(like, path))
   // One commit; otherwise each of some hundred comments would be its own.
   await db.inFile(path, async () => {
     if (!copied) return await createRelations(db, sources)
     await createTableRelations(db, sources)
-    await storeMarts(db)
+    if (inputs === undefined || like.inputs !== inputs) await storeMarts(db)
   })
 }
 
@@ -116,12 +121,23 @@ export async function createRelations(
   await createMarts(db)
 }
 
+const STORED = MARTS.filter(({ storedFrom }) => storedFrom)
+
 /** Computes the marts that are stored, from what the tables have now. */
 export async function storeMarts(db: Database): Promise<void> {
-  await createMarts(
-    db,
-    MARTS.filter(({ isStored }) => isStored),
-  )
+  await createMarts(db, STORED)
+}
+
+/** Returns a hash of all that the rows of stored marts follow from in a warehouse, besides what `catalogHash` covers. */
+export async function storedInputs(db: Database): Promise<string> {
+  const tables = new Set(STORED.flatMap(({ storedFrom }) => Object.keys(storedFrom ?? {})))
+  const hashes = [...tables].map(table => {
+    const columns = new Set(STORED.flatMap(({ storedFrom }) => storedFrom?.[table] ?? []))
+    const row = [...columns].map(column => `${identifier(column)}::VARCHAR`).join(', ')
+    return `(SELECT bit_xor(md5_number(to_json([${row}])::VARCHAR)) FROM ${identifier(table)})`
+  })
+  const inputs = `concat_ws(' ', version(), ${hashes.join(', ')})`
+  return (await db.row<{ inputs: string }>(`SELECT ${inputs} AS inputs`)).inputs
 }
 
 async function createMacros(
@@ -135,7 +151,7 @@ async function createMacros(
 async function createMarts(db: Database, chosen: readonly Mart[] = MARTS): Promise<void> {
   const marts = await readMarts()
   for (const mart of chosen)
-    await create(db, mart.isStored ? 'TABLE' : 'VIEW', mart, marts.get(mart.name) as string)
+    await create(db, mart.storedFrom ? 'TABLE' : 'VIEW', mart, marts.get(mart.name) as string)
 }
 
 function publishedTable(table: Table) {

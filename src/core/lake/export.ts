@@ -1,5 +1,6 @@
 import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { MARTS } from '#schema/marts/marts.ts'
 import type { Table } from '#schema/tables.ts'
 import { MAX_ROW_BYTES, textBytes } from '#src/core/warehouse/cut.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
@@ -14,7 +15,7 @@ import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/l
 import { systemCode } from '#src/lib/errors.ts'
 import { digestOf } from '#src/lib/hash.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
-import type { Manifest, SnapshotFile } from './manifest.ts'
+import type { Manifest, MartFiles, SnapshotFile } from './manifest.ts'
 
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
@@ -216,7 +217,7 @@ function ofMonths(table: Table, months: readonly string[]): string {
 }
 
 /** Makes a file durable and read-only, and computes its checksum. */
-export async function finishFile(
+async function finishFile(
   { directory, access }: Pick<Target, 'directory' | 'access'>,
   file: Pick<SnapshotFile, 'path' | 'month' | 'rows'>,
 ): Promise<SnapshotFile> {
@@ -253,4 +254,39 @@ async function linked(from: string, to: string): Promise<boolean> {
     if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(systemCode(error) ?? '')) throw error
     return false
   }
+}
+
+const DIRECTORY = 'marts'
+
+/** Returns the path of a mart's file, relative to the directory that has them. */
+export function martPath(name: string): string {
+  return join(DIRECTORY, `${name}.parquet`)
+}
+
+/**
+ * Writes each mart of a snapshot as a Parquet file, for programs that cannot read its catalog.
+ * @param to the directory, in which they get their own.
+ * @param day the present day in the time zone of the notices, as YYYY-MM-DD: some marts count days from it.
+ */
+export async function writeMarts(
+  db: Database,
+  catalog: string,
+  to: { directory: string; access: LakeAccess; day: string },
+): Promise<MartFiles> {
+  const { directory, access, day } = to
+  await mkdir(join(directory, DIRECTORY), PRIVATE_DIRECTORY)
+  const files: SnapshotFile[] = []
+  await db.withFile(catalog, async () => {
+    for (const { name, orderBy } of MARTS) {
+      const path = martPath(name)
+      const order = orderBy === undefined ? '' : ` ORDER BY ${identifier(orderBy)}`
+      const { count } = await db.row<{ count: number }>(
+        `COPY (FROM ${identifier(name)}${order}) TO ${literal(join(directory, path))} (${PARQUET_OPTIONS}, RETURN_STATS)`,
+      )
+      files.push(await finishFile({ directory, access }, { path, month: null, rows: count }))
+    }
+  })
+  await openToReaders(join(directory, DIRECTORY), access)
+  await syncDirectory('parquet.directory', join(directory, DIRECTORY))
+  return { day, files }
 }

@@ -1,6 +1,8 @@
-import { readdir, readFile, readlink } from 'node:fs/promises'
+import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { NoticeCounts } from './notice_counts.ts'
+import type { Database } from '#src/core/warehouse/database.ts'
+import { remove } from '#src/lib/durable.ts'
+import { FatalError } from '#src/lib/errors.ts'
 
 /** If only `sync_runs` changed, one snapshot per hour is enough to watch freshness. */
 export const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
@@ -35,6 +37,8 @@ export type Manifest = {
   readonly catalog_hash: string
   /** Hash of the catalog file; if it no longer matches, later snapshots do not copy the file. */
   readonly catalog_sha256: string
+  /** What the rows in its catalog follow from; while it is the same, later snapshots copy them. Version 0.2.0 did not write it. */
+  readonly stored_inputs?: string
   readonly data_version: number
   /** The name of the raw log. Version 0.2.0 did not write it. */
   readonly log?: string | null
@@ -114,4 +118,78 @@ export function newestOf(finished: readonly Manifest[], warehouseId: string): Ma
     (newest, manifest) => (newest === null || rank(manifest) >= rank(newest) ? manifest : newest),
     null,
   )
+}
+
+/**
+ * Returns the manifest of the latest snapshot.
+ * @throws FatalError if nothing was published yet, or the snapshot was moved since.
+ */
+export async function requireLatest(lake: string): Promise<Manifest> {
+  const manifest = await readLatest(lake)
+  if (manifest) return manifest
+  throw new FatalError(`There is no snapshot in ${lake} yet. Run \`npm run sync -- --full\` first.`)
+}
+
+/**
+ * Returns the manifest of the latest snapshot; null if nothing was published yet.
+ * @throws FatalError if the snapshot was moved since.
+ */
+export async function readLatest(lake: string): Promise<Manifest | null> {
+  const directory = await realpath(latestLink(lake)).catch(() => null)
+  const manifest = directory && (await readManifest(directory))
+  if (!directory || !manifest) return null
+  // The path may contain links.
+  if ((await realpath(manifest.directory).catch(() => null)) !== directory) {
+    throw new FatalError(
+      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write a new one here.`,
+    )
+  }
+  return manifest
+}
+
+/** Kept at any age: the latest, and the one before it, which readers may have just opened. */
+const ALWAYS_KEPT = 2
+
+/**
+ * Removes snapshots that were superseded longer than `keepMs` ago, but none of `inUse`. What counts is when a
+ * newer one appeared, not when the snapshot was written, because readers opened it until then.
+ * @param manifests of all existing snapshots, in the order in which they were written.
+ * @returns the remaining ones.
+ */
+export async function removeExpired(
+  directory: string,
+  manifests: readonly Manifest[],
+  { keepMs, now, inUse }: { keepMs: number; now: Date; inUse: readonly (string | null | undefined)[] },
+): Promise<Manifest[]> {
+  const expired = manifests.slice(0, -ALWAYS_KEPT).filter(({ snapshot, created_at }, index) => {
+    const successor = manifests[index + 1]
+    if (inUse.includes(snapshot) || successor === undefined) return false
+    // The successor may look older if the clock was set back or the log was truncated.
+    const since = Math.max(Date.parse(successor.created_at), Date.parse(created_at))
+    return now.getTime() - since > keepMs
+  })
+  for (const { snapshot } of expired) {
+    // The manifest goes first: a half-removed snapshot must not look complete.
+    await remove('expired.unlist', join(directory, snapshot, 'manifest.json'))
+    await remove('expired.remove', join(directory, snapshot))
+  }
+  return manifests.filter(manifest => !expired.includes(manifest))
+}
+
+/** Live notices in a phase, or in `all` of them, by the state of their analyses. */
+export type NoticeCounts = {
+  readonly status: string
+  readonly notices: number
+  readonly current: number
+  readonly pending: number
+  readonly quarantined: number
+  readonly excluded: number
+}
+
+/** Counts the notices by status. @param db a warehouse or a snapshot. */
+export async function countNotices(db: Database): Promise<NoticeCounts[]> {
+  return await db.rows<NoticeCounts>(`SELECT coalesce(status, 'all') AS status, count(*) AS notices,
+      count(*) FILTER (analysis_state = 'current') AS current, count(*) FILTER (analysis_state = 'pending') AS pending,
+      count(*) FILTER (analysis_state = 'quarantined') AS quarantined, count(*) FILTER (analysis_state = 'excluded') AS excluded
+    FROM editais WHERE deleted_at IS NULL GROUP BY GROUPING SETS ((status), ()) ORDER BY grouping(status), status`)
 }

@@ -16,10 +16,11 @@ import {
 } from '#src/lib/durable.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
-import { catalogHash, writeCatalog } from './catalog.ts'
+import { type CatalogSource, catalogHash, PLACE_VARIABLE, storedInputs, writeCatalog } from './catalog.ts'
 import { catalogTemplate } from './catalog_template.ts'
-import { fileSize, linkRows, planTable, writeTable } from './export.ts'
+import { fileSize, linkRows, planTable, writeMarts, writeTable } from './export.ts'
 import {
+  countNotices,
   finishedSnapshots,
   latestLink,
   latestName,
@@ -29,13 +30,10 @@ import {
   publishedBytes,
   publishedFiles,
   RUNS_ONLY_INTERVAL_MS,
+  removeExpired,
   type SnapshotFile,
   snapshotsDirectory,
 } from './manifest.ts'
-import { writeMarts } from './mart_files.ts'
-import { countNotices } from './notice_counts.ts'
-import { writeReadMe } from './read_me.ts'
-import { removeExpired } from './retention.ts'
 
 export type Published = PublishedFigures & { readonly manifest: Manifest }
 
@@ -166,18 +164,23 @@ async function writeSnapshot(
   const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
   await mkdir(directory, PRIVATE_DIRECTORY)
   // One transaction, so that all tables show the same committed state.
-  const { files, notices } = await db.transaction(async () => ({
+  const { files, notices, inputs } = await db.transaction(async () => ({
     files: await writeTables(request, { directory, previous, previousDirectory }),
     notices: await countNotices(db),
+    inputs: await storedInputs(db),
   }))
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
   const like =
     previous && previousDirectory && previous.catalog_hash === state.catalog_hash
-      ? { path: join(previousDirectory, 'catalog.duckdb'), sha256: previous.catalog_sha256 }
+      ? {
+          path: join(previousDirectory, 'catalog.duckdb'),
+          sha256: previous.catalog_sha256,
+          inputs: previous.stored_inputs,
+        }
       : await catalogTemplate(db, { sourceTimezone, hash: state.catalog_hash })
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
-  await writeCatalog(db, catalog, [source], like)
+  await writeCatalog(db, catalog, [source], { like, inputs })
   await makeDurable('catalog.sync', catalog, access)
   const marts = await martsOf(db, catalog, state, { directory, access })
   await writeReadMe(source, access)
@@ -191,6 +194,7 @@ async function writeSnapshot(
     schema_hash: state.schema_hash,
     catalog_hash: state.catalog_hash,
     catalog_sha256: hashOf(await readFile(catalog)),
+    stored_inputs: inputs,
     data_version: state.data_version,
     log: state.log,
     applied_segment: state.applied_segment,
@@ -327,4 +331,40 @@ function writtenBytes(manifest: Manifest, previous: Manifest | null): number {
   return publishedFiles(manifest)
     .filter(file => !known.has(`${file.path} ${file.sha256}`))
     .reduce((sum, file) => sum + file.bytes, 0)
+}
+
+export const READ_ME = 'LEIA-ME.txt'
+
+/** Tells people how to read a snapshot, also elsewhere. It holds no data, so it need not survive a power failure. */
+async function writeReadMe(
+  source: Pick<CatalogSource, 'company' | 'publishedAt' | 'directory' | 'snapshot'>,
+  access: LakeAccess,
+): Promise<void> {
+  const path = join(source.directory, READ_ME)
+  await writeNew(path, textOf(source))
+  await openToReaders(path, access)
+}
+
+function textOf({ company, publishedAt, directory, snapshot }: Parameters<typeof writeReadMe>[0]): string {
+  const elsewhere = `SET VARIABLE ${PLACE_VARIABLE} = '/outro/lugar/${snapshot}';`
+  return `Editais de ${company}, retrato publicado em ${publishedAt} (UTC). Depois de publicado, nada aqui muda.
+
+catalog.duckdb            todas as tabelas, os marts e seus comentários: abra com DuckDB 1.1 ou mais novo, só para leitura
+<tabela>/<mês>.parquet    os mesmos dados, para qualquer leitor de Parquet
+marts/<mart>.parquet      os marts, se LAKE_MARTS=on
+
+O catálogo lê os arquivos em ${directory}
+Se você copiou, moveu ou montou este diretório em outro lugar, diga onde, em cada conexão:
+
+    ${elsewhere}
+
+Para levar tudo em um só arquivo: npm run export -- --to editais.duckdb
+
+--
+
+Tender notices of ${company}, a snapshot of ${publishedAt} (UTC). Once published, nothing here changes.
+
+The catalog reads its files by the path above. If you copied, moved or mounted this directory elsewhere, name its place
+in each connection, as above. For a single file that can be copied anywhere: npm run export -- --to editais.duckdb
+`
 }

@@ -4,8 +4,7 @@ import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type CatalogSource, catalogHash, createRelations } from './catalog.ts'
-import { readLatest, requireLatest } from './latest.ts'
-import type { Manifest } from './manifest.ts'
+import { type Manifest, readLatest, requireLatest } from './manifest.ts'
 
 /**
  * Opens the latest snapshot as a read-only database. The link is resolved once, so a snapshot published in the

@@ -1,5 +1,6 @@
 import type { RunReport } from '#src/core/company/run_report.ts'
 import type { Warehouse } from '#src/core/warehouse/warehouse.ts'
+import type { Progress } from './run.ts'
 
 /** The request for a run. */
 export type SyncRequest = {
@@ -39,3 +40,19 @@ export async function decideRefetch(request: SyncRequest, { db }: Pick<Warehouse
   const anew = request.full && (request.restart || !unfinished)
   return { segment: anew ? next : segment, anew }
 }
+
+/** A stage whose time is taken: those that show progress, and others that take time. */
+type StageName = Progress['stage'] | 'look' | 'checkpoint' | 'upload'
+
+/**
+ * Does the work of a stage, and takes its time.
+ * @param failureOf finds in the result why the stage failed, if `work` does not throw it.
+ */
+export type InStage = <T>(
+  stage: StageName,
+  work: () => Promise<T>,
+  failureOf?: (result: T) => Error | string | null,
+) => Promise<T>
+
+/** Only does the work. */
+export const untimed: InStage = (_, work) => work()

@@ -26,8 +26,8 @@ import {
 import { remove } from '#src/lib/durable.ts'
 import { leaveIndex } from './leave_index.ts'
 import { createLoader, type Loader } from './load.ts'
+import type { InStage } from './request.ts'
 import type { ShownPage } from './shown.ts'
-import type { InStage } from './stage.ts'
 
 /** Progress of a run; `total` is 0 while unknown. */
 export type Progress = {

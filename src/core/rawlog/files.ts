@@ -1,7 +1,10 @@
+import { createReadStream } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import zlib from 'node:zlib'
 import { move, remove, syncDirectory, syncPath, writeNew } from '#src/lib/durable.ts'
 import { FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { linesOf } from '#src/lib/lines.ts'
 
 const SEGMENT_NAME = /^(\d{6,})\.ndjson\.zst$/
 export const UNSEALED_SUFFIX = '.part'
@@ -111,4 +114,17 @@ export async function rawLogSize(directory: string, known?: RawLogSize): Promise
   for (const number of numbers.slice(start.segments))
     bytes += (await stat(segmentPath(directory, number))).size
   return { segments: numbers.length, bytes }
+}
+
+/** Returns the lines of a sealed segment as text, in order. Rejects if the segment cannot be decompressed. */
+export async function* readLines(path: string): AsyncGenerator<string> {
+  const compressed = createReadStream(path)
+  const text = compressed.pipe(zlib.createZstdDecompress())
+  compressed.on('error', error => text.destroy(error))
+  try {
+    yield* linesOf(text)
+  } finally {
+    // Even if the reader stops early.
+    compressed.destroy()
+  }
 }

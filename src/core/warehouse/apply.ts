@@ -3,8 +3,22 @@ import { unusableSegment } from '#src/core/rawlog/files.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type Database, isMemoryError } from './database.ts'
 import { setAsidePoison } from './poison.ts'
-import { LOG_NAMED, type Projection, projectLines, SEGMENT_APPLIED, UP_TO } from './projection.ts'
-import { countStagedLines, stageLines } from './staging.ts'
+import {
+  LOG_NAMED,
+  type Projection,
+  projectElements,
+  projectLines,
+  SEGMENT_APPLIED,
+  UP_TO,
+} from './projection.ts'
+import {
+  countLines,
+  countStagedLines,
+  type SegmentFile,
+  stageLines,
+  stageSegments,
+  WrongLines,
+} from './staging.ts'
 
 type StagedSegment = {
   readonly number: number
@@ -48,7 +62,7 @@ export async function applySegment(
 }
 
 /** Returns whether DuckDB could not load a value, as opposed to a full disk or too little memory, which no record causes. */
-export function isDataError(error: unknown): boolean {
+function isDataError(error: unknown): boolean {
   return /^(Invalid Input|Conversion|Out of Range|Type Mismatch|Invalid Type|Serialization) Error|Malformed JSON/.test(
     error instanceof Error ? error.message : '',
   )
@@ -68,4 +82,101 @@ async function markApplied(db: Database, number: number, lines: number): Promise
   await db.run(SEGMENT_APPLIED, { segment: number, lines })
   await db.run(UP_TO, { segment: number })
   if (number === 1) await db.run(LOG_NAMED)
+}
+
+/** A record without an id is known by its hash. */
+const SUBJECT = `coalesce('id ' || edital_id, 'hash ' || hash)`
+
+/**
+ * Gives each line of many segments its wave. Lines about different notices do not depend on each other, so they can be applied
+ * in any order. Those about one notice can not: each wave has the lines of one segment about each notice, and of a second
+ * one if the first lists the notice and the second has its analysis. Lines about no notice are in the first wave. The
+ * rows for elements of analyses come once, after the last wave, because only those of each notice's last analysis stay.
+ */
+const IN_WAVES = [
+  'ALTER TABLE staged ADD COLUMN wave INTEGER DEFAULT 1',
+  `WITH steps AS (
+    SELECT segment, ${SUBJECT} AS subject, bool_and(type = 'notice') AS is_list,
+      count(*) = 1 AND bool_and(type IN ('analysis', 'analysis_same')) AS is_analysis
+    FROM staged WHERE subject IS NOT NULL GROUP BY ALL),
+  begun AS (
+    SELECT segment, subject, NOT (is_analysis AND coalesce(lag(is_list) OVER one, false)) AS begins
+    FROM steps WINDOW one AS (PARTITION BY subject ORDER BY segment)),
+  numbered AS (
+    SELECT segment, subject, sum(begins::INTEGER) OVER (PARTITION BY subject ORDER BY segment) AS wave FROM begun)
+  UPDATE staged SET wave = n.wave FROM numbered n WHERE n.segment = staged.segment AND n.subject = ${SUBJECT}`,
+]
+
+/** The last analysis of each notice, if it was loaded: then it has a version. */
+const LAST_ANALYSES = 0
+const AS_LAST_ANALYSES = `UPDATE staged SET wave = ${LAST_ANALYSES} FROM (
+    SELECT s.edital_id, max({'segment': s.segment, 'seq': s.seq}) AS last
+    FROM staged s JOIN analysis_versions v ON v.edital_id = s.edital_id AND v.observed_at = s."at"
+    WHERE s.type = 'analysis' GROUP BY s.edital_id) n
+  WHERE staged.edital_id = n.edital_id AND staged.segment = n.last.segment AND staged.seq = n.last.seq`
+
+/** Returns SQL for the lines of a wave, as a view: a copy would take as long as many of the statements that read it. */
+function linesOf(wave: number): string {
+  return `CREATE OR REPLACE TEMP VIEW lines AS SELECT * EXCLUDE (wave) FROM staged WHERE wave = ${wave}`
+}
+
+const SEGMENTS_APPLIED = 'INSERT INTO applied_segments SELECT segment, count(*) FROM staged GROUP BY segment'
+
+/**
+ * Applies sealed segments in one transaction, with the rows that they would give one by one: for a rebuild and to catch up,
+ * because a statement takes a millisecond, however few lines it is for.
+ * @param segments consecutive ones, whole, and not the first of the log.
+ * @returns false if they must be applied one by one, because something in them is not as it should be. Then nothing is
+ * applied.
+ */
+export async function applySegments(
+  db: Database,
+  segments: readonly SegmentFile[],
+  projection: Projection,
+): Promise<boolean> {
+  try {
+    if (!(await stageSegments(db, segments))) return false
+    await countLines(db, 'staged', segments)
+    if (await hasNewStatuses(db)) return false
+    for (const sql of IN_WAVES) await db.run(sql)
+    const last = segments.at(-1)?.number ?? 0
+    await db.transaction(() => projectWaves(db, last, projection), 'applied.commit')
+    return true
+  } catch (error) {
+    if (
+      error instanceof FatalError ||
+      isDataError(error) ||
+      isMemoryError(error) ||
+      error instanceof WrongLines
+    )
+      return false
+    throw error
+  } finally {
+    await db.run('DROP VIEW IF EXISTS lines; DROP TABLE IF EXISTS staged').catch(() => {})
+  }
+}
+
+async function projectWaves(db: Database, last: number, projection: Projection): Promise<void> {
+  const { waves } = await db.row<{ waves: number }>('SELECT max(wave) AS waves FROM staged')
+  for (let wave = 1; wave <= waves; wave += 1) {
+    await db.run(linesOf(wave))
+    await projectLines(db, projection, { elements: false })
+  }
+  await db.run(AS_LAST_ANALYSES)
+  await db.run(linesOf(LAST_ANALYSES))
+  await projectElements(db, projection)
+  await db.run(SEGMENTS_APPLIED)
+  await db.run(UP_TO, { segment: last })
+}
+
+/**
+ * Returns whether ANALYSIS_STATUSES changes on the way, and with it which notices are excluded: then the order of all
+ * lines matters.
+ */
+async function hasNewStatuses(db: Database): Promise<boolean> {
+  const [other] = await db.rows(
+    `SELECT 1 FROM staged l CROSS JOIN meta m
+     WHERE l.type = 'run_started' AND l.analysis_statuses IS DISTINCT FROM m.analysis_statuses LIMIT 1`,
+  )
+  return other !== undefined
 }

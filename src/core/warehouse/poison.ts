@@ -1,6 +1,6 @@
 import { join } from 'node:path'
+import { readLines } from '#src/core/rawlog/files.ts'
 import { excerptOf } from '#src/core/rawlog/line.ts'
-import { readLines } from '#src/core/rawlog/read.ts'
 import { remove, writeNew } from '#src/lib/durable.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'

@@ -8,7 +8,7 @@ import {
   readSettings,
 } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
-import { requireLatest } from '#src/core/lake/latest.ts'
+import { requireLatest } from '#src/core/lake/manifest.ts'
 import { AGAIN, stopSignal } from '#src/lib/stop.ts'
 import { createMetabase } from './client.ts'
 import { type Provisioned, provision } from './provision.ts'

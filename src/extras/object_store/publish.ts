@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { martPath } from '#src/core/lake/export.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
-import { martPath } from '#src/core/lake/mart_files.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import type { PublishedElsewhere } from '#src/extras/extra.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'

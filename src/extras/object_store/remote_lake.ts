@@ -1,8 +1,13 @@
 import { join } from 'node:path'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { requireLatest } from '#src/core/lake/latest.ts'
-import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import {
+  latestName,
+  type Manifest,
+  readManifest,
+  requireLatest,
+  snapshotsDirectory,
+} from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import type { PublishedElsewhere } from '#src/extras/extra.ts'
 import { explain, InterruptedError } from '#src/lib/errors.ts'

@@ -1,5 +1,5 @@
+import { martPath } from '#src/core/lake/export.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
-import { martPath } from '#src/core/lake/mart_files.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
 import type { ObjectStore } from '#src/lib/objects/objects.ts'
 import type { Formats, ReadParquet, RemoteFile, TableKeeper } from './tables/format.ts'

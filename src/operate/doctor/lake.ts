@@ -11,7 +11,7 @@ import {
   type SnapshotFile,
   snapshotsDirectory,
 } from '#src/core/lake/manifest.ts'
-import { READ_ME } from '#src/core/lake/read_me.ts'
+import { READ_ME } from '#src/core/lake/publish.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { type Finding, ok, orWell, problem, warning } from '#src/extras/finding.ts'
@@ -19,7 +19,7 @@ import { excess } from '#src/lib/access.ts'
 import { counted } from '#src/lib/count.ts'
 import { messageOf, systemCode, throwIfInterrupted } from '#src/lib/errors.ts'
 import { digestOf } from '#src/lib/hash.ts'
-import { quoteForShell } from './shell.ts'
+import { quoteForShell } from './place.ts'
 import type { WarehouseState } from './warehouse.ts'
 
 const LATEST = 'latest'

@@ -6,7 +6,6 @@ import { latestLink, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
 import { systemCode } from '#src/lib/errors.ts'
 import type { LockHolder } from '#src/lib/lock.ts'
-import { quoteForShell } from './shell.ts'
 
 /** Times the size of a rebuild and a full snapshot: room for old and new at once, and a day of snapshots. */
 const ROOM_FACTOR = 2
@@ -162,4 +161,9 @@ async function isThere(path: string): Promise<boolean> {
     () => true,
     () => false,
   )
+}
+
+/** Quotes a path for a shell, for commands that users copy; ordinary paths stay unquoted. */
+export function quoteForShell(path: string): string {
+  return /^[\p{L}\p{N}_/.,:@%+=-]+$/u.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }

@@ -15,7 +15,7 @@ import {
   PRIVATE_DIRECTORY,
   PRIVATE_FILE,
 } from '#src/lib/access.ts'
-import { quoteForShell } from './shell.ts'
+import { quoteForShell } from './place.ts'
 
 const PRIVACY = 'privacy'
 const NEXT_RUN = 'The next run corrects its mode'

@@ -1,6 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
-import { presentedKey } from './presented_key.ts'
 
 export type KeyCheck<S, E extends { Variables: { source: S } }> = {
   /** Null for an unknown key. */
@@ -38,4 +37,20 @@ export function requireKey<S, E extends { Variables: { source: S } }>({
 /** Returns the length of path and query, without the host. */
 function targetLength({ env, req }: Context): number {
   return (env as Partial<HttpBindings> | undefined)?.incoming?.url?.length ?? req.url.length
+}
+
+type PresentedKey = {
+  readonly authorization: string | undefined
+  readonly xApiKey: string | undefined
+}
+
+/**
+ * Returns the key that a request sends, or null. The contract requires exactly one header (docs/contract.md#authentication). Both
+ * headers with the same key are accepted; different keys are refused, as is any scheme but Bearer.
+ */
+export function presentedKey({ authorization, xApiKey }: PresentedKey): string | null {
+  const bearer = authorization === undefined ? undefined : /^Bearer +(\S+) *$/iu.exec(authorization)?.[1]
+  if (authorization !== undefined && bearer === undefined) return null
+  if (bearer !== undefined && xApiKey !== undefined && bearer !== xApiKey) return null
+  return bearer ?? xApiKey ?? null
 }

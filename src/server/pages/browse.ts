@@ -7,8 +7,8 @@ import type { KeyHolder } from '#src/server/key_entry.ts'
 import { searchPage } from '#src/server/mirror/search.ts'
 import { SEARCH_QUERY } from '#src/server/mirror/search_query.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
+import { messagePage } from './layout.ts'
 import { type ListedNotice, listPage } from './list_page.ts'
-import { messagePage } from './message_page.ts'
 import { type FIELDS, searchAddress, type Wanted, wantedOf } from './wanted.ts'
 
 /** Notices of a page. */

@@ -88,3 +88,19 @@ export function toneOf(code: unknown): Tone {
 export function chip(name: string | null, tone: Tone): Html | null {
   return name === null ? null : html`<span class="chip ${tone}">${name}</span>`
 }
+
+type Message = {
+  readonly title: string
+  readonly sentence: string
+  /** The address of the link to continue, below our own pages. */
+  readonly back?: string
+}
+
+/** Makes a page with one sentence, and a link to continue. */
+export function messagePage(company: string | null, { title, sentence, back = '/editais' }: Message): string {
+  return document({
+    title: company === null ? title : `${title} · ${company}`,
+    company,
+    body: html`<section class="card narrow"><h1>${title}</h1><p>${sentence}</p><p class="more"><a href="${back}">Ir para os editais</a></p></section>`,
+  })
+}

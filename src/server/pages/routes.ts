@@ -3,6 +3,7 @@ import { bodyLimit } from 'hono/body-limit'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { isFromElsewhere } from '#src/lib/http/own_pages.ts'
+import { html } from '#src/present/text/html.ts'
 import { ageOf } from '#src/server/behind.ts'
 import type { Routes } from '#src/server/contract/router.ts'
 import { type Json, Refusal } from '#src/server/contract/source.ts'
@@ -13,10 +14,8 @@ import { isOfOperators } from '#src/server/scopes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import { MAX_HISTORY, type Past } from './history.ts'
-import { PAGE_POLICY } from './layout.ts'
-import { messagePage } from './message_page.ts'
+import { document, messagePage, PAGE_POLICY } from './layout.ts'
 import { renderNoticePage } from './notice_page.ts'
-import { signInPage } from './sign_in.ts'
 import { searchAddress, wantedOf } from './wanted.ts'
 
 /** All pages begin with it. */
@@ -287,4 +286,29 @@ async function historyOf(feed: Feed, snapshot: ServedSnapshot, id: string): Prom
 
 function parsed({ bytes }: Json): Record<string, unknown> {
   return JSON.parse(Buffer.from(bytes).toString())
+}
+
+/**
+ * Returns the form for a key.
+ * @param problem why an earlier key was refused.
+ * @param wanted the page that was asked for; null if it is the first one.
+ */
+function signInPage(problem: string | null, wanted: string | null = null): string {
+  return document({
+    title: 'Entrar · Editais',
+    company: null,
+    body: html`<section class="card narrow">
+<h1>Entrar</h1>
+<p>Use uma chave da API deste servidor; a chave do serviço original não funciona aqui. Quem administra cria uma com <code>npm run keys -- create --description NOME</code>.</p>
+${problem !== null && html`<p class="problem" role="alert" id="problema">${problem}</p>`}
+<form method="post" action="/editais/entrar" class="stack">
+<label for="chave">Chave da API</label>
+<input id="chave" name="chave" type="password" required autocomplete="current-password" spellcheck="false" autofocus${
+      problem !== null && html` aria-invalid="true" aria-describedby="problema"`
+    }>
+${wanted !== null && html`<input type="hidden" name="para" value="${wanted}">`}
+<button type="submit">Entrar</button>
+</form>
+</section>`,
+  })
 }

@@ -1,12 +1,12 @@
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
-import { latestName } from '#src/core/lake/manifest.ts'
+import { latestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import type { Sources } from '#src/server/company.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import { KINDS } from '#src/server/feed/events.ts'
 import { CursorGone, Feed, type FeedSnapshot } from '#src/server/feed/feed.ts'
 import { type BringUp, createIndexers } from '#src/server/feed/indexers.ts'
-import { latestForFeed } from '#src/server/published.ts'
+import { feedSnapshot } from '#src/server/snapshot_files.ts'
 
 /** The kinds of events that a subscription can choose from. */
 export const EVENT_KINDS = Object.keys(KINDS)
@@ -115,4 +115,14 @@ async function whenReady<T>(read: () => Promise<T>): Promise<T | null> {
     if (error instanceof Refusal && error.status === 503) return null
     throw error
   }
+}
+
+/** Returns what the feed needs of the latest published snapshot; null before the first. */
+async function latestForFeed(lake: string): Promise<FeedSnapshot | null> {
+  const name = await latestName(lake)
+  if (name === null) return null
+  const directory = join(snapshotsDirectory(lake), name)
+  const manifest = await readManifest(directory)
+  if (!manifest) throw new Error(`${directory} has no manifest`)
+  return feedSnapshot(manifest, directory)
 }

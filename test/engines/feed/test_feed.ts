@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chown, mkdtemp, readdir, rm, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,11 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { segmentPath } from '#src/core/rawlog/files.ts'
 import { keyIn, type Served, type Servers } from '#test/api/servers.ts'
+import type { Result } from '#test/engines/result.ts'
 import { obtainPython } from '#test/support/python_environment.ts'
 import { installPackages } from '#test/support/system_packages.ts'
 import { freePort } from '#tools/redis_process.ts'
-import type { Result } from '../result.ts'
-import { Programs, postgresUser } from './programs.ts'
 
 /** The consumer of the documents, with a real Postgres, killed again and again while notices change. */
 
@@ -159,4 +159,52 @@ async function documentsOf({ url, key }: Served): Promise<Map<string, string>> {
     documents.set(notice.id, JSON.stringify([notice, analysis]))
   }
   return documents
+}
+
+type User = { readonly uid: number; readonly gid: number }
+type Running = { readonly output: () => string; readonly kill: () => Promise<void> }
+
+/** Programs that run until they are killed. */
+export class Programs {
+  readonly #children: ChildProcess[] = []
+
+  start(
+    command: string,
+    args: readonly string[],
+    environment: Readonly<Record<string, string>>,
+    user: User | null = null,
+  ): Running {
+    const { PATH = '', HOME = '' } = process.env
+    const child = spawn(command, args, {
+      cwd: '/',
+      env: { PATH, HOME, ...environment },
+      stdio: ['ignore', 'ignore', 'pipe'],
+      ...user,
+    })
+    this.#children.push(child)
+    let text = ''
+    child.stderr.setEncoding('utf8').on('data', part => {
+      text = (text + part).slice(-10_000)
+    })
+    return { output: () => text, kill: () => end(child, 'SIGKILL') }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#children.map(child => end(child, 'SIGTERM')))
+  }
+}
+
+async function end(child: ChildProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill(signal)
+  await ended
+}
+
+/** The user that Postgres's package made, if this one is root. */
+export async function postgresUser(): Promise<User | null> {
+  if (process.getuid?.() !== 0) return null
+  const idOf = async (which: string) =>
+    Number((await promisify(execFile)('id', [which, 'postgres'])).stdout.trim())
+  return { uid: await idOf('-u'), gid: await idOf('-g') }
 }

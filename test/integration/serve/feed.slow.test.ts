@@ -2,14 +2,15 @@ import { rmSync } from 'node:fs'
 import { cp, rename, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { segmentPath } from '#src/core/rawlog/files.ts'
-import { analysisLine, appendSegment, noticeLine } from '#test/support/append.ts'
+import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import type { Line, LoggedDocument } from '#src/core/rawlog/line.ts'
+import { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { CHANGES, type FeedAnswer, follow, placed, shortly } from '#test/support/feed.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, type Environment } from '#test/support/project.ts'
 import { type ServedApi, serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany, startSynced } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 
 const at = (hour: number) => new Date(Date.UTC(2026, 10, 20, hour))
 const [FIRST, SECOND, THIRD] = [1, 2, 3].map(idOf) as [string, string, string]
@@ -217,3 +218,38 @@ test('without its log, the feed is refused with a reason, and the mirror goes on
   const [answer] = await inAnotherServer(environment, null)
   expect(answer?.events).toHaveLength(4)
 })
+
+type Appended = readonly [Line, LoggedDocument]
+
+/** Writes the next segment of the raw log, like a run that died before it loaded it. */
+async function appendSegment(environment: Environment, lines: readonly Appended[]): Promise<void> {
+  const directory = join(companyDirectory(environment), 'raw')
+  const firstNumber = (await sealedSegments(directory)).length + 1
+  const log = new RawLogWriter({ directory, firstNumber, runId: 'by-hand', now: () => new Date() })
+  await log.append({
+    type: 'run_started',
+    mode: 'incremental',
+    analysis_statuses: ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'],
+    company: 'acme',
+  })
+  for (const [line, document] of lines) await log.append(line, document)
+  await log.seal()
+  await log.close()
+}
+
+function noticeLine({ world }: Pick<SyncedCompany, 'world'>, id: string): Appended {
+  const edital = world.entry(id)?.edital
+  return [
+    { type: 'notice', edital_id: id, updated_at: String(edital?.updated_at) },
+    { notice: JSON.stringify(edital) },
+  ]
+}
+
+function analysisLine({ world }: Pick<SyncedCompany, 'world'>, id: string, patch: object): Appended {
+  const { edital, analysis } = world.entry(id) ?? {}
+  const updated_at = String(edital?.updated_at)
+  return [
+    { type: 'analysis', edital_id: id, updated_at, source_updated_at: updated_at, hash: `of ${id}` },
+    { analysis: JSON.stringify({ ...analysis, ...patch }) },
+  ]
+}

@@ -1,11 +1,12 @@
+import { NOTICE } from '#schema/notice.ts'
+import { isSameTime } from '#schema/times.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import { type Cursor, readFeedCursor } from '#src/server/feed/cursor.ts'
 import { CursorGone, type Feed } from '#src/server/feed/feed.ts'
 import type { FeedPage } from '#src/server/feed/index_file.ts'
-import { assertHolds } from '../assertions.ts'
+import { assertHolds } from '#test/simulation/assertions.ts'
 import type { Documents, Served } from './mirror.ts'
-import { isSameDocument } from './same.ts'
 
 /** Up to so many events at once. */
 const MOST = 6
@@ -95,4 +96,26 @@ export async function pageAfter(
 ): Promise<FeedPage> {
   await feed.ready(() => snapshot)
   return feed.page(feed.positionOf(since, snapshot), snapshot, { limit, withValues: true, maxBytes: 1e6 })
+}
+
+const TIME_ZONE = 'America/Sao_Paulo'
+
+/** Whether two values of a field mean the same: another spelling of the same time is no change, and makes no event. */
+export function isSameValue(field: string, one: unknown, other: unknown): boolean {
+  if (JSON.stringify(one) === JSON.stringify(other)) return true
+  const isTime = Object.hasOwn(NOTICE, field) && NOTICE[field as keyof typeof NOTICE].type === 'date-time'
+  return isTime && isSameTime(String(one), String(other), TIME_ZONE)
+}
+
+/** Whether two documents have the same fields, of the same meaning. */
+export function isSameDocument(one: string | null | undefined, other: string | null | undefined): boolean {
+  if (one === other) return true
+  if (!one || !other) return false
+  const [left, right] = [fieldsOf(one), fieldsOf(other)]
+  const fields = new Set([...Object.keys(left), ...Object.keys(right)])
+  return [...fields].every(field => isSameValue(field, left[field] ?? null, right[field] ?? null))
+}
+
+function fieldsOf(json: string): Record<string, unknown> {
+  return JSON.parse(json) as Record<string, unknown>
 }

@@ -2,13 +2,14 @@ import { cpSync, existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
+import { readFrames } from '#src/core/rawlog/frames.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
+import { World } from '#src/sandbox/world.ts'
+import { KEY } from '#test/simulation/alter.ts'
+import { MemoryRedis } from '#test/simulation/memory_redis.ts'
+import { noticeEntry } from '#test/support/notices.ts'
 import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
-import { KEY } from '../alter.ts'
-import { MemoryRedis } from '../memory_redis.ts'
-import { StepwiseCompany } from './company.ts'
-import { sealedVersions } from './sealed.ts'
 import { Turns } from './turns.ts'
 
 /** A machine with a disk and a clock of its own. */
@@ -242,4 +243,80 @@ function die(play: HostsPlay, host: Host): void {
   count(play, 'died')
   if (existsSync(root)) cpSync(root, leftBy(host), { recursive: true, verbatimSymlinks: true })
   host.isDead = true
+}
+
+/**
+ * A company whose every change has a later `updated_at`: then an analysis that was sealed for one never needs to be
+ * requested again.
+ */
+export class StepwiseCompany {
+  readonly world = new World([])
+  readonly #random: Random
+  #made = 0
+  #versions = 0
+
+  constructor(random: Random, notices: number) {
+    this.#random = random
+    for (let n = 0; n < notices; n += 1) this.#arrive()
+  }
+
+  change(): void {
+    const [id] = this.#random.sample(this.world.ids(), 1)
+    const kind = this.#random.int(0, 9)
+    if (id === undefined || kind < 3) this.#arrive()
+    else if (kind < 9) this.#update(id)
+    else this.world.remove(id)
+  }
+
+  #arrive(): void {
+    this.#made += 1
+    const month = this.#random.int(0, 2)
+    const created_at = new Date(Date.UTC(2026, 8 + month, 1 + this.#random.int(0, 20))).toISOString()
+    this.world.put(
+      noticeEntry(this.#made, { id: `n${this.#made}`, created_at, updated_at: this.#nextVersion() }),
+    )
+  }
+
+  #update(id: string): void {
+    const updated_at = this.#nextVersion()
+    const version = this.#versions
+    const verdict = { recommendation: 'cautela', reason: `Razão v${version}`, bullets: [] }
+    this.world.update(id, {
+      edital: { objeto: `Objeto v${version}`, updated_at },
+      ...(this.#random.chance(0.7) ? { analysis: { verdict } } : {}),
+    })
+  }
+
+  #nextVersion(): string {
+    this.#versions += 1
+    return new Date(Date.UTC(2026, 10, 1) + this.#versions * 1000).toISOString()
+  }
+}
+
+const VERSIONS = new WeakMap<Buffer, Promise<string[]>>()
+
+/** The analyses that are sealed, each as its notice and version. */
+export async function sealedVersions({
+  sealed,
+}: {
+  readonly sealed: ReadonlyMap<string, Buffer>
+}): Promise<ReadonlySet<string>> {
+  const all = [...sealed.values()].map(bytes => {
+    const known = VERSIONS.get(bytes) ?? versionsIn(bytes)
+    VERSIONS.set(bytes, known)
+    return known
+  })
+  return new Set((await Promise.all(all)).flat())
+}
+
+async function versionsIn(bytes: Buffer): Promise<string[]> {
+  const found: string[] = []
+  for await (const frame of readFrames(bytes)) {
+    if ('damage' in frame) continue
+    for (const text of frame.text.toString('utf8').split('\n').filter(Boolean)) {
+      const { type, edital_id, updated_at } = JSON.parse(text) as Record<string, string>
+      if (type === 'analysis' || type === 'analysis_same') found.push(`${edital_id} ${updated_at}`)
+    }
+  }
+  return found
 }

@@ -19,8 +19,16 @@ import { inTime } from '../in_time.ts'
 import { inNoTime } from '../remote/store.ts'
 import { checkAsked, checkDisk, checkLog, checkNow } from './check.ts'
 import { share } from './known.ts'
-import { count, type Host, type HostRun, type HostsPlay, leftBy, reach, rememberSealed } from './play.ts'
-import { sealedVersions } from './sealed.ts'
+import {
+  count,
+  type Host,
+  type HostRun,
+  type HostsPlay,
+  leftBy,
+  reach,
+  rememberSealed,
+  sealedVersions,
+} from './play.ts'
 
 /** `apply` takes in what others sealed, and publishes nothing. */
 export type Operation = 'sync' | 'full' | 'apply' | 'publish' | 'rebuild'

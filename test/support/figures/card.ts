@@ -14,3 +14,33 @@ export const WEEKDAYS = ['segunda', 'terça', 'quarta', 'quinta', 'sexta', 'sáb
 type Local = Temporal.PlainDate | Temporal.PlainDateTime
 
 export const date = (local: Local | null): Date | null => local && inUtc(local)
+
+/** How codes of the contract are written for readers; another code stays as it is. */
+const LABELS: Readonly<Record<string, string>> = {
+  participar: 'Participar',
+  cautela: 'Cautela',
+  nao_recomendado: 'Não recomendado',
+  medio: 'médio',
+  critico: 'crítico',
+  risk: 'Risco',
+  opportunity: 'Oportunidade',
+  info: 'Informação',
+  ok: 'sem problemas',
+  failed: 'falhou',
+  habilitacao_juridica: 'Habilitação jurídica',
+  qualificacao_tecnica: 'Qualificação técnica',
+  qualificacao_economica: 'Qualificação econômica',
+  regularidade_fiscal: 'Regularidade fiscal',
+  regularidade_trabalhista: 'Regularidade trabalhista',
+  declaracoes: 'Declarações',
+  amostras: 'Amostras',
+  visita_tecnica: 'Visita técnica',
+  certificacoes: 'Certificações',
+  garantias: 'Garantias',
+  programa_integridade: 'Programa de integridade',
+  outros: 'Outros',
+}
+
+export function labelOf(code: string | null): string | null {
+  return code === null ? null : (LABELS[code] ?? code)
+}

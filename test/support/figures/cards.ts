@@ -1,8 +1,7 @@
 import { down, known, median, type Order, sorted } from './arithmetic.ts'
 import { localTime, mondayOf } from './calendar.ts'
-import { type Card, type Cell, date, type Row, WEEKDAYS } from './card.ts'
+import { type Card, type Cell, date, labelOf, type Row, WEEKDAYS } from './card.ts'
 import { decisionCards } from './decision_cards.ts'
-import { labelOf } from './labels.ts'
 import {
   alertsOf,
   buyersOf,

@@ -1,6 +1,6 @@
 import { down, sorted, sum } from './arithmetic.ts'
 import { mondayOf } from './calendar.ts'
-import { type Card, date, WEEKDAYS } from './card.ts'
+import { type Card, date, labelOf, WEEKDAYS } from './card.ts'
 import {
   blockersOf,
   capitalOf,
@@ -13,7 +13,6 @@ import {
   verdictChangesOf,
   workdaysOf,
 } from './decisions.ts'
-import { labelOf } from './labels.ts'
 import { worthOf } from './lists.ts'
 
 /** The cards of the dashboard on decisions. */

@@ -1,6 +1,6 @@
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { daysBetween, goodFriday, localDay, mondayOf } from './calendar.ts'
-import { labelOf } from './labels.ts'
+import { labelOf } from './card.ts'
 import {
   alertsOf,
   bySession,

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import type { Company } from '#jobs/queues/company_registry.ts'
-import { jitterMs } from '#jobs/queues/jitter.ts'
+import { jitterMs } from '#jobs/queues/cron.ts'
 import { configured } from '#test/support/alerting.ts'
 import { startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'

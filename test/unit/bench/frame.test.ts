@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { describe, expect, it, vi } from 'vitest'
+import { dirname, join, posix } from 'node:path'
+import { describe, expect, it, test, vi } from 'vitest'
 import { FatalError } from '#src/lib/errors.ts'
 import {
   asColumn,
@@ -17,6 +17,7 @@ import {
 } from '../../../bench/frame/figures.ts'
 import { runBench } from '../../../bench/frame/runner.ts'
 import { type Bench, count, names, ROUNDS, situation } from '../../../bench/frame/situation.ts'
+import { type Asked, requestOverlap } from '../../../bench/hosts/requests.ts'
 
 const verdictOf = (given: Figure, by: 'median' | 'worst' = 'median') => judge([given], by)[0]
 
@@ -192,4 +193,70 @@ describe('The runner', () => {
     expect((await runWith(found(1), '--unknown')).code).toBe(2)
     expect((await runWith(found(1), 'unknown')).code).toBe(2)
   })
+})
+
+const ROOT = join(import.meta.dirname, '../../..')
+const FILES = globSync('bench/**/*.ts', { cwd: ROOT }).sort()
+
+/** What each file imports of the bench, types included. */
+const imports = FILES.flatMap(file =>
+  [...readFileSync(join(ROOT, file), 'utf8').matchAll(/\bfrom '(\.[^']+)'/g)].map(
+    ([, name = '']) => [file, posix.join(dirname(file), name)] as const,
+  ),
+)
+
+/** What remains if, again and again, everything that imports nothing is taken away. */
+function circles(pairs: readonly (readonly [string, string])[]): string[] {
+  const left = pairs.filter(([from]) => pairs.some(([, to]) => to === from))
+  const rest = left.filter(([, to]) => left.some(([from]) => from === to))
+  if (rest.length === pairs.length) return [...new Set(rest.map(([from]) => from))]
+  return circles(rest)
+}
+
+test('No files of the bench import each other in a circle', () => {
+  expect(circles(imports)).toEqual([])
+  expect(imports.length).toBeGreaterThan(FILES.length)
+  expect(circles([...imports, ['bench/frame/figures.ts', 'bench/main.ts']])).toContain('bench/main.ts')
+})
+
+test('No folders of the bench import each other in a circle', () => {
+  const folders = imports.map(([from, to]) => [dirname(from), dirname(to)] as const)
+  expect(circles(folders.filter(([from, to]) => from !== to))).toEqual([])
+})
+
+/** One request a second: `a1 list` is of host a, on its first connection. */
+function requests(...lines: string[]): Asked[] {
+  return lines.map((line, index) => {
+    const [from = '', kind = '', company = 'acme'] = line.split(' ')
+    const about = { address: from.slice(0, -1), connection: Number.parseInt(from, 36), version: 'v' }
+    return { ...about, kind: kind as Asked['kind'], company, atMs: index * 1000 }
+  })
+}
+
+test.each([
+  ['one after the other', ['a1 list', 'a1 analysis', 'b1 list', 'b1 analysis', 'a1 list', 'a1 analysis'], 0],
+  ['a killed run and its successor', ['a1 list', 'a1 analysis', 'b1 list', 'b1 analysis', 'b1 analysis'], 0],
+  ['different companies', ['a1 list', 'b1 list beta', 'b1 analysis beta', 'a1 analysis'], 0],
+  ['a list alone, as of a look', ['a1 list', 'b1 list', 'a1 analysis'], 0],
+  ['both at the same time', ['a1 list', 'b1 list', 'a1 analysis', 'b1 analysis', 'a1 analysis'], 2],
+  [
+    'a run that goes on after another one',
+    ['a1 list', 'a1 analysis', 'b1 list', 'b1 analysis', 'a1 analysis', 'a2 analysis'],
+    1,
+  ],
+  ['an analysis without a list', ['b1 list', 'b1 analysis', 'a1 analysis'], 1],
+])('%s', (_, lines, runs) => {
+  expect(requestOverlap(requests(...lines), [])).toEqual({ runs, late: 0 })
+})
+
+test('what may have been sent before a cut does not count, what follows it does', () => {
+  const cuts = [{ address: 'a', fromMs: 1500, toMs: 3500 }]
+  const before = ['a1 list', 'a1 analysis', 'b1 list', 'b1 analysis']
+  expect(requestOverlap(requests(...before, 'a1 analysis'), cuts)).toEqual({ runs: 0, late: 1 })
+  expect(requestOverlap(requests(...before, 'a1 analysis', 'a1 analysis'), cuts)).toEqual({
+    runs: 1,
+    late: 1,
+  })
+  // A connection that was opened after the cut.
+  expect(requestOverlap(requests(...before, 'a2 analysis'), cuts)).toEqual({ runs: 1, late: 0 })
 })

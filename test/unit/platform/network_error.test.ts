@@ -3,8 +3,9 @@ import { redisProblem } from '#jobs/queues/redis_problem.ts'
 import { refusedAnswer } from '#src/core/api/failures.ts'
 import { describeRedirect, isRedirect } from '#src/lib/http/client.ts'
 import { checkKey } from '#src/lib/http/credentials.ts'
-import { explainNetwork, isInOurWords, NetworkError } from '#src/lib/http/network_error.ts'
-import { tlsTrouble } from '#src/lib/tls.ts'
+import { explainNetwork, isInOurWords, NetworkError, tlsTrouble } from '#src/lib/http/network_error.ts'
+import { isPublicAddress, mayBePublic } from '#src/lib/http/public_lookup.ts'
+import { isRedisRefusal, redisRefusal } from '#src/lib/redis_refusal.ts'
 
 const coded = (code: string) => Object.assign(new Error('failed'), { code })
 
@@ -99,4 +100,69 @@ it('a key that a header cannot hold is refused, and not shown', () => {
     if (key) expect(() => checkKey(key, 'API_KEY')).not.toThrow(key)
   }
   checkKey('edk_a+b/c=d&e', 'API_KEY')
+})
+
+it.each(['8.8.8.8', '200.160.2.3', '2001:4860:4860::8888', '2804:14c::1', '::ffff:8.8.8.8'])(
+  '%s is on the internet',
+  address => {
+    expect(isPublicAddress(address)).toBe(true)
+  },
+)
+
+it.each([
+  ...[
+    '127.0.0.1',
+    '10.1.2.3',
+    '172.16.0.1',
+    '192.168.0.1',
+    '169.254.169.254',
+    '100.64.0.1',
+    '0.0.0.0',
+    '224.0.0.1',
+  ],
+  // Serves settings to virtual machines in Azure.
+  ...['168.63.129.16', '::ffff:168.63.129.16'],
+  ...['::', '::1', '::ffff:127.0.0.1', '::7f00:1', 'fc00::1', 'fe80::1', 'fec0::1', 'ff02::1', '2001:db8::1'],
+  // IPv6 that carries an IPv4 address, and what is assigned to nobody.
+  ...['64:ff9b::a00:1', '64:ff9b:1::a00:1', '2002:a00:1::', '2001::1', '1::', '10::1', '4000::1', '8000::1'],
+  ...['100::1', 'not an address'],
+])('%s is not', address => {
+  expect(isPublicAddress(address)).toBe(false)
+})
+
+it('a name may be public until it is resolved', () => {
+  expect(mayBePublic('erp.example.com')).toBe(true)
+  expect(mayBePublic('[::1]')).toBe(false)
+})
+
+const SCRIPT = 'ERR Error running script (call to f_0a): @user_script:3: -'
+
+it.each([
+  ["OOM command not allowed when used memory > 'maxmemory'.", 'OOM'],
+  ["READONLY You can't write against a read only replica.", 'READONLY'],
+  [`${SCRIPT}OOM command not allowed`, 'OOM'],
+  ["NOPERM User worker has no permissions to run the 'hset' command", 'NOPERM, HSET'],
+  ["ERR The user executing the script can't run this command or subcommand", 'NOPERM'],
+  [
+    "ERR ACL failure in script: User worker has no permissions to run the 'xadd' command script: 0a, on @user_script:196.",
+    'NOPERM, XADD',
+  ],
+  ['ERR ACL failure in script: No permissions to access a key script: 0a, on @user_script:1.', 'NOPERM'],
+  ["NOPERM HSET: the user executing the script can't run this command", 'NOPERM, HSET'],
+])('%s is a refusal with its meaning', (text, code) => {
+  expect(isRedisRefusal(text)).toBe(true)
+  expect(redisRefusal(text)).toMatch(/^Redis rejected the command \([A-Z, ]+\): .+\.$/)
+  expect(redisRefusal(text)).toContain(`(${code})`)
+})
+
+it('what a retry may not meet again, or a wrong command, is no refusal', () => {
+  for (const text of ['ERR syntax error', 'Connection is closed.', 'OOMPH', 'WRONGTYPE Operation']) {
+    expect(isRedisRefusal(text), text).toBe(false)
+    expect(redisRefusal(text)).toBe(`Redis rejected the command: ${text}.`)
+  }
+})
+
+it('a refusal that needs no code is one too', () => {
+  expect(isRedisRefusal('ERR max number of clients reached')).toBe(true)
+  expect(isRedisRefusal("ERR unknown command 'EVAL'")).toBe(true)
 })

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cleanIfOtherSql, cleanText, modalityKey, printable, TEXT_MACROS, textKey } from '#schema/text_key.ts'
 import { Database } from '#src/core/warehouse/database.ts'
-import { KEYS, spellingsOf } from '#test/support/texts.ts'
+import { KEYS, spellingsOf } from '#test/support/spelled_entries.ts'
 
 const SEED = 3607
 const UNIT_MACRO = join(import.meta.dirname, '../../../schema/macros/unidade_comparavel.sql')

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { createLogger } from '#src/lib/log.ts'
 import { readFeedCursor, writeFeedCursor } from '#src/server/feed/cursor.ts'
 import { follow, type LoadedLine, type NoticeState } from '#src/server/feed/events.ts'
+import { Feed } from '#src/server/feed/feed.ts'
 import { servedAnalysis, servedNotice } from '#src/server/feed/served_fields.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 
@@ -136,4 +138,25 @@ test('a cursor is read as it was written, and other text is none', () => {
   expect(readFeedCursor(text)).toEqual({ ...position, ...log })
   for (const other of ['', 'latest', `${text}A`, text.slice(1), text.replace(/^./, 'B'), '='.repeat(44)])
     expect(readFeedCursor(other), other).toBeNull()
+})
+
+test('a lake that was published before anything was received has no changes yet: 503, not a failure', async () => {
+  const feed = new Feed({
+    root: '/nonexistent',
+    shared: null,
+    log: createLogger('silent', {}),
+    bringUp: () => Promise.reject(new Error('nothing is indexed')),
+  })
+  const snapshot = {
+    name: 'empty',
+    appliedSegment: 0,
+    versions: { notice: [], analysis: [] },
+    timeZone: 'UTC',
+    madeMs: 0,
+  }
+  await expect(feed.ready(() => snapshot)).rejects.toMatchObject({
+    status: 503,
+    message: 'There are no changes of this company yet. Try again after its first run.',
+  })
+  await feed.close()
 })

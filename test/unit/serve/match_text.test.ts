@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { fold } from '#schema/text_key.ts'
+import { SEARCH_QUERY } from '#src/server/mirror/search_query.ts'
 import { matchText, weightsOf } from '#src/server/search/match_text.ts'
 import { indexTexts, wordsFrom } from '#src/server/search/month_text.ts'
 import { parseText } from '#src/server/search/text_query.ts'
-import { stemOf } from '#src/server/search/words.ts'
+import { stemOf, withoutNumber } from '#src/server/search/words.ts'
 
 /** Words that repeat themselves and each other, and two forms of one. */
 const WORD = fc.constantFrom('aa', 'bb', 'obra', 'obras')
@@ -79,4 +81,57 @@ test('terms are weighed with pauses: each may be a prefix of every word', async 
     pauses += 1
   })
   expect([weights.length, pauses]).toEqual([3, 3])
+})
+
+const isTaken = (modalidade: string) => SEARCH_QUERY.safeParse({ modalidade }).success
+
+test('each modality needs a word', () => {
+  expect(
+    ['pregao', 'Pregão - Eletrônico', '- leilão', 'pregao,dispensa', '8', 'Ørsted'].map(isTaken),
+  ).toEqual(Array(6).fill(true))
+  expect(['', ' ', ',', 'pregao,', ',pregao', 'pregao, ,leilao', '-'].map(isTaken)).toEqual(
+    Array(7).fill(false),
+  )
+})
+
+test('a list of modalities is checked in time that grows with its length alone', () => {
+  // With an expression that matches each part in several ways, this takes seconds, and the longest list years.
+  const started = performance.now()
+  expect(isTaken('aaa,'.repeat(14))).toBe(false)
+  expect(performance.now() - started).toBeLessThan(200)
+  expect(isTaken('aaa,'.repeat(125))).toBe(false)
+  expect(isTaken(`${'aaa,'.repeat(124)}aaaa`)).toBe(true)
+})
+
+/** Singular and plural, as tender notices have them. */
+const PAIRS = `
+  obra obras, rua ruas, via vias, ano anos, dia dias, ovo ovos, fio fios, osso ossos, ave aves, sala salas, peça peças,
+  kit kits, notebook notebooks, tablet tablets, toner toners, container containers, scanner scanners, chip chips, led leds,
+  software softwares, árvore árvores, hectare hectares, base bases, leite leites, lanche lanches, luz luzes, cruz cruzes,
+  ambulância ambulâncias, emergência emergências, licença licenças, balança balanças, prótese próteses, gás gases, mês meses,
+  aquisição aquisições, refeição refeições, pão pães, cidadão cidadãos, material materiais, hospital hospitais, imóvel imóveis,
+  papel papéis, painel painéis, nível níveis, combustível combustíveis, descartável descartáveis, lençol lençóis, azul azuis,
+  civil civis, infantil infantis, barril barris, perfil perfis, fuzil fuzis, bisturi bisturis, sal sais, gel géis,
+  útil úteis, portátil portáteis, estéril estéreis, têxtil têxteis, fértil férteis, contábil contábeis, fóssil fósseis,
+  item itens, homem homens, álbum álbuns, pneu pneus, computador computadores, colher colheres, escolar escolares,
+  francês franceses, inglês ingleses, português portugueses, país países, motor motores, extintor extintores`
+
+test('a word has the stem of its plural', () => {
+  const pairs = PAIRS.split(',').map(pair => pair.trim().split(' ').map(fold) as [string, string])
+  expect(pairs.filter(([one, many]) => stemOf(one) !== stemOf(many))).toEqual([])
+  expect(pairs.filter(([one, many]) => withoutNumber(one) !== withoutNumber(many))).toEqual([])
+})
+
+test('words of another meaning have other stems, and words that only end like a plural are found', () => {
+  for (const [one, other] of [
+    ['mil', 'mel'],
+    ['civil', 'cível'],
+    ['anos', 'anis'],
+    ['hotel', 'fotos'],
+    ['mar', 'mesa'],
+    ['obra', 'obreiro'],
+  ] as const)
+    expect(stemOf(fold(one)), one).not.toBe(stemOf(fold(other)))
+  for (const word of ['onibus', 'lapis', 'virus', 'tenis', 'gratis', 'biceps', 'as', 's', 'es'])
+    expect(stemOf(word), word).not.toBe('')
 })

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { segmentPath } from '#src/core/rawlog/files.ts'
-import { applySegment } from '#src/core/warehouse/apply.ts'
-import { applySegments } from '#src/core/warehouse/apply_many.ts'
+import { applySegment, applySegments } from '#src/core/warehouse/apply.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import type { Entry } from '#src/sandbox/world.ts'

@@ -7,6 +7,7 @@ import { catalogTemplate } from '#src/core/lake/catalog_template.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { cacheDirectory } from '#src/lib/cache.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { inWorkerDatabase } from '#test/support/worker_database.ts'
 
@@ -72,7 +73,7 @@ test('a catalog made from a template equals one made without', async () => {
     const source = await makeSnapshot(db)
     const template = (await templateIn(db, ZONE, directory)) as CatalogFile
     const [copied, created] = [join(directory, 'copied.duckdb'), join(directory, 'created.duckdb')]
-    await writeCatalog(db, copied, [source], template)
+    await writeCatalog(db, copied, [source], { like: template })
     await writeCatalog(db, created, [source])
     const relations = await relationsIn(db, copied)
     expect(relations).toEqual(await relationsIn(db, created))
@@ -87,7 +88,7 @@ test('one template serves all companies of a time zone, names none of them, and 
     const whole = (await templateIn(db, ZONE, directory)) as CatalogFile
     expect(await templateIn(db, ZONE, directory)).toEqual(whole)
     const source = await makeSnapshot(db)
-    await writeCatalog(db, join(directory, 'copy.duckdb'), [source], whole)
+    await writeCatalog(db, join(directory, 'copy.duckdb'), [source], { like: whole })
     expect((await readFile(whole.path)).includes(source.directory)).toBe(false)
     await writeFile(whole.path, (await readFile(whole.path)).subarray(0, 4096))
     const again = (await templateIn(db, ZONE, directory)) as CatalogFile
@@ -108,4 +109,20 @@ test('a cache directory that others can write to is not used', async () => {
   } finally {
     await chmod(directory, 0o755)
   }
+})
+
+test('rows of stored marts are copied only if they follow from the same inputs', async () => {
+  const directory = await temporaryDirectory()
+  await inWorkerDatabase(async db => {
+    const source = await makeSnapshot(db)
+    const path = join(directory, 'before.duckdb')
+    await writeCatalog(db, path, [source])
+    await db.inFile(path, () => db.run("INSERT INTO grafias (company, edital_id) VALUES ('acme', 'e1')"))
+    const like = { path, sha256: hashOf(await readFile(path)), inputs: 'a' }
+    for (const [inputs, rows] of Object.entries({ a: 1, b: 0 })) {
+      const copy = join(directory, `${inputs}.duckdb`)
+      await writeCatalog(db, copy, [source], { like, inputs })
+      await db.withFile(copy, async () => expect(await db.rows('FROM grafias')).toHaveLength(rows))
+    }
+  })
 })

@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
+import { BoundedFiles } from '#src/core/warehouse/bounded_files.ts'
 import { carriedDocument, carriedText, MAX_ROW_BYTES } from '#src/core/warehouse/cut.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import { cutFields } from '#test/support/oracle/long_texts.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
 
 const MARK = /… \[texto cortado: (\d+) bytes, sha256 ([0-9a-f]{16})\]$/
 const bytesOf = (text: unknown) => Buffer.byteLength(typeof text === 'string' ? text : JSON.stringify(text))
@@ -110,4 +114,18 @@ it('every row fits, whatever its texts are, and the same document always gives t
     }),
     { numRuns: 25, seed: 37 },
   )
+})
+
+/** More than a file's bound. */
+const LARGE = 'b'.repeat(8 * 1024 * 1024)
+
+test('a file that failed is reported, although the next one is written', async () => {
+  const directory = join(await temporaryDirectory(), 'later')
+  const files = new BoundedFiles(directory, 'lines')
+  await files.add(['a'])
+  await expect(files.flush()).rejects.toThrow('ENOENT')
+  await mkdir(directory)
+  await files.add([LARGE])
+  await expect(files.flush()).rejects.toThrow('ENOENT')
+  await files.close()
 })

@@ -1,8 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Manifest } from '#src/core/lake/manifest.ts'
-import { removeExpired } from '#src/core/lake/retention.ts'
+import { type Manifest, removeExpired } from '#src/core/lake/manifest.ts'
 import { observeSteps } from '#src/lib/durable.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
+import { counted } from '#src/lib/count.ts'
 import { line } from '#src/present/text/format.ts'
 
 describe('line', () => {
@@ -23,4 +24,20 @@ describe('line', () => {
     expect(line(`${' '.repeat(1_000_000)}b`, 40)).toBeNull()
     expect(line(`aaaa${' '.repeat(100)}b`, 40)).toBe('aaaa b')
   })
+})
+
+test.each([
+  [0, '0 notices'],
+  [1, '1 notice'],
+  [2, '2 notices'],
+  [1234, '1,234 notices'],
+])('%i has the right number and grouping', (count, text) => {
+  expect(counted(count, 'notice')).toBe(text)
+})
+
+test('an irregular plural is given', () => {
+  expect([counted(1, 'analysis', 'analyses'), counted(3, 'analysis', 'analyses')]).toEqual([
+    '1 analysis',
+    '3 analyses',
+  ])
 })

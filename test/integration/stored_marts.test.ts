@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest'
+import { MARTS } from '#schema/marts/marts.ts'
+import { analyses, editais } from '#schema/tables.ts'
+import { storedInputs } from '#src/core/lake/catalog.ts'
+import { openMarts } from '#test/support/marts.ts'
+import { spelledEntries } from '#test/support/spelled_entries.ts'
+
+const STORED = MARTS.filter(({ storedFrom }) => storedFrom)
+
+/** Gives each row the values of the next one. */
+function rotate(table: string, columns: readonly string[]): string {
+  const next = columns.map(name => `coalesce(lead(${name}) OVER rest, first(${name}) OVER rest) AS ${name}`)
+  return `UPDATE ${table} SET ${columns.map(name => `${name} = n.${name}`).join(', ')}
+    FROM (SELECT edital_id, ${next.join(', ')} FROM ${table} WINDOW rest AS (ORDER BY edital_id)) n
+    WHERE n.edital_id = ${table}.edital_id`
+}
+
+it('stored marts follow from the columns that they name, and from no other', async () => {
+  const entries = spelledEntries().map(({ edital, analysis }, n) => ({
+    edital: {
+      ...edital,
+      data_sessao: `2026-07-${n + 10}T09:00:00`,
+      ...(n === 4 && { uf: 'RJ', modalidade: 'Dispensa' }),
+    },
+    analysis: {
+      ...analysis,
+      overview: {
+        prazo_impugnacao: n % 4 ? `${n} dias úteis` : null,
+        lei_aplicavel: n % 2 ? '14.133' : '13.303',
+      },
+    },
+  }))
+  const marts = await openMarts(entries)
+  await marts.run(new Date(), { gone: entries.slice(-1) })
+  const rows = async () => {
+    // Stored marts are computed again after a run.
+    await marts.run(new Date(), {})
+    const found: object[][] = []
+    for (const { name } of STORED) found.push(await marts.query(`FROM ${name} ORDER BY edital_id`))
+    return found
+  }
+  for (const { name: table, columns } of [editais, analyses]) {
+    const named = new Set(STORED.flatMap(({ storedFrom }) => storedFrom?.[table] ?? []))
+    let stored = await rows()
+    for (const column of [...named].slice(1)) {
+      const inputs = await storedInputs(marts.db)
+      await marts.db.run(rotate(table, [column]))
+      expect(await storedInputs(marts.db), column).not.toBe(inputs)
+      const other = await rows()
+      expect(other, column).not.toEqual(stored)
+      stored = other
+    }
+    const kept = ['company', 'edital_id', ...named]
+    const others = columns.map(({ name }) => name).filter(name => !kept.includes(name))
+    await marts.db.run(rotate(table, others))
+    expect(await rows()).toEqual(stored)
+  }
+})
