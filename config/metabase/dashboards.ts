@@ -37,6 +37,7 @@ type Format = Readonly<Record<string, unknown>>
 const BRL: Format = { number_style: 'currency', currency: 'BRL', currency_style: 'symbol' }
 const LINK: Format = { view_as: 'link', link_text: 'abrir' }
 const WRAPPED: Format = { text_wrapping: true }
+const SHARES = ['10% custam até', 'Metade custa até', '90% custam até']
 
 /** Metabase identifies a column of a native question by this JSON. */
 const column = (name: string) => JSON.stringify(['name', name])
@@ -334,7 +335,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       {
         key: 'faixas_de_preco',
         display: 'table',
-        settings: formats({ Item: WRAPPED, P10: BRL, Mediana: BRL, P90: BRL }),
+        settings: formats({ Item: WRAPPED, ...Object.fromEntries(SHARES.map(name => [name, BRL])) }),
         at: at(48, 0, 24, 9),
       },
     ],

@@ -85,10 +85,10 @@ export const exposicaoPagamento: Mart = {
 export const faixasDePreco: Mart = {
   name: 'faixas_de_preco',
   description:
-    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone',
+    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone; without descriptions whose 90th percentile is over 20 times the 10th',
   portuguese: [
     'Faixas de preço',
-    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos',
+    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem descrições genéricas, em que nove em cada dez itens custam até mais de vinte vezes o que custa o décimo mais barato',
   ],
   columns: [
     ...ofCompany,
@@ -114,7 +114,7 @@ export const faixasDePreco: Mart = {
     ]),
     money('preco_min', 'Lowest unit value', ['Menor preço', 'Menor valor unitário estimado, em BRL']),
     money('preco_p10', '10th percentile of the unit values', [
-      'Preço (percentil 10)',
+      '10% custam até',
       'Um em cada dez itens custa até este valor unitário, em BRL',
     ]),
     money('preco_mediano', 'Median of the unit values', [
@@ -122,7 +122,7 @@ export const faixasDePreco: Mart = {
       'Mediana dos valores unitários estimados, em BRL',
     ]),
     money('preco_p90', '90th percentile of the unit values', [
-      'Preço (percentil 90)',
+      '90% custam até',
       'Nove em cada dez itens custam até este valor unitário, em BRL',
     ]),
     money('preco_max', 'Highest unit value', ['Maior preço', 'Maior valor unitário estimado, em BRL']),

@@ -99,10 +99,10 @@ export const prazosCalculados: Mart = {
     analyses: ['edital_id', 'prazos_lidos', 'overview_prazo_impugnacao', 'overview_lei_aplicavel'],
   },
   orderBy: 'edital_id',
-  description: 'What prazos_impugnacao has, without the distances from today; its rows are stored',
+  description: 'What prazos_impugnacao has, without the distances from today; computed with the snapshot',
   portuguese: [
     'Prazos calculados',
-    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; já calculados',
+    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; calculados com o snapshot',
   ],
   columns: prazosImpugnacao.columns.filter(({ name }) => !name.startsWith('dias_ate_')),
 }

@@ -4,7 +4,11 @@ WITH itens_por_edital AS (
     count(*) FILTER (ai_selected) AS itens_selecionados,
     fsum(valor_total) FILTER (ai_selected AND NOT suspeito) AS itens_selecionados_valor,
     count(*) FILTER (valor_total IS NULL OR valor_total = 0 OR suspeito) AS itens_sem_valor
-  FROM (SELECT *, valor_suspeito(valor_total) AS suspeito FROM items) GROUP BY ALL
+  FROM (
+    SELECT i.*, item_suspeito(valor_total, CASE WHEN NOT valor_suspeito(valor_estimado) THEN nullif(valor_estimado, 0) END) AS suspeito
+    FROM items i JOIN editais USING (company, edital_id)
+  )
+  GROUP BY ALL
 ),
 requisitos_por_edital AS (
   SELECT company, edital_id, count(*) AS requisitos,

@@ -37,4 +37,6 @@ SELECT company, coalesce(grafia, descricao) AS descricao, nullif(unidade, '') AS
   percentis[1] AS preco_p10, percentis[2] AS preco_mediano, percentis[3] AS preco_p90, preco_max
 FROM faixas
 LEFT JOIN grafias_de_item USING (company, chave, unidade)
+-- Under a generic description, things are bought that cannot be compared.
+WHERE percentis[3] <= 20 * percentis[1]
 ORDER BY company, editais DESC, 2, unidade

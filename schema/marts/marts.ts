@@ -4,6 +4,7 @@ import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './capital.t
 import type { Mart, MartColumn } from './columns.ts'
 import { prazosCalculados, prazosImpugnacao } from './deadlines.ts'
 import {
+  cargaDeTrabalho,
   descartesRecomendados,
   mudancasParecer,
   requisitosBloqueantes,
@@ -16,7 +17,6 @@ import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './pa
 import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './phases.ts'
 import { riscosPagamento } from './risks.ts'
 import { motivosDescarte, orgaos, valorPorModalidade, valorPorUf } from './sums.ts'
-import { cargaDeTrabalho } from './workload.ts'
 
 /**
  * The marts: views for BI in every catalog. `schema/marts/<name>.sql` defines a view; the files beside it describe its

@@ -133,16 +133,16 @@ export const itensSelecionados: Mart = {
     ...same('items', 'valor_unitario_estimado', 'valor_total', 'material_ou_servico'),
     ...same('items', 'ai_reasoning', 'ai_confidence'),
     ...ofNotice('situacao_sessao'),
-    money('valor_total_informado', 'Total value; NULL if it is 0, symbolic or a sentinel', [
+    money('valor_total_informado', 'Total value; NULL if it is 0 or implausible', [
       'Valor total informado',
-      'Valor total do item em BRL para somas; vazio quando é 0 (pode ser sigiloso), simbólico ou suspeito',
+      'Valor total do item em BRL para somas; vazio quando é 0 (pode ser sigiloso) ou suspeito',
     ]),
     flag(
       'valor_total_suspeito',
-      'Whether the total value is implausible, by the same rule as that of a notice',
+      'Whether the total value is implausible: by the rule for notices, or more than its notice is worth',
       [
         'Valor total suspeito',
-        'Se o valor total é implausível, pela mesma regra do valor estimado do edital',
+        'Se o valor total é implausível: pela regra do valor estimado do edital, ou maior que esse valor',
       ],
     ),
     text('material_ou_servico_rotulo', 'material_ou_servico in Portuguese: Material, Serviço', [

@@ -154,7 +154,7 @@ export const tempoPorFase: Mart = {
       'Média de dias das passagens concluídas com início conhecido',
     ]),
     duration('dias_p90', '90th percentile of the finished stays whose start is known', [
-      'Dias (percentil 90)',
+      '90% saem em até (dias)',
       'Nove em cada dez passagens concluídas com início conhecido não duraram mais que isso, em dias',
     ]),
     duration('em_curso_dias_mediana', 'Median of the ongoing stays whose start is known, until now', [

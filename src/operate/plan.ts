@@ -59,7 +59,7 @@ async function openUnchanged({ paths, settings }: SurveyContext): Promise<Databa
   const { sourceTimezone } = settings
   if (!existsSync(paths.warehouse)) {
     const db = await Database.open(':memory:')
-    await createWarehouse(db, { sourceTimezone, id: 'plan' })
+    await createWarehouse(db, { sourceTimezone, paths, id: 'plan' })
     return db
   }
   const db = await Database.open(paths.warehouse, { readOnly: true }).catch(error => {
@@ -68,9 +68,9 @@ async function openUnchanged({ paths, settings }: SurveyContext): Promise<Databa
       EXIT.held,
     )
   })
-  if (await hasCurrentSchema(db, sourceTimezone)) return db
+  if (await hasCurrentSchema(db, { sourceTimezone, paths })) return db
   await refuseNewer(db, paths).finally(() => db.close())
   throw new FatalError(
-    'The warehouse was built by another version or with another SOURCE_TIMEZONE, so it must be rebuilt first. Run `npm run rebuild`, then --plan again.',
+    'The warehouse was built by another version, with another SOURCE_TIMEZONE or for a company of another name, so it must be rebuilt first. Run `npm run rebuild`, then --plan again.',
   )
 }

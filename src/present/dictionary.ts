@@ -87,7 +87,7 @@ export function describeRelation(name: string): string | null {
 
 /** Records the version of the tables with the hash of what they are made by. */
 function versionLine(): string {
-  return `<!-- Version ${SCHEMA_VERSION} of the tables, ${schemaHash('UTC')} -->\n`
+  return `<!-- Version ${SCHEMA_VERSION} of the tables, ${schemaHash('UTC', '')} -->\n`
 }
 
 const VERSION_LINE = /^<!-- Version (\d+) of the tables, ([0-9a-f]{64}) -->$/m
@@ -98,7 +98,7 @@ const VERSION_LINE = /^<!-- Version (\d+) of the tables, ([0-9a-f]{64}) -->$/m
  */
 export function assertVersionRaised(previous: string): void {
   const [, version, hash] = VERSION_LINE.exec(previous) ?? []
-  if (version === undefined || hash === schemaHash('UTC') || Number(version) < SCHEMA_VERSION) return
+  if (version === undefined || hash === schemaHash('UTC', '') || Number(version) < SCHEMA_VERSION) return
   throw new FatalError(
     `What a log gives has changed, but version ${version} of the tables is recorded already. Write \`since: ${Number(version) + 1}\` into the record of each new column, or raise STATEMENTS_VERSION in src/core/warehouse/schema.ts. If that version is not committed yet, run \`git checkout docs/DATA_DICTIONARY.md\` instead.`,
   )

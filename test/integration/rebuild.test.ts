@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { observeSteps } from '#src/lib/durable.ts'
-import { startWithHistory } from '#test/support/history.ts'
+import { startWithHistory } from '#test/support/folded_log.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, type Environment } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -47,6 +47,17 @@ test('a rebuild gives the same tables, row for row, without a request, and so do
   const report = await company.syncHere()
   expect(report).toMatchObject({ added: 0, changed: 0, loaded: 0, listed: 20 })
   expect(dataTables(await everything(environment))).toEqual(dataTables(before))
+})
+
+test('a company that is renamed with its directory keeps nothing of its old name', async () => {
+  const { environment } = await startSynced(notices(1, 3))
+  const there = { ...environment, ...NOWHERE, COMPANY: 'beta' }
+  await rename(companyDirectory(environment), companyDirectory(there))
+  expect((await runShared(['publish'], there)).code).toBe(0)
+  const names = ['editais', 'requirements', 'prazos_calculados', 'edital_resumo']
+  const count = (name: string) => `SELECT company, count(DISTINCT edital_id) AS n FROM ${name} GROUP BY ALL`
+  const { stdout } = await runShared(['query', '--json', names.map(count).join(' UNION ')], there)
+  expect(JSON.parse(stdout)).toEqual([{ company: 'beta', n: 3 }])
 })
 
 test('a raw log with a gap is refused, and the warehouse does not change', async () => {

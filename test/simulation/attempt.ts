@@ -5,10 +5,9 @@ import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { observeSteps } from '#src/lib/durable.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
-import { assertHolds } from './assertions.ts'
+import { assertHolds, Violation } from './assertions.ts'
 import { beginRun } from './company.ts'
 import { type CrashPoint, type Watch, watch } from './crash_point.ts'
-import { inTime } from './in_time.ts'
 import type { NetworkFaults } from './network_faults.ts'
 import { type Operation, perform } from './operations.ts'
 import * as oracle from './oracle.ts'
@@ -155,4 +154,29 @@ function countSteps(play: Play, { steps, triggered }: Watch, crashPoint: CrashPo
   if (triggered && crashPoint)
     count(play, `crash point: ${crashPoint.kind} ${crashPoint.when} ${crashPoint.step}`)
   for (const [step, times] of steps) count(play, `step: ${step}`, times)
+}
+
+/** A simulated run never waits long in real time, so one that takes longer hangs. */
+const MAX_RUN_MS = 60_000
+
+export type Ended = { readonly report: RunReport | null; readonly error: unknown }
+
+/** A run that never ends is a violation, too. */
+export async function inTime(running: Promise<RunReport | null>, operation: string): Promise<Ended> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new Violation(`${operation} did not end within ${MAX_RUN_MS} ms`)),
+    MAX_RUN_MS,
+  )
+  try {
+    return await Promise.race([
+      running.then(
+        report => ({ report, error: null }),
+        (error: unknown) => ({ report: null, error }),
+      ),
+      late.promise,
+    ])
+  } finally {
+    clearTimeout(timer)
+  }
 }

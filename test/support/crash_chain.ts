@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,12 +7,13 @@ import { expect } from 'vitest'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
 import { openOptions } from '#src/core/pipeline/run.ts'
 import { rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
-import { DURABLE_STEPS, type DurableStep, observeSteps } from '#src/lib/durable.ts'
+import { DURABLE_STEPS } from '#src/lib/durable.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
 import { checkTruth } from '#test/simulation/oracle.ts'
 import { readStored } from '#test/simulation/stored.ts'
 import { checkSameTables, setWarehouseAside } from '#test/simulation/tables.ts'
+import type { EndAtStep } from './end_at_step.ts'
 import { contextHere, syncHere } from './here.ts'
 import { bareNotice, idOf, notices } from './notices.ts'
 import { type Environment, settingsFor, surroundings } from './project.ts'
@@ -131,27 +132,3 @@ async function expectSameAsRebuilt(paths: CompanyPaths, environment: Environment
   db.close()
   await checkSameTables(before, paths.warehouse)
 }
-
-/**
- * Loaded before a command (`node --import`, or in a shared process): logs each durable step that it reaches, and
- * sends the process a signal the first time it reaches one of them. `TEST_END_AT_STEP` has the settings, as JSON.
- */
-export type EndAtStep = {
-  /** File that gets one line per step. */
-  readonly log: string
-  readonly at: {
-    readonly step: DurableStep
-    readonly when: 'before' | 'after'
-    readonly signal: NodeJS.Signals
-  } | null
-}
-
-const { log, at } = JSON.parse(process.env.TEST_END_AT_STEP ?? '') as EndAtStep
-let sent = false
-
-observeSteps((step, when) => {
-  if (when === 'before') appendFileSync(log, `${step}\n`)
-  if (sent || step !== at?.step || when !== at.when) return
-  sent = true
-  process.kill(process.pid, at.signal)
-})

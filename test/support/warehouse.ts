@@ -70,7 +70,7 @@ export async function openWarehouseCase(start: Fields = {}, db?: Database): Prom
 
 async function openIn(db: Database, start: Fields): Promise<WarehouseCase> {
   const directory = await temporaryDirectory()
-  await createWarehouse(db, { sourceTimezone: TIMEZONE, id: 'w1' })
+  await createWarehouse(db, { sourceTimezone: TIMEZONE, paths: { company: 'acme' }, id: 'w1' })
   // Rows wait there until they are written to files.
   for (const { name } of ROW_TABLES) await db.run(`CREATE VIEW ${name} AS FROM waiting_${name}`)
   const rows = await RowFiles.open(db, { directory: join(directory, 'rows', 'w1'), company: 'acme' })

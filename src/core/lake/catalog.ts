@@ -21,6 +21,7 @@ const MACROS = [
   { name: 'agora', parameters: '' },
   { name: 'soma', parameters: 'valor' },
   { name: 'valor_suspeito', parameters: 'valor' },
+  { name: 'item_suspeito', parameters: 'valor, do_edital' },
   { name: 'unidade_comparavel', parameters: 'unidade' },
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },
 ] as const
@@ -37,7 +38,7 @@ export type CatalogSource = {
   readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
 }
 
-/** A published catalog, as recorded in its manifest: with the `storedInputs` of its rows, if it has any. */
+/** A published catalog, as recorded in its manifest. `inputs` is what `storedInputs` returned when its rows were computed. */
 export type CatalogFile = {
   readonly path: string
   readonly sha256: string

@@ -10,7 +10,7 @@ import { LINE } from './staging.ts'
  * Raise it if the same log gives other rows in the same columns (statements, DuckDB), and if a column changes or goes.
  * A new column says in its record `since` which version it is there.
  */
-const STATEMENTS_VERSION = 13
+const STATEMENTS_VERSION = 14
 
 /**
  * An older version of the program recognises a newer warehouse by it: a hash shows that two differ, not which one is
@@ -34,11 +34,12 @@ export function createTables(): readonly string[] {
   return [...BOOKKEEPING, ...TABLES.filter(table => table.each === undefined).flatMap(createTable)]
 }
 
-/** Changes whenever the same log would produce different tables. */
-export function schemaHash(sourceTimezone: string): string {
+/** Changes whenever the same log would produce different tables. Files of rows have the company's name, which may change. */
+export function schemaHash(sourceTimezone: string, company: string): string {
   const parts = [
     // Fingerprints use DuckDB's own hash, which may change between versions.
     version(),
+    company,
     SCHEMA_VERSION,
     createTables(),
     LINE,

@@ -2,9 +2,10 @@ import { TABLES } from '#schema/tables.ts'
 import { foreignness } from '#src/core/rawlog/examine.ts'
 import { unusableSegment } from '#src/core/rawlog/files.ts'
 import { counted } from '#src/lib/count.ts'
-import { SHORT_LENGTH, shortenLines } from './cut.ts'
+import { SHORT_LENGTH } from './cut.ts'
 import { type Database, isMemoryError } from './database.ts'
 import { literal } from './quoted.ts'
+import { shortenLines } from './shorten.ts'
 import { documentType, longRow, reportType } from './sql.ts'
 
 /** DuckDB sizes its read buffers by the longest line; this is the default if that is unknown. */

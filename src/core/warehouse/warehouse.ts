@@ -61,7 +61,7 @@ export async function openWarehouse(options: WarehouseOptions): Promise<Warehous
   if (!existsSync(paths.warehouse)) return await rebuildWarehouse(options)
   const db = await openFile(paths)
   try {
-    if (!(await hasCurrentSchema(db, options.sourceTimezone))) {
+    if (!(await hasCurrentSchema(db, options))) {
       await refuseNewer(db, paths)
       db.close()
       return await rebuildWarehouse(options)
@@ -115,7 +115,7 @@ export async function buildWarehouse(
     temporaryDirectory: options.paths.temporary,
   })
   try {
-    await createWarehouse(db, { sourceTimezone: options.sourceTimezone, id })
+    await createWarehouse(db, { ...options, id })
     const rows = await RowFiles.open(db, { directory, company: options.paths.company })
     const warehouse = { db, rows, projection: projectionOf(options) }
     await applyMissing(warehouse, options, 'rebuild', upTo)
@@ -135,22 +135,21 @@ export async function logName({ db }: Pick<Warehouse, 'db'>): Promise<string | n
   return (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
 }
 
+type SchemaOf = { readonly sourceTimezone: string; readonly paths: Pick<CompanyPaths, 'company'> }
+
 /** Creates the tables of an empty warehouse. */
-export async function createWarehouse(
-  db: Database,
-  about: { sourceTimezone: string; id: string },
-): Promise<void> {
+export async function createWarehouse(db: Database, about: SchemaOf & { id: string }): Promise<void> {
   // In one call: each has a fixed cost.
   await db.run([...createTables(), ...waitingTables(), WHOLE_PARTS].join(';\n'))
   await db.run(`INSERT INTO meta VALUES (${SCHEMA_VERSION}, $hash, $id, 0, 0, NULL, false, [], NULL)`, {
-    hash: schemaHash(about.sourceTimezone),
+    hash: schemaHash(about.sourceTimezone, about.paths.company),
     id: about.id,
   })
 }
 
 /** Returns whether the warehouse has the tables that this version of the program would create. */
-export async function hasCurrentSchema(db: Database, sourceTimezone: string): Promise<boolean> {
-  return (await storedHash(db)) === schemaHash(sourceTimezone)
+export async function hasCurrentSchema(db: Database, { sourceTimezone, paths }: SchemaOf): Promise<boolean> {
+  return (await storedHash(db)) === schemaHash(sourceTimezone, paths.company)
 }
 
 /** Throws FatalError (newer_schema) if a newer version of the program made the warehouse. */

@@ -2,8 +2,7 @@ import type { Mart, MartColumn } from '#schema/marts/marts.ts'
 import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
-import { FORBIDDEN, MAX_CELL_TEXT } from './cell_text.ts'
-import { inOrder } from './in_order.ts'
+import { FORBIDDEN, inOrder, MAX_CELL_TEXT } from './cells.ts'
 
 /*
  * Texts that Excel and LibreOffice take for numbers, dates or times, in Portuguese or in English; case is ignored. The

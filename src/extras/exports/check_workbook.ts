@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { crc32, createInflateRaw } from 'node:zlib'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
-import { hasForbidden } from './cell_text.ts'
+import { hasForbidden } from './cells.ts'
 
 /** Signature of the end of a ZIP archive, in little-endian numbers. */
 const END = Buffer.from('PK\x05\x06', 'latin1')

@@ -4,8 +4,7 @@ import { isPlausible } from '#schema/times.ts'
 import type { CatalogSource } from '#src/core/lake/catalog.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
-import { cutText, escapeCodes, withoutForbidden } from './cell_text.ts'
-import { inOrder } from './in_order.ts'
+import { cutText, escapeCodes, inOrder, withoutForbidden } from './cells.ts'
 
 /**
  * All sheets are in memory at once: 20,000 notices take 1.3 GB. Excel's own limit is forty times that, but such a sheet

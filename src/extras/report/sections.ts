@@ -24,7 +24,7 @@ import {
   type RiskAlert,
   type Stakes,
 } from './figures.ts'
-import { changes, decisions, weeks } from './opening.ts'
+import { changes, decisions, sessions, weeks } from './opening.ts'
 import {
   badge,
   capital,
@@ -38,7 +38,6 @@ import {
   sessionCounts,
   TO_CONFIRM,
 } from './section_parts.ts'
-import { sessions } from './sessions.ts'
 import { more, type TableColumn, table } from './table.ts'
 
 /** The alerts by severity, and those with a deadline. */

@@ -45,7 +45,7 @@ type Restoring = {
  */
 export async function restoreCheckpoint(restoring: Restoring, sourceTimezone: string): Promise<number> {
   const { store, paths, onRefused } = restoring
-  const hash = schemaHash(sourceTimezone)
+  const hash = schemaHash(sourceTimezone, paths.company)
   const names = await listCheckpoints(store, paths.company)
   let refused = 0
   for (const name of names.slice(0, MAX_TRIED)) {

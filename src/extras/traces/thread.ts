@@ -10,7 +10,7 @@ import {
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { messageOf, systemCode } from '#src/lib/errors.ts'
 import { explainNetwork, NetworkError } from '#src/lib/http/network_error.ts'
-import type { Shipment, TraceSpan } from './span.ts'
+import type { Shipment, TraceSpan } from './send.ts'
 
 /** The only file that loads OpenTelemetry. `send.ts` starts it as a thread, whose variables configure the exporter. */
 

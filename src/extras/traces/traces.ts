@@ -3,7 +3,7 @@ import { RUN_COUNTERS } from '#schema/sync_runs.ts'
 import { type RunReport, statusOfExit } from '#src/core/company/run_report.ts'
 import type { Extra, RunTrace, TraceName } from '#src/extras/extra.ts'
 import { type ExitCode, explain } from '#src/lib/errors.ts'
-import type { Shipment, TraceSpan } from './span.ts'
+import type { Shipment, TraceSpan } from './send.ts'
 
 const SERVICE = 'editais-sync'
 /** A day's run that seals a segment each minute has fewer. */

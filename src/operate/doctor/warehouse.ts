@@ -91,12 +91,12 @@ async function readMeta({
     return problem(CHECK, path, `cannot be opened: ${messageOf(error)}`, '`npm run rebuild`')
   }
   try {
-    if (!(await hasCurrentSchema(db, sourceTimezone))) {
+    if (!(await hasCurrentSchema(db, { sourceTimezone, paths }))) {
       await refuseNewer(db, paths)
       return warning(
         CHECK,
         path,
-        'was built by another version of the program, or with another SOURCE_TIMEZONE: the next run rebuilds it',
+        'was built by another version of the program, with another SOURCE_TIMEZONE or for a company of another name: the next run rebuilds it',
         '`npm run rebuild`',
       )
     }

@@ -202,7 +202,7 @@ async function end(child: ChildProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<
 }
 
 /** The user that Postgres's package made, if this one is root. */
-export async function postgresUser(): Promise<User | null> {
+async function postgresUser(): Promise<User | null> {
   if (process.getuid?.() !== 0) return null
   const idOf = async (which: string) =>
     Number((await promisify(execFile)('id', [which, 'postgres'])).stdout.trim())

@@ -165,7 +165,7 @@ const INSTALL_TIMEOUT_MS = 300_000
 const PIN = 'installed.json'
 
 /** A program from npm in a directory of its own, because it is large and only one test runs it. */
-export type NpmProgram = {
+type NpmProgram = {
   readonly package: string
   readonly version: string
   /** A day: what it depends on is as it was then. */
@@ -178,7 +178,7 @@ export type NpmProgram = {
  * The script of a program below `node_modules/.cache`; installs it if necessary, without running setup code.
  * @throws Error with a short message if it cannot be installed.
  */
-export async function obtainNpmProgram(program: NpmProgram): Promise<string> {
+async function obtainNpmProgram(program: NpmProgram): Promise<string> {
   const { package: name, version, before, script } = program
   const directory = join(CACHE, name.replace(/\W+/g, '-').replace(/^-/, ''))
   const pin = JSON.stringify({ name, version, before })

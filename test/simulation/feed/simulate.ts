@@ -217,7 +217,7 @@ const WITHIN_HOURS = 48
  * The faults have ended, nothing new is sealed, and a snapshot is published. From then on each hour everybody looks once:
  * the consumer of the feed, the webhook, the object store and its alert must be in step and silent before the time is up.
  */
-export async function settle(play: Play): Promise<void> {
+async function settle(play: Play): Promise<void> {
   const { clock, mirror, server, receiver, hooks } = play
   server.diesAt = 0
   receiver.mood = 'accepts'

@@ -445,14 +445,14 @@ function priced(make: Make, ahead: Ahead): Entry[] {
     make(413, { ...near, data_sessao: ahead(-1) }, { requirements: [red('Seguro')] }),
     make(420, near, {
       items: [
-        ...[item('Papel A4', 'Unidade ', 10), item(' papel a4\u00a0', 'UND.', 12)],
+        ...[item('Papel A4', 'Unidade ', 10), item(' papel a4\u00a0', 'UND.', 12), item('Serviço', 'UN', 1)],
         ...[item('Papel A4', 'Caixa', 90), item('PAPEL A4', undefined, 3), item('Dois', 'UN', 1)],
       ],
     }),
     make(421, near, {
       items: [
         ...[item('PAPEL A4', 'un', 20.5), item('Papel A4', 'cx', 80), item('papel a4', '', 4)],
-        ...[item('Dois', 'UN', 1), item('Dois', 'UN', 2), item('Zero', 'UN', 5)],
+        ...[item('Dois', 'UN', 1), item('Dois', 'UN', 2), item('Zero', 'UN', 5), item('Serviço', 'UN', 500)],
       ],
     }),
     make(422, near, {
@@ -466,7 +466,7 @@ function priced(make: Make, ahead: Ahead): Entry[] {
     make(
       423,
       { ...near, status: 'discarded' },
-      { items: [item('Papel A4', 'Únidade', 11), item('Zero', 'UN', 6)] },
+      { items: [item('Papel A4', 'Únidade', 11), item('Zero', 'UN', 6), item('Serviço', 'UN', 900)] },
     ),
   ]
 }

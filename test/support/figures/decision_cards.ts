@@ -158,8 +158,8 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         Unidade: unit,
         Editais: notices,
         Itens: items,
-        P10: p10,
-        Mediana: median,
-        P90: p90,
+        '10% custam até': p10,
+        'Metade custa até': median,
+        '90% custam até': p90,
       })),
 }

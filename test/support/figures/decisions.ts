@@ -261,7 +261,7 @@ export function priceBandsOf({ items }: Picture) {
         median: median(those.map(({ price }) => price)),
         p90: quantile(those, 0.9),
       }))
-      .filter(({ notices }) => notices >= 3),
+      .filter(({ notices, p10, p90 }) => notices >= 3 && p90 <= 20 * p10),
     down(({ notices }) => notices),
     down(({ items }) => items),
     ({ description }) => description,

@@ -1,5 +1,6 @@
 import type { RedisKey } from 'ioredis'
-import { expect, test } from 'vitest'
+import { expect, it, test } from 'vitest'
+import { post, visit } from '#jobs/alerts/webhook.ts'
 import { ACCEPTED, REFUSED, setUpAlerts } from '#test/support/alerting.ts'
 import { scanAll } from '#test/support/redis.ts'
 import { arrived, holding, received, refusing, startWebhook, type Webhook } from '#test/support/webhook.ts'
@@ -241,4 +242,14 @@ test("the webhook's token is in no Redis value and no log line, whatever happens
   expect(`${seen.join()}${JSON.stringify(alerts.lines)}`).not.toMatch(
     new RegExp(`${webhook.token}|${basic.slice(6)}|hooks`),
   )
+})
+
+it.each([
+  ['no address', 'ERR_INVALID_URL'],
+  ['ftp://127.0.0.1/hook', 'UND_ERR_INVALID_ARG'],
+  ['http://na%ZZme@127.0.0.1:1/hook', 'unknown error'],
+])('an address that cannot be called (%s) is an answer, and never throws', async (url, code) => {
+  const answer = { outcome: 'unanswered', said: `did not answer (${code})` }
+  expect(await post(url, {})).toEqual(answer)
+  expect(await visit(url)).toEqual(answer)
 })

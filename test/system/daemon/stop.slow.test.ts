@@ -38,8 +38,6 @@ test('if a worker is killed together with its run, another one refetches nothing
   expect(await publishedAnalyses(company)).toHaveLength(total)
 })
 
-vi.setConfig(DAEMON_TEST)
-
 const ENDS_WITHIN_MS = 5000
 
 test.each<[what: string, lake: object, isMeant: (request: S3Request) => boolean]>([

@@ -54,8 +54,8 @@ test('a value of 0 means unknown, and implausible values are suspect', async () 
   ])
 })
 
-test('values of items are judged like those of notices, and a state is one state however it is written', async () => {
-  const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 0.99, null, 100]
+test('values of items are judged like those of notices, and by their notice, and a state is one state however it is written', async () => {
+  const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 0.99, null, 100, 1300.01]
   const items = values.map((valor_total, index) => ({
     numero_item: index + 1,
     descricao: 'Item',
@@ -63,7 +63,7 @@ test('values of items are judged like those of notices, and a state is one state
     ai_selected: valor_total !== 100,
   }))
   const marts = await openMarts([
-    noticeEntry(1, { uf: ' RJ ' }, { items }),
+    noticeEntry(1, { uf: ' RJ ', valor_estimado: 1300 }, { items }),
     noticeEntry(2, { uf: '\u00a0rj\t' }),
     noticeEntry(3, { uf: 'RJ' }),
     noticeEntry(4, { uf: '  ' }),
@@ -73,7 +73,7 @@ test('values of items are judged like those of notices, and a state is one state
       `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados, itens_sem_valor AS sem_valor
        FROM edital_resumo WHERE edital_id = '${idOf(1)}'`,
     ),
-  ).toEqual([{ itens: 1350.5, selecionados: 1250.5, sem_valor: 8 }])
+  ).toEqual([{ itens: 1350.5, selecionados: 1250.5, sem_valor: 9 }])
   expect(
     await marts.query(
       'SELECT valor_total AS total, valor_total_informado AS informado, valor_total_suspeito AS suspeito FROM itens_selecionados ORDER BY ordinal',

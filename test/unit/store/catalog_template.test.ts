@@ -120,9 +120,9 @@ test('rows of stored marts are copied only if they follow from the same inputs',
     await db.inFile(path, () => db.run("INSERT INTO grafias (company, edital_id) VALUES ('acme', 'e1')"))
     const like = { path, sha256: hashOf(await readFile(path)), inputs: 'a' }
     for (const [inputs, rows] of Object.entries({ a: 1, b: 0 })) {
-      const copy = join(directory, `${inputs}.duckdb`)
-      await writeCatalog(db, copy, [source], { like, inputs })
-      await db.withFile(copy, async () => expect(await db.rows('FROM grafias')).toHaveLength(rows))
+      await writeCatalog(db, join(directory, inputs), [source], { like, inputs })
+      const check = async () => expect(await db.rows('FROM grafias')).toHaveLength(rows)
+      await db.withFile(join(directory, inputs), check)
     }
   })
 })

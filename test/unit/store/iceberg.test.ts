@@ -79,12 +79,13 @@ test('a table prefers the order of its notices, or of its first column, and a ne
 
 test('the snapshot that latest.json names never expires, even if the clock was set back before it', () => {
   const [before, latest] = ['20261213T120000Z-000005', '20261212T220000Z-000005']
-  const refs = Object.fromEntries(
-    [before, latest].map(name => [snapshotTag(name), { 'snapshot-id': 1, type: 'tag' as const }]),
-  )
-  const { snapshots, expired } = expiry({ refs }, { keepMs: 0, now: new Date('2026-12-14'), latest })
+  const tag = { 'snapshot-id': 1, type: 'tag' } as const
+  const refs = { [snapshotTag(before)]: tag, [snapshotTag(latest)]: tag }
+  const now = new Date('2026-12-14')
+  const { snapshots, expired } = expiry({ refs }, { keepMs: 0, now, latest })
   expect(snapshots).toEqual([before, latest])
   expect([...expired]).toEqual([before])
+  expect(expiry({ refs }, { keepMs: 86_400_000, now, latest }).expired.size).toBe(0)
 })
 
 test('a manifest reads back as it was written, and the same entries give the same bytes', async () => {

@@ -12,8 +12,20 @@ import { tableKey } from '#src/extras/object_store/tables/latest.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { COUNT, type JsonKind, readJson } from '#src/lib/objects/json_object.ts'
 import { create, ForeignObject, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
-import { type Action, add, commitInfo, hashRemoteSchema, metaData, type Note, protocol } from './actions.ts'
-import { ADDED, type Added, changesIn, MAX_LOG_BYTES, noteIn } from './log_lines.ts'
+import {
+  type Action,
+  ADDED,
+  type Added,
+  add,
+  changesIn,
+  commitInfo,
+  hashRemoteSchema,
+  MAX_LOG_BYTES,
+  metaData,
+  type Note,
+  noteIn,
+  protocol,
+} from './actions.ts'
 
 /** Returns the directory of a Delta table's log. */
 

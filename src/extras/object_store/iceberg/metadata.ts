@@ -268,7 +268,7 @@ export function expiry(
 ): { readonly snapshots: readonly string[]; readonly expired: ReadonlySet<string> } {
   const tags = Object.keys(refs).filter(ref => ref.startsWith(SNAPSHOT_TAG))
   const names = tags.map(name => name.slice(SNAPSHOT_TAG.length)).sort()
-  // Its name is not the last one if the clock was set back.
+  // The latest snapshot has not the last name if the clock was set back.
   const snapshots = [
     ...names.filter(name => name !== older.latest),
     ...names.filter(name => name === older.latest),
@@ -281,9 +281,10 @@ export function expiry(
  * Names begin with their time.
  */
 function expiredOf(names: readonly string[], { keepMs, now }: Expiry): ReadonlySet<string> {
-  const expired = names.filter((_, index) => {
+  const expired = names.filter((name, index) => {
     const successor = names[index + 1]
-    return successor !== undefined && now.getTime() - timeOf(successor) > keepMs
+    // The successor has an earlier time if the clock was set back.
+    return successor !== undefined && now.getTime() - Math.max(timeOf(successor), timeOf(name)) > keepMs
   })
   return new Set(expired)
 }

@@ -1,5 +1,33 @@
 import type { Mart } from '#schema/marts/marts.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
+/** Maximum UTF-16 units in a cell of Excel: a longer text makes it repair the file. */
+export const MAX_CELL_TEXT = 32_767
+
+/** Characters that XML 1.0 does not allow, for DuckDB: a workbook with one of these cannot be opened. */
+export const FORBIDDEN = '[^\\t\\n\\r\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\\x{10FFFF}]'
+/** Characters that XML 1.0 does not allow in a JavaScript string, which can also have halves of surrogates. */
+const NOT_IN_XML = new RegExp(FORBIDDEN.replaceAll('\\x', '\\u'), 'gu')
+/** The beginning of what a workbook reads as the character with this code. */
+const ESCAPED = /_(?=x[0-9A-Fa-f]{4}_)/g
+
+/** Returns a text that is not cut within a character, with an ellipsis if it is too long for a cell. */
+export function cutText(text: string): string {
+  if (text.length <= MAX_CELL_TEXT) return text
+  return `${text.slice(0, MAX_CELL_TEXT - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+}
+
+export function hasForbidden(text: string): boolean {
+  return text.search(NOT_IN_XML) !== -1
+}
+
+export function withoutForbidden(text: string): string {
+  return text.replaceAll(NOT_IN_XML, '')
+}
+
+/** Escapes codes, so that `_x000D_` in a text is not a line break. */
+export function escapeCodes(text: string): string {
+  return text.replaceAll(ESCAPED, '_x005F_')
+}
 
 /** Sessions, deadlines and observations: the latest first. The other marts sort their rows themselves. */
 const ORDER: Readonly<Record<string, string>> = {
