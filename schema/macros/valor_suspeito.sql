@@ -1,4 +1,4 @@
--- Whether a value in BRL cannot be meant: of a notice or of an item. NULL is not suspect, and neither is 0, which can mean
+-- Whether a value in BRL cannot be meant: of a notice or of an item (see also `item_suspeito`). NULL is not suspect, and neither is 0, which can mean
 -- that the value is secret.
 CASE
   WHEN valor IS NULL THEN false

@@ -85,10 +85,10 @@ export const exposicaoPagamento: Mart = {
 export const faixasDePreco: Mart = {
   name: 'faixas_de_preco',
   description:
-    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone; without descriptions whose 90th percentile is over 20 times the 10th',
+    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone; without those whose 90th percentile is over 20 times the 10th',
   portuguese: [
     'Faixas de preço',
-    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem descrições genéricas, em que nove em cada dez itens custam até mais de vinte vezes o que custa o décimo mais barato',
+    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem as genéricas, em que o preço até o qual custam 90% dos itens passa de 20 vezes o preço até o qual custam 10%',
   ],
   columns: [
     ...ofCompany,

@@ -99,10 +99,11 @@ export const prazosCalculados: Mart = {
     analyses: ['edital_id', 'prazos_lidos', 'overview_prazo_impugnacao', 'overview_lei_aplicavel'],
   },
   orderBy: 'edital_id',
-  description: 'What prazos_impugnacao has, without the distances from today; computed with the snapshot',
+  description:
+    'What prazos_impugnacao has, without the distances from today; stored, and computed again when what they follow from changes',
   portuguese: [
     'Prazos calculados',
-    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; calculados com o snapshot',
+    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; guardados, e recalculados quando muda aquilo de que dependem',
   ],
   columns: prazosImpugnacao.columns.filter(({ name }) => !name.startsWith('dias_ate_')),
 }

@@ -153,7 +153,6 @@ export const requisitosBloqueantes: Mart = {
 }
 
 /** The work ahead, day by day. */
-
 export const cargaDeTrabalho: Mart = {
   name: 'carga_de_trabalho',
   description:

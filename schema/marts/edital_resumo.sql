@@ -1,13 +1,13 @@
 -- Each child table is aggregated before it is joined: joining them directly would multiply their rows.
-WITH itens_por_edital AS (
+WITH valores AS (
+  SELECT company, edital_id, CASE WHEN NOT valor_suspeito(valor_estimado) THEN valor_estimado END AS do_edital FROM editais
+),
+itens_por_edital AS (
   SELECT company, edital_id, count(*) AS itens, fsum(valor_total) FILTER (NOT suspeito) AS itens_valor_total,
     count(*) FILTER (ai_selected) AS itens_selecionados,
     fsum(valor_total) FILTER (ai_selected AND NOT suspeito) AS itens_selecionados_valor,
     count(*) FILTER (valor_total IS NULL OR valor_total = 0 OR suspeito) AS itens_sem_valor
-  FROM (
-    SELECT i.*, item_suspeito(valor_total, CASE WHEN NOT valor_suspeito(valor_estimado) THEN nullif(valor_estimado, 0) END) AS suspeito
-    FROM items i JOIN editais USING (company, edital_id)
-  )
+  FROM (SELECT i.*, item_suspeito(valor_total, do_edital) AS suspeito FROM items i JOIN valores USING (company, edital_id))
   GROUP BY ALL
 ),
 requisitos_por_edital AS (

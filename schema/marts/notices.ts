@@ -85,10 +85,10 @@ export const editalResumo: Mart = {
     ...of(prazosImpugnacao, 'regra_impugnacao'),
     count(
       'itens_sem_valor',
-      'Items without a plausible total value: none, 0 (may be secret), symbolic or suspect',
+      'Items without a plausible total value: none, 0 (may be secret) or implausible',
       [
         'Itens sem valor informado',
-        'Quantidade de itens sem valor total confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+        'Quantidade de itens sem valor total confiável: vazio, 0 (pode ser sigiloso) ou implausível',
       ],
     ),
     text('recomendacao', 'verdict_recommendation in Portuguese: Participar, Cautela, Não recomendado', [

@@ -139,10 +139,10 @@ export const itensSelecionados: Mart = {
     ]),
     flag(
       'valor_total_suspeito',
-      'Whether the total value is implausible: by the rule for notices, or more than its notice is worth',
+      'Whether the total value is implausible: by the rule for notices, or over 1.01 times the value of its notice',
       [
         'Valor total suspeito',
-        'Se o valor total é implausível: pela regra do valor estimado do edital, ou maior que esse valor',
+        'Se o valor total é implausível: pela regra do valor estimado do edital, ou acima de 1,01 vez esse valor',
       ],
     ),
     text('material_ou_servico_rotulo', 'material_ou_servico in Portuguese: Material, Serviço', [

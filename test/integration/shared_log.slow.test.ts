@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { cp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -219,9 +219,14 @@ function rewriteWarehouse(s3: S3Server, checkpoint: Checkpoint, bytes: Buffer): 
 test('a company without analyses is restored, too; a disk with the end of a log needs LOG_URL', async () => {
   const { settings } = await startSharedLog()
   const company = await startCompany([], settings)
-  for (let run = 0; run < 11; run += 1) await company.syncHere()
+  for (let run = 0; run < 10; run += 1) await company.syncHere()
   const second = await anotherHost(company)
   expect((await runShared(['restore'], second.environment)).code).toBe(0)
+  // Under another name, the store does not have what a rebuild would need.
+  const renamed = { ...second.environment, COMPANY: 'beta' }
+  await cp(companyDirectory(second.environment), companyDirectory(renamed), { recursive: true })
+  expect((await runShared(['publish'], renamed)).stderr).toContain('lacks segment 1')
+  expect(existsSync(join(rawOf(renamed), 'base.json'))).toBe(true)
   expect(await second.sync()).toMatchObject({ status: 'ok', listed: 0 })
   expect(existsSync(join(rawOf(second.environment), 'base.json'))).toBe(true)
 

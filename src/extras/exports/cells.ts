@@ -1,5 +1,6 @@
 import type { Mart } from '#schema/marts/marts.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
+
 /** Maximum UTF-16 units in a cell of Excel: a longer text makes it repair the file. */
 export const MAX_CELL_TEXT = 32_767
 

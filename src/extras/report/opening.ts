@@ -29,7 +29,7 @@ import {
 } from './section_parts.ts'
 import { more, table } from './table.ts'
 
-/** The first parts of the report: what to decide, what changed, and the past weeks. */
+/** The first parts of the report: what to decide, what changed, the past weeks, and the next sessions. */
 
 export function decisions({ decisions: { rows, total } }: Figures): Html {
   if (rows.length === 0)

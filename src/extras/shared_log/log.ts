@@ -16,9 +16,11 @@ import {
   describePlace,
   type OnSegment,
   pushSegments,
+  RESTORE_IT,
   type SharedPlace,
   sealSegment,
   segmentsAfter,
+  UnusableLog,
 } from './segments.ts'
 
 /** For how long a process that is to end waits for a store that hangs, to seal what it has fetched. */
@@ -153,6 +155,8 @@ export class LogInStore implements SharedLog {
     if (base.segments === 0) return
     await this.#asking(async place => {
       const all = await segmentsAfter(place, 0)
+      if (all.length < base.segments)
+        throw new UnusableLog(place, `lacks segment ${all.length + 1}`, RESTORE_IT)
       await copySegments(place, all.slice(0, base.segments), onSegment)
     })
     await writeBase(raw, null)

@@ -43,7 +43,7 @@ export class UnusableLog extends FatalError {
   }
 }
 
-const RESTORE_IT = 'Restore it from a version or a backup of the bucket'
+export const RESTORE_IT = 'Restore it from a version or a backup of the bucket'
 
 /** Called before each segment. */
 export type OnSegment = (done: number, total: number) => void

@@ -63,17 +63,20 @@ test('values of items are judged like those of notices, and by their notice, and
     ai_selected: valor_total !== 100,
   }))
   const marts = await openMarts([
-    noticeEntry(1, { uf: ' RJ ', valor_estimado: 1300 }, { items }),
+    noticeEntry(1, { uf: ' RJ ', valor_estimado: 1250 }, { items }),
     noticeEntry(2, { uf: '\u00a0rj\t' }),
-    noticeEntry(3, { uf: 'RJ' }),
+    noticeEntry(3, { uf: 'RJ', valor_estimado: 1 }),
     noticeEntry(4, { uf: '  ' }),
   ])
   expect(
     await marts.query(
       `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados, itens_sem_valor AS sem_valor
-       FROM edital_resumo WHERE edital_id = '${idOf(1)}'`,
+       FROM edital_resumo WHERE edital_id IN ('${idOf(1)}', '${idOf(3)}') ORDER BY edital_id`,
     ),
-  ).toEqual([{ itens: 1350.5, selecionados: 1250.5, sem_valor: 9 }])
+  ).toEqual([
+    { itens: 1350.5, selecionados: 1250.5, sem_valor: 9 },
+    { itens: 9, selecionados: null, sem_valor: 0 },
+  ])
   expect(
     await marts.query(
       'SELECT valor_total AS total, valor_total_informado AS informado, valor_total_suspeito AS suspeito FROM itens_selecionados ORDER BY ordinal',

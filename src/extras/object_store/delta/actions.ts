@@ -5,7 +5,7 @@ import { type Bound, type ColumnStatistics, textBound } from '#src/extras/object
 import { hashOf, uuidOf } from '#src/lib/hash.ts'
 import { COUNT, type JsonKind, jsonIn } from '#src/lib/objects/json_object.ts'
 
-/** Actions of a Delta table's log, as pure functions. Names are those of its protocol. */
+/** Actions of a Delta table's log, as pure functions, and what this program reads of a log. Names are those of its protocol. */
 
 type Add = {
   readonly path: string
@@ -173,8 +173,6 @@ function milliseconds(micros: bigint, side: 'min' | 'max'): string {
   const isExact = micros % 1000n === 0n
   return new Date(side === 'min' || isExact ? floor : floor + 1).toISOString()
 }
-
-/** The parts of a Delta table's log that this program reads, whatever else is there. */
 
 /** A commit names all files of the table, and its texts are bounded. */
 export const MAX_LOG_BYTES = 64 * 1024 * 1024
