@@ -100,10 +100,10 @@ export const prazosCalculados: Mart = {
   },
   orderBy: 'edital_id',
   description:
-    'What prazos_impugnacao has, without the distances from today; stored, and computed again when what they follow from changes',
+    'What prazos_impugnacao has, without the distances from today; stored, and computed again only if its inputs change',
   portuguese: [
     'Prazos calculados',
-    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; guardados, e recalculados quando muda aquilo de que dependem',
+    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; guardados, e recalculados só quando mudam os dados de que dependem',
   ],
   columns: prazosImpugnacao.columns.filter(({ name }) => !name.startsWith('dias_ate_')),
 }

@@ -78,7 +78,7 @@ type Schemas = Readonly<Record<string, object>>
 
 /**
  * Validates bodies against the OpenAPI description that a server publishes, with an independent validator.
- * @returns a function from a schema's name and a body to its errors; null if there are none.
+ * @returns a function that validates a body against the schema of this name, and returns its errors, or null if it has none.
  */
 export async function describedAt(url: string): Promise<(schema: string, body: unknown) => string | null> {
   const response = await fetch(`${url}/openapi.json`)

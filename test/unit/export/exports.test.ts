@@ -247,7 +247,7 @@ const workbookOf = (...texts: readonly string[]) =>
 
 test('a workbook that programs can open passes, with its number of rows', async () => {
   const texts = ['a & b < c > d "e"', "'", ' x ', 'a\nb\tc', 'ção 😀', '', ']]>', '&amp; &#0;', '_x000D_']
-  // An empty text is a row, an empty row is none.
+  // An empty text makes a row; an empty row does not.
   await check(await workbookOf(...texts), [10])
   // Larger than the pieces in which it is read, with characters of several bytes at their borders.
   const long = Array.from({ length: 50 }, (_, index) => 'ç😀<'.repeat(500 + index))

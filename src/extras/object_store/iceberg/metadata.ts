@@ -268,7 +268,7 @@ export function expiry(
 ): { readonly snapshots: readonly string[]; readonly expired: ReadonlySet<string> } {
   const tags = Object.keys(refs).filter(ref => ref.startsWith(SNAPSHOT_TAG))
   const names = tags.map(name => name.slice(SNAPSHOT_TAG.length)).sort()
-  // The latest snapshot has not the last name if the clock was set back.
+  // If the clock was set back, the name of the latest snapshot is not the last one.
   const snapshots = [
     ...names.filter(name => name !== older.latest),
     ...names.filter(name => name === older.latest),
