@@ -1,15 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { openCompanyRegistry } from '#jobs/queues/company_registry.ts'
 import { lakesOf } from '#src/cli/snapshot_sql.ts'
 import { describeStandings, readStandings } from '#src/cli/status.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { noteFailure } from '#src/core/company/failure.ts'
-import { createLogger } from '#src/lib/log.ts'
-import { forTerminal } from '#src/operate/open_log.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 const ENTRY = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'
@@ -62,15 +58,4 @@ test('the state of a broken company is read from the data directory of its own e
     { company: 'acme', status: null },
   ])
   expect(await lakesOf(environment)).toContain(paths.lake)
-})
-
-test('a log on a terminal shows no character of a foreign text that it would obey or hide', async () => {
-  const shown = new PassThrough()
-  const log = createLogger('info', { company: 'acme' }, await forTerminal(shown))
-  const foreign = 'A\u202eB\u200bC\u001b[2JD\u009b1mE\nF\u00adG'
-  log.warn({ detail: foreign }, `The API answered: ${foreign}`)
-  const text = String(shown.read())
-  expect(stripVTControlCharacters(text)).toContain('acme: The API answered: ABC [2JD 1mE FG')
-  for (const wrong of ['\u202e', '\u200b', '\u009b', '\u00ad', '\u001b[2J', '\nF'])
-    expect(text).not.toContain(wrong)
 })
