@@ -1,7 +1,7 @@
 import { MIRROR_EXTRAS } from '#src/server/api_extras.ts'
 import { describeServer } from '#src/server/contract/openapi.ts'
 import { mirrorRoutes } from '#src/server/mirror/all.ts'
-import { describeMirror } from '#src/server/mirror/openapi.ts'
+import { describeMirror } from '#src/server/mirror/routes.ts'
 
 /** OpenAPI 3.1, as JSON. */
 export type OpenApi = Readonly<Record<string, unknown>>

@@ -1,83 +1,63 @@
-import { company, kept, type PublishedColumn, type Table } from './columns.ts'
+import { company, kept, type Portuguese, type PublishedColumn, type Table } from './columns.ts'
 
 type Counter = Pick<PublishedColumn, 'description' | 'portuguese' | 'unit'>
 
+const counted = (description: string, portuguese: Portuguese, unit?: string): Counter => {
+  return { ...(unit ? { unit } : {}), description, portuguese }
+}
+
 /** The counters of a run, in the order of their columns. `RunReport` has exactly these, so each has a column. */
 export const RUN_COUNTERS = {
-  listed: {
-    description: 'Notices listed: the sum of the seven outcomes from unchanged to not_attempted',
-    portuguese: [
-      'Listados',
-      'Editais listados: soma de inalterados, carregados, adiados, sumidos, em quarentena, com falha e não tentados',
-    ],
-  },
-  added: {
-    description: 'Notices seen for the first time',
-    portuguese: ['Novos', 'Editais vistos pela primeira vez'],
-  },
-  changed: {
-    description: 'Notices whose list fields changed',
-    portuguese: ['Alterados', 'Editais cujos dados da lista mudaram'],
-  },
-  unchanged: {
-    description: 'Outcome: nothing to do',
-    portuguese: ['Inalterados', 'Desfecho: nada a fazer'],
-  },
-  loaded: {
-    description: 'Outcome: analysis fetched and loaded',
-    portuguese: ['Carregados', 'Desfecho: análise buscada e carregada'],
-  },
-  deferred: {
-    description: 'Outcome: status excluded, here or by the API, or next attempt not due yet',
-    portuguese: [
-      'Adiados',
-      'Desfecho: fase excluída da busca de análises, aqui ou pela API, ou próxima tentativa ainda não devida',
-    ],
-  },
-  gone: {
-    description: 'Outcome: vanished between the list and the analysis',
-    portuguese: ['Sumidos', 'Desfecho: o edital saiu da API entre a lista e a análise'],
-  },
-  quarantined: {
-    description: 'Outcome: not usable, set aside',
-    portuguese: ['Postos em quarentena', 'Desfecho: não pôde ser usado e foi separado'],
-  },
-  failed: {
-    description: 'Outcome: the API did not answer usefully',
-    portuguese: ['Com falha', 'Desfecho: a API não deu resposta útil'],
-  },
-  not_attempted: {
-    description: 'Outcome: the run ended before its turn',
-    portuguese: ['Não tentados', 'Desfecho: a execução acabou antes da vez do edital'],
-  },
-  tombstoned: {
-    description: 'Notices verified to be gone and marked deleted',
-    portuguese: ['Excluídos', 'Editais que verificamos ter saído da API e marcamos como excluídos'],
-  },
-  revived: {
-    description: 'Deleted notices that returned',
-    portuguese: ['Retornados', 'Editais excluídos que voltaram'],
-  },
-  silent_changes: {
-    description: 'Analyses that changed without a new updated_at',
-    portuguese: [
-      'Mudanças silenciosas',
-      'Análises que mudaram sem que a data de atualização do edital mudasse',
-    ],
-  },
-  requests: {
-    description: 'HTTP requests sent',
-    portuguese: ['Requisições', 'Requisições HTTP enviadas'],
-  },
-  bytes_fetched: {
-    unit: 'bytes',
-    description: 'Bytes of response bodies received',
-    portuguese: ['Bytes recebidos', 'Bytes dos corpos das respostas recebidas'],
-  },
-  scan_passes: {
-    description: 'Passes over the list',
-    portuguese: ['Leituras da lista', 'Quantas vezes a lista foi lida'],
-  },
+  listed: counted('Notices listed: the sum of the seven outcomes from unchanged to not_attempted', [
+    'Listados',
+    'Editais listados: soma de inalterados, carregados, adiados, sumidos, em quarentena, com falha e não tentados',
+  ]),
+  added: counted('Notices seen for the first time', ['Novos', 'Editais vistos pela primeira vez']),
+  changed: counted('Notices whose list fields changed', [
+    'Alterados',
+    'Editais cujos dados da lista mudaram',
+  ]),
+  unchanged: counted('Outcome: nothing to do', ['Inalterados', 'Desfecho: nada a fazer']),
+  loaded: counted('Outcome: analysis fetched and loaded', [
+    'Carregados',
+    'Desfecho: análise buscada e carregada',
+  ]),
+  deferred: counted('Outcome: status excluded, here or by the API, or next attempt not due yet', [
+    'Adiados',
+    'Desfecho: fase excluída da busca de análises, aqui ou pela API, ou próxima tentativa ainda não devida',
+  ]),
+  gone: counted('Outcome: vanished between the list and the analysis', [
+    'Sumidos',
+    'Desfecho: o edital saiu da API entre a lista e a análise',
+  ]),
+  quarantined: counted('Outcome: not usable, set aside', [
+    'Postos em quarentena',
+    'Desfecho: não pôde ser usado e foi separado',
+  ]),
+  failed: counted('Outcome: the API did not answer usefully', [
+    'Com falha',
+    'Desfecho: a API não deu resposta útil',
+  ]),
+  not_attempted: counted('Outcome: the run ended before its turn', [
+    'Não tentados',
+    'Desfecho: a execução acabou antes da vez do edital',
+  ]),
+  tombstoned: counted('Notices verified to be gone and marked deleted', [
+    'Excluídos',
+    'Editais que verificamos ter saído da API e marcamos como excluídos',
+  ]),
+  revived: counted('Deleted notices that returned', ['Retornados', 'Editais excluídos que voltaram']),
+  silent_changes: counted('Analyses that changed without a new updated_at', [
+    'Mudanças silenciosas',
+    'Análises que mudaram sem que a data de atualização do edital mudasse',
+  ]),
+  requests: counted('HTTP requests sent', ['Requisições', 'Requisições HTTP enviadas']),
+  bytes_fetched: counted(
+    'Bytes of response bodies received',
+    ['Bytes recebidos', 'Bytes dos corpos das respostas recebidas'],
+    'bytes',
+  ),
+  scan_passes: counted('Passes over the list', ['Leituras da lista', 'Quantas vezes a lista foi lida']),
 } as const satisfies Readonly<Record<string, Counter>>
 
 export type RunCounter = keyof typeof RUN_COUNTERS

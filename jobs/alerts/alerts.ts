@@ -13,9 +13,8 @@ import {
   raised,
   settled,
 } from './alert.ts'
-import { type Outbox, openOutbox } from './outbox.ts'
+import { type Outbox, openOutbox, openSpareOutbox } from './outbox.ts'
 import { type Receiver, receiverOf } from './receivers.ts'
-import { openSpareOutbox } from './spare_outbox.ts'
 import { severityOf } from './table.ts'
 import { post, type ReceiverAnswer } from './webhook.ts'
 

@@ -81,7 +81,7 @@ export const APPLY = [
       to: '',
     },
   ]),
-  ...inFile('src/core/warehouse/statements.ts', [
+  ...inFile('src/core/warehouse/projection.ts', [
     {
       name: 'children-kept',
       reason: 'items of an analysis stay beside those of the next',

@@ -25,7 +25,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I2',
     name: 'children-kept',
-    file: 'src/core/warehouse/statements.ts',
+    file: 'src/core/warehouse/projection.ts',
     from: "...['row_places', ...ROW_TABLES.map(arrivalTable)].map(withoutReplaced)",
     to: "...['row_places'].map(withoutReplaced)",
   },
@@ -39,7 +39,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I3',
     name: 'current-whatever-the-version',
-    file: 'src/core/warehouse/statements.ts',
+    file: 'src/core/warehouse/projection.ts',
     from: "WHEN a._source_updated_at = e._updated_at AND a._segment >= e._segment THEN 'current'",
     to: "WHEN a._source_updated_at IS NOT NULL THEN 'current'",
   },
@@ -109,7 +109,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I6',
     name: 'clock-in-a-projection',
-    file: 'src/core/warehouse/statements.ts',
+    file: 'src/core/warehouse/projection.ts',
     from: 'coalesce(first_seen_at, "at"), "at", NULL',
     to: 'coalesce(first_seen_at, now()), "at", NULL',
   },

@@ -7,7 +7,7 @@ const FIRST_PAUSE_MS = 1000
 
 /**
  * When the next request may be sent: one pause shared by all requests, and even spacing if a rate is set. The pause
- * is shared because a server that refuses one request under load would refuse the others too; `refusals.ts` decides
+ * is shared because a server that refuses one request under load would refuse the others too; `endpoints.ts` decides
  * which refusals mean load.
  */
 export type RequestPace = {

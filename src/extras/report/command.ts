@@ -38,7 +38,7 @@ async function mail(
 ): Promise<void> {
   if (output !== undefined)
     throw new FatalError('--output writes a file: it goes neither with --send nor with --weekly.', EXIT.usage)
-  const { composeMail, sendMail } = await import('./send.ts')
+  const { composeMail, sendMail } = await import('./mail.ts')
   const settings = send ? readMailSettings(environment) : null
   const now = new Date()
   const composed = await composeMail(lake, weekly ? 'week' : 'day', now)

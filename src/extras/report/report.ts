@@ -9,7 +9,7 @@ export const report: Extra = {
   report: {
     render: async (lake, options) => await (await import('./render.ts')).renderLatestReport(lake, options),
     async mail(lake, { environment, now, id }) {
-      const { composeMail, sendMail } = await import('./send.ts')
+      const { composeMail, sendMail } = await import('./mail.ts')
       const settings = readMailSettings(environment)
       const mail = await composeMail(lake, 'week', now)
       await sendMail(mail, settings, `${id} ${mail.fileName}`)

@@ -72,7 +72,7 @@ const MAX_KEPT_LENGTH = 2048
 const HASHED = 'sha256:'
 
 /**
- * Returns what a line about a notice changes, by the same rules as the warehouse (`statements.ts`).
+ * Returns what a line about a notice changes, by the same rules as the warehouse (`projection.ts`).
  * @param timeZone of times without an offset.
  */
 export function follow(before: NoticeState | null, line: LoadedLine, timeZone: string): Step {

@@ -1,19 +1,38 @@
-import { formatMoment, line, NONE, usableLink } from '#src/present/text/format.ts'
+import { ANALYSIS } from '#schema/analysis.ts'
+import type { Fields } from '#schema/record.ts'
+import { formatMoment, formatPlural, line, NONE, number, usableLink } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { nameLevel, namePhase, nameVerdict } from '#src/present/text/names.ts'
-import { type Section, sectionsOf } from './analysis.ts'
+import {
+  nameAction,
+  nameAlertType,
+  nameCategory,
+  nameItemKind,
+  nameLevel,
+  nameLight,
+  namePhase,
+  nameSeverity,
+  nameVerdict,
+  SECTIONS,
+} from '#src/present/text/names.ts'
+import { listFacts, writeFreeForm } from './free_form.ts'
 import { history, type Past } from './history.ts'
 import { chip, document, factList, toneOf } from './layout.ts'
 import type { ListedNotice } from './list_page.ts'
 import {
   estimate,
+  listOf,
+  MAX_ROWS,
   MAX_TEXT,
   MAX_TITLE,
   paragraphs,
   partOf,
+  quantity,
+  rest,
   type ShownDocument,
   session,
+  showOrdinal,
   showText,
+  unitPrice,
   yesOrNo,
 } from './show.ts'
 
@@ -81,4 +100,141 @@ function origin(notice: ListedNotice): Html | string | null {
   // `www.example.org/1` is not a link, but a reader can use it.
   if (link === null) return address === null || URL.canParse(address) ? null : line(address, MAX_TITLE)
   return html`<a href="${link}" rel="noreferrer">Abrir em ${line(new URL(link).host, 80)}</a>`
+}
+
+/** Returns a table that can be wider than the page: it scrolls by itself, also with the keyboard. */
+function renderItems(all: readonly unknown[]): Html {
+  const parts = all.slice(0, MAX_ROWS).map(partOf)
+  const hasLots = parts.some(({ numero_lote }) => typeof numero_lote === 'number')
+  const rows = parts.map(
+    part =>
+      html`<tr><td>${showOrdinal(part.numero_item)}</td>${hasLots && html`<td>${showOrdinal(part.numero_lote)}</td>`}<td class="text">${paragraphs(part, 'descricao', MAX_TEXT) ?? NONE}${figures(part)}${about(part)}</td>${amountCells(part)}</tr>\n`,
+  )
+  return html`<div class="scroll card" role="region" aria-labelledby="items" tabindex="0"><table>
+<thead><tr><th scope="col">Item</th>${hasLots && html`<th scope="col">Lote</th>`}<th scope="col">Descrição</th><th scope="col" class="number wide">Quantidade</th><th scope="col" class="wide">Unidade</th><th scope="col" class="number wide">Valor unitário</th><th scope="col" class="number wide">Valor total</th></tr></thead>
+<tbody>${rows}</tbody></table></div>${rest(all.length)}`
+}
+
+function amountCells(part: ShownDocument): Html {
+  return html`<td class="number wide">${quantity(part.quantidade)}</td><td class="wide">${showText(part, 'unidade_medida', 40) ?? NONE}</td><td class="number wide">${unitPrice(part.valor_unitario_estimado)}</td><td class="number wide">${unitPrice(part.valor_total)}</td>`
+}
+
+/** Returns what those columns have, on a phone: it has no room for them. */
+function figures(part: ShownDocument): Html {
+  const [unit, total] = [part.valor_unitario_estimado, part.valor_total].map(unitPrice)
+  return html`<p class="phone">${quantity(part.quantidade)} ${showText(part, 'unidade_medida', 40)} × ${unit}; total: ${total}</p>`
+}
+
+/** Returns what the columns do not have. */
+function about(part: ShownDocument): Html {
+  const { ai_selected: isSelected, ai_confidence: confidence } = part
+  const known = [
+    nameItemKind(part.material_ou_servico),
+    showText(part, 'criterio_julgamento_nome', 80),
+    typeof confidence === 'number' ? `confiança da seleção: ${quantity(confidence)}` : null,
+  ].filter(one => one !== null)
+  const selected =
+    isSelected === true
+      ? chip('Selecionado', 'green')
+      : isSelected === false && chip('Não selecionado', 'plain')
+  const reason = paragraphs(part, 'ai_reasoning', MAX_TEXT)
+  return html`<p class="line muted">${selected}<span>${known.join(' · ')}</span></p>${reason !== null && html`<p class="muted">${reason}</p>`}`
+}
+
+/** A part of the page, and where its links lead. */
+type Section = { readonly id: string; readonly title: string; readonly body: Html }
+
+/** Lists everything of an analysis that its notice does not have; parts that are not there yet are left out. */
+function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section[] {
+  const part = (name: 'overview' | 'pricing' | 'operational' | 'orgao_report'): Section | null => {
+    const known = listFacts(partOf(analysis[name]), fieldsOf(name), timeZone).filter(
+      ([, value]) => value !== null,
+    )
+    return known.length === 0 ? null : { id: name, title: SECTIONS[name], body: factList(known) }
+  }
+  const list = (
+    name: 'requirements' | 'alerts' | 'items',
+    body: (all: readonly unknown[]) => Html,
+  ): Section | null => {
+    const all = listOf(analysis[name])
+    if (all.length === 0 && analysis.analyzed === false) return null
+    const shown = all.length > 0 ? body(all) : html`<p class="muted">${noneYet(analysis)}</p>`
+    return { id: name, title: `${SECTIONS[name]} (${number(all.length)})`, body: shown }
+  }
+  const sections = [
+    verdict(partOf(analysis.verdict)),
+    part('overview'),
+    list('requirements', all => requirementList(all, timeZone)),
+    list('alerts', all => entries(all, alert)),
+    part('pricing'),
+    part('operational'),
+    part('orgao_report'),
+    list('items', renderItems),
+  ]
+  return sections.filter(section => section !== null)
+}
+
+/** Returns the text for an empty list: after the screening alone, nothing has been extracted yet. */
+function noneYet({ analysis_level }: ShownDocument): string {
+  return analysis_level === 'simple' ? 'Nenhum ainda: o edital só passou pela triagem.' : 'Nenhum.'
+}
+
+function fieldsOf(name: keyof typeof ANALYSIS): Fields {
+  const field = ANALYSIS[name]
+  return 'part' in field ? field.part.fields : {}
+}
+
+function verdict(part: ShownDocument): Section | null {
+  const [summary, reason] = [paragraphs(part, 'summary', MAX_TEXT), paragraphs(part, 'reason', MAX_TEXT)]
+  const all = listOf(part.bullets)
+  const bullets = all
+    .slice(0, MAX_ROWS)
+    .flatMap(one => (typeof one === 'string' ? (line(one, MAX_TEXT) ?? []) : []))
+  if (summary === null && reason === null && bullets.length === 0) return null
+  const body = html`<div class="card">${paragraph(null, summary)}${reason !== null && !summary?.includes(reason) && paragraph('Motivo', reason)}${
+    bullets.length > 0 && html`<ul>${bullets.map(one => html`<li>${one}</li>`)}</ul>${rest(all.length)}`
+  }</div>`
+  return { id: 'verdict', title: SECTIONS.verdict, body }
+}
+
+const LIGHTS = [
+  ['red', 'vermelho', 'vermelhos'],
+  ['yellow', 'amarelo', 'amarelos'],
+  ['green', 'verde', 'verdes'],
+] as const
+
+function requirementList(all: readonly unknown[], timeZone: string): Html {
+  const counts = LIGHTS.flatMap(([code, one, many]) => {
+    const count = all.filter(part => partOf(part).status === code).length
+    return count > 0 ? [formatPlural(count, one, many)] : []
+  })
+  return html`${counts.length > 0 && html`<p class="muted sum">${counts.join(', ')}.</p>`}
+${entries(all, part => requirement(part, timeZone))}`
+}
+
+function entries(all: readonly unknown[], entry: (part: ShownDocument) => Html): Html {
+  return html`<ul class="entries">${all.slice(0, MAX_ROWS).map(one => html`<li class="card">${entry(partOf(one))}</li>\n`)}</ul>${rest(all.length)}`
+}
+
+function requirement(part: ShownDocument, timeZone: string): Html {
+  return html`<h3>${showText(part, 'title', MAX_TITLE) ?? NONE}</h3>
+<p class="line">${chip(nameLight(part.status), toneOf(part.status))}<span class="muted">${nameCategory(part.category)}</span></p>
+${paragraph('Exigência', paragraphs(part, 'required', MAX_TEXT))}
+${paragraph('Situação da empresa', paragraphs(part, 'current', MAX_TEXT))}
+${paragraph('Notas da avaliação', paragraphs(part, 'ai_notes', MAX_TEXT))}
+${paragraph('Detalhes', writeFreeForm(part.metadata, timeZone))}`
+}
+
+function alert(part: ShownDocument): Html {
+  const severity = nameSeverity(part.severity)
+  const action = part.action_type === 'none' ? null : nameAction(part.action_type)
+  return html`<h3>${showText(part, 'title', MAX_TITLE) ?? NONE}</h3>
+<p class="line">${chip(nameAlertType(part.type), 'plain')}${chip(severity && `Severidade ${severity}`, toneOf(part.severity))}${action !== null && html`<span>Ação: ${action}</span>`}</p>
+${paragraph(null, paragraphs(part, 'description', MAX_TEXT))}
+${paragraph('Tese jurídica', paragraphs(part, 'legal_thesis', MAX_TEXT))}`
+}
+
+function paragraph(name: string | null, value: string | null): Html | null {
+  if (value === null) return null
+  return html`<p class="text">${name !== null && html`<b>${name}:</b> `}${value}</p>\n`
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { complete, isComplete } from '#src/cli/completion.ts'
+import { complete, isComplete } from '#src/cli/prompt.ts'
 
 const CATALOG = new Map([
   ['editais', ['edital_id', 'orgao', 'uf', 'modalidade']],

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { readAvro } from '#src/extras/object_store/iceberg/avro_reader.ts'
 import {
   decodeManifest,
   encodeManifest,
   type IcebergSchema,
+  readAvro,
   STATUS,
 } from '#src/extras/object_store/iceberg/manifests.ts'
 import {
