@@ -59,7 +59,12 @@ const chart = (dimensions: readonly string[], metrics: readonly string[], more =
   ...more,
 })
 
-const CAPITAL = ['Garantias de proposta', 'Garantias contratuais', 'Investimento']
+const CAPITAL: Readonly<Record<string, string>> = {
+  'Na sessão, confirmado': '#227FD2',
+  'Na sessão, a confirmar': '#A0CDF4',
+  'Na assinatura, confirmado': '#7172AD',
+  'Na assinatura, a confirmar': '#C5C5E3',
+}
 /** A chart draws this column alone; the card has past sessions in columns of their own. */
 const AHEAD = 'Sessão futura'
 
@@ -115,6 +120,17 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       },
       { key: 'atualizacao', display: 'table', settings: {}, at: at(3, 10, 14, 4) },
       {
+        key: 'disputa_por_parecer',
+        display: 'table',
+        settings: formats({
+          'Valor estimado': BRL,
+          'Itens selecionados': BRL,
+          'Valor RP': BRL,
+          'Itens RP': BRL,
+        }),
+        at: at(7, 0, 24, 5),
+      },
+      {
         key: 'funil_por_fase',
         display: 'funnel',
         settings: {
@@ -122,13 +138,13 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
           'funnel.metric': 'Na fase ou adiante',
           'funnel.type': 'funnel',
         },
-        at: at(7, 0, 11, 6),
+        at: at(12, 0, 11, 6),
       },
       {
         key: 'fases_em_numeros',
         display: 'table',
         settings: formats({ 'Valor total': BRL, 'Valor mediano': BRL }),
-        at: at(7, 11, 13, 6),
+        at: at(12, 11, 13, 6),
       },
       {
         key: 'valor_por_uf',
@@ -137,31 +153,31 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
           ...chart(['UF'], [AHEAD]),
           ...formats({ [AHEAD]: BRL }),
         },
-        at: at(13, 0, 15, 7),
+        at: at(18, 0, 15, 7),
       },
       {
         key: 'valor_por_modalidade',
         display: 'row',
         settings: chart(['Modalidade'], [AHEAD]),
-        at: at(13, 15, 9, 7),
+        at: at(18, 15, 9, 7),
       },
       {
         key: 'tempo_por_fase',
         display: 'bar',
         settings: chart(['Fase'], ['Concluídas (dias)', 'Em curso (dias)']),
-        at: at(20, 0, 12, 6),
+        at: at(25, 0, 12, 6),
       },
       {
         key: 'motivos_descarte',
         display: 'row',
         settings: chart(['Motivo'], ['Editais']),
-        at: at(20, 12, 12, 6),
+        at: at(25, 12, 12, 6),
       },
       {
         key: 'maiores_editais',
         display: 'table',
         settings: formats({ 'Valor estimado': BRL, Objeto: WRAPPED, PNCP: LINK }),
-        at: at(26, 0, 24, 9),
+        at: at(31, 0, 24, 9),
       },
     ],
   },
@@ -285,8 +301,11 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         key: 'capital_por_semana',
         display: 'bar',
         settings: {
-          ...chart(['Semana'], CAPITAL, { ...stacked, 'graph.x_axis.scale': 'timeseries' }),
-          ...formats(Object.fromEntries(CAPITAL.map(name => [name, BRL]))),
+          ...chart(['Semana'], Object.keys(CAPITAL), { ...stacked, 'graph.x_axis.scale': 'timeseries' }),
+          ...formats(Object.fromEntries(Object.keys(CAPITAL).map(name => [name, BRL]))),
+          series_settings: Object.fromEntries(
+            Object.entries(CAPITAL).map(([name, color]) => [name, { color }]),
+          ),
         },
         at: at(11, 0, 12, 7),
       },

@@ -1,8 +1,22 @@
 import { bySession } from './by_session.ts'
-import { count, derived, inCommon, type Mart, money, of, ofCompany, text } from './columns.ts'
+import { count, date, derived, inCommon, type Mart, money, of, ofCompany, text } from './columns.ts'
 import { riscosPagamento } from './risks.ts'
 
 /** Money: what notices tie up, what it depends on, and what comparable items cost. */
+
+/** Makes the columns of what is due at a time, which follows from the session: confirmed, and if all others are confirmed. */
+function due(name: string, english: string, label: string, portuguese: string) {
+  return [
+    money(`${name}_confirmado`, `Sum that is due ${english}; of the confirmed ones`, [
+      `${label}, confirmado`,
+      `Soma do que vence nesse momento (${portuguese}) nos editais com participação confirmada, em BRL`,
+    ]),
+    money(`${name}_a_confirmar`, `Sum that would be due ${english}; of the others`, [
+      `${label}, a confirmar`,
+      `Soma do que venceria nesse momento (${portuguese}) nos demais editais, em BRL`,
+    ]),
+  ]
+}
 
 export const capitalPorSemana: Mart = {
   name: 'capital_por_semana',
@@ -44,6 +58,13 @@ export const capitalPorSemana: Mart = {
       'Capital confirmado',
       'Garantias e investimento dos editais com participação confirmada, em BRL',
     ]),
+    ...due('na_sessao', 'at the session (guarantee of the proposal)', 'Na sessão', 'garantia de proposta'),
+    ...due(
+      'na_assinatura',
+      'at signing (contract, investment)',
+      'Na assinatura',
+      'garantia contratual, investimento',
+    ),
   ],
 }
 
@@ -126,5 +147,13 @@ export const faixasDePreco: Mart = {
       'Nove em cada dez itens custam até este valor unitário, em BRL',
     ]),
     money('preco_max', 'Highest unit value', ['Maior preço', 'Maior valor unitário estimado, em BRL']),
+    date('primeiro_dia', 'Local day on which the company began to follow the first of the notices', [
+      'Preços desde',
+      'Dia em que a empresa passou a acompanhar o primeiro dos editais',
+    ]),
+    date('ultimo_dia', 'Local day on which the company began to follow the last of the notices', [
+      'Preços até',
+      'Dia em que a empresa passou a acompanhar o último dos editais',
+    ]),
   ],
 }

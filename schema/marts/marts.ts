@@ -1,5 +1,5 @@
 import { publishedColumns, TABLES } from '#schema/tables.ts'
-import { calendario, fases, feriados, grafias, rotulos, snapshotInfo } from './basics.ts'
+import { calendario, fases, feriados, frescor, grafias, rotulos, snapshotInfo } from './basics.ts'
 import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './capital.ts'
 import type { Mart, MartColumn } from './columns.ts'
 import { prazosCalculados, prazosImpugnacao } from './deadlines.ts'
@@ -10,7 +10,6 @@ import {
   requisitosBloqueantes,
   sessoesPerdidas,
 } from './decisions.ts'
-import { frescor } from './frescor.ts'
 import { editaisAtivos } from './live_notices.ts'
 import { agendaSessoes, editalResumo } from './notices.ts'
 import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './parts.ts'

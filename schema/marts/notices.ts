@@ -113,6 +113,7 @@ export const editalResumo: Mart = {
       'regra_esclarecimento',
       'certeza_esclarecimento',
     ),
+    renamed('registro_de_precos', 'analyses.overview_is_srp'),
   ],
 }
 

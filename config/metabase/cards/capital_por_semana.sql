@@ -1,7 +1,9 @@
 -- Capital por semana
--- Garantias e investimento que os editais em andamento exigem, pela segunda-feira da semana da sessão.
-SELECT semana AS "Semana", garantia_proposta AS "Garantias de proposta",
-  garantia_contratual AS "Garantias contratuais", investimento AS "Investimento"
+-- O que os editais em andamento exigem na sessão (garantia de proposta) e na assinatura (garantia contratual e investimento),
+-- pela segunda-feira da semana da sessão; confirmado, e a confirmar.
+SELECT semana AS "Semana",
+  na_sessao_confirmado AS "Na sessão, confirmado", na_sessao_a_confirmar AS "Na sessão, a confirmar",
+  na_assinatura_confirmado AS "Na assinatura, confirmado", na_assinatura_a_confirmar AS "Na assinatura, a confirmar"
 FROM capital_por_semana
 ORDER BY semana
 LIMIT 12

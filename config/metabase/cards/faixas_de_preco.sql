@@ -2,7 +2,8 @@
 -- Preços unitários de itens com a mesma descrição e unidade em três editais ou mais; os mais frequentes primeiro. Descrições
 -- genéricas ficam de fora.
 SELECT descricao AS "Item", unidade AS "Unidade", editais AS "Editais", itens AS "Itens", preco_p10 AS "10% custam até",
-  preco_mediano AS "Metade custa até", preco_p90 AS "90% custam até"
+  preco_mediano AS "Metade custa até", preco_p90 AS "90% custam até",
+  primeiro_dia AS "Preços desde", ultimo_dia AS "Preços até"
 FROM faixas_de_preco
 ORDER BY editais DESC, itens DESC, descricao, unidade
 LIMIT 100

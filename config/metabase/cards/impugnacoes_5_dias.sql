@@ -1,5 +1,6 @@
 -- Impugnações a vencer em 5 dias
--- Editais em andamento cujo último dia para impugnar, segundo o edital ou a lei, é hoje ou nos quatro dias seguintes.
-SELECT count(*) AS "Editais"
-FROM edital_resumo
-WHERE em_andamento AND dias_ate_impugnacao BETWEEN 0 AND 4 [[AND chave(uf) = chave({{uf}})]]
+-- Editais em andamento com alerta que pede impugnação, e cujo último dia, segundo o edital ou a lei, é hoje ou nos quatro dias
+-- seguintes.
+SELECT count(DISTINCT edital_id) AS "Editais"
+FROM alertas_juridicos
+WHERE em_andamento AND action_type = 'impugnacao' AND dias_ate_prazo BETWEEN 0 AND 4 [[AND chave(uf) = chave({{uf}})]]

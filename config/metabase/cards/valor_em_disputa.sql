@@ -1,5 +1,5 @@
 -- Valor em disputa
--- Soma dos valores estimados dos editais em andamento com sessão por vir.
+-- Soma dos valores estimados dos editais em andamento com sessão por vir, de qualquer parecer e também de registro de preços.
 SELECT soma(valor_sessao_futura) AS "Valor estimado"
 FROM funil
 WHERE em_andamento

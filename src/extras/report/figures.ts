@@ -77,6 +77,7 @@ export type Phase = {
   readonly futuras: number
   readonly passadas: number
   readonly sem_data: number
+  readonly valor_futuras: number
   readonly sem_valor: number
   readonly valor_total: number
   readonly valor_mediano: number | null
@@ -103,8 +104,9 @@ export type Decision = {
   readonly confirmar: boolean
   /** The participation is confirmed, the session is near, and requirements are red. */
   readonly habilitar: boolean
-  /** Critical and high alerts whose deadline to contest is near. */
-  readonly alertas_graves: number
+  /** Critical and high alerts whose deadline is near, by what they ask for. */
+  readonly impugnar: number
+  readonly esclarecer: number
   readonly vermelhos: number
   readonly verdict_recommendation: string | null
   readonly data_sessao_local: Date | null
@@ -180,14 +182,19 @@ export type Exposure = {
   readonly valor_futuras: number
 }
 
-export type Stakes = {
-  /** Discarded although recommended. */
+/** Notices of one verdict that were decided otherwise, with a session in the past weeks. */
+export type Against = {
+  /** The verdict in Portuguese. */
+  readonly parecer: string
   readonly descartados: number
-  readonly valor_descartados: number
-  /** Recommended and not confirmed, with a session in the past weeks. */
+  /** Neither discarded nor confirmed. */
   readonly perdidos: number
-  readonly valor_perdidos: number
-  /** The sum that sessions that have not begun tie up. */
+  readonly confirmados: number
+  readonly valor: number
+}
+
+/** The sums that sessions tie up that have not begun. */
+export type Stakes = {
   readonly garantias: number
   readonly investimento: number
 }
@@ -268,6 +275,7 @@ export type Figures = {
   readonly sessions: Bounded<ReportedSession>
   readonly demands: readonly Demand[]
   readonly blockers: readonly Blocker[]
+  readonly against: readonly Against[]
   readonly stakes: Stakes
   readonly exposures: readonly Exposure[]
   readonly alertCounts: readonly AlertCount[]

@@ -62,11 +62,13 @@ function notice({ objeto, ...named }: Decision): Html {
 
 /** Returns why a notice needs a decision. */
 export function decisionReasons(decision: Decision): readonly { colour: 'red' | 'yellow'; text: string }[] {
-  const { confirmar, habilitar, alertas_graves: graves, vermelhos, verdict_recommendation } = decision
+  const { confirmar, habilitar, impugnar, esclarecer, vermelhos, verdict_recommendation } = decision
+  const graves = (alerts: number) => formatPlural(alerts, 'alerta grave', 'alertas graves')
   const reasons = [
     [confirmar, 'yellow', `confirmar ou desistir: parecer ${nameVerdict(verdict_recommendation)}`],
     [habilitar, 'red', formatPlural(vermelhos, 'requisito vermelho', 'requisitos vermelhos')],
-    [graves > 0, 'red', `impugnar: ${formatPlural(graves, 'alerta grave', 'alertas graves')}`],
+    [impugnar > 0, 'red', `impugnar: ${graves(impugnar)}`],
+    [esclarecer > 0, 'red', `pedir esclarecimento: ${graves(esclarecer)}`],
   ] as const
   return reasons.filter(([applies]) => applies).map(([, colour, text]) => ({ colour, text }))
 }

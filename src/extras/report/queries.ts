@@ -4,6 +4,7 @@ import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { readCard, sqlFor } from '#src/present/questions.ts'
 import {
+  type Against,
   type AlertCount,
   type Blocker,
   type Bounded,
@@ -75,6 +76,7 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
     sessions: await readSessions(db),
     demands: await readDemands(db),
     blockers: await readBlockers(db),
+    against: await readAgainst(db),
     stakes: await readStakes(db),
     exposures: await readExposures(db),
     alertCounts: await readAlertCounts(db),
@@ -139,7 +141,8 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
 async function readDecisions(db: Database): Promise<Bounded<Decision>> {
   return await readBounded<Decision>(db, {
     all: `WITH due AS (
-         SELECT edital_id, min(prazo) AS impugnar_ate, min(dias_ate_prazo) AS dias_impugnar, count(*) AS alertas_graves
+         SELECT edital_id, min(prazo) AS agir_ate, min(dias_ate_prazo) AS dias_agir,
+           count(*) FILTER (action_type = 'impugnacao') AS impugnar, count(*) FILTER (action_type = 'esclarecimento') AS esclarecer
          FROM alertas_juridicos
          WHERE em_andamento AND NOT oportunidade AND severity IN ('critical', 'high')
            AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.contestDays - 1}
@@ -153,13 +156,13 @@ async function readDecisions(db: Database): Promise<Bounded<Decision>> {
            coalesce(em_breve AND NOT confirmada AND verdict_recommendation IN ('participar', 'cautela'), false) AS confirmar,
            coalesce(em_breve AND confirmada AND requisitos_vermelhos > 0, false) AS habilitar
          FROM near LEFT JOIN due USING (edital_id))
-       SELECT edital_id, least(CASE WHEN confirmar OR habilitar THEN data_sessao_dia END, impugnar_ate) AS ate,
-         least(CASE WHEN confirmar OR habilitar THEN dias_ate_sessao END, dias_impugnar) AS dias,
-         confirmar, habilitar, coalesce(alertas_graves, 0) AS alertas_graves,
+       SELECT edital_id, least(CASE WHEN confirmar OR habilitar THEN data_sessao_dia END, agir_ate) AS ate,
+         least(CASE WHEN confirmar OR habilitar THEN dias_ate_sessao END, dias_agir) AS dias,
+         confirmar, habilitar, coalesce(impugnar, 0) AS impugnar, coalesce(esclarecer, 0) AS esclarecer,
          requisitos_vermelhos AS vermelhos, left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
          data_sessao_local, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(objeto, ${TEXT}) AS objeto, valor_estimado_informado AS valor, pncp_url
-       FROM judged WHERE confirmar OR habilitar OR impugnar_ate IS NOT NULL`,
+       FROM judged WHERE confirmar OR habilitar OR agir_ate IS NOT NULL`,
     orderBy: 'ate, valor DESC NULLS LAST, edital_id',
     limit: LIMITS.decisions,
   })
@@ -214,7 +217,7 @@ const COUNTS_BY_SESSION =
   'editais_sessao_futura AS futuras, editais_sessao_passada AS passadas, editais_sem_sessao AS sem_data'
 async function readFunnel(db: Database): Promise<Phase[]> {
   return await db.rows<Phase>(
-    `SELECT fase, em_andamento, editais, ${COUNTS_BY_SESSION}, sem_valor, valor_total, valor_mediano,
+    `SELECT fase, em_andamento, editais, ${COUNTS_BY_SESSION}, valor_sessao_futura AS valor_futuras, sem_valor, valor_total, valor_mediano,
        idade_mediana_dias AS idade_dias, dias_na_fase_mediana AS na_fase_dias,
        editais - editais_censurados AS medidos, editais_censurados AS censurados
      FROM funil ORDER BY fase_ordem, fase`,
@@ -283,17 +286,27 @@ async function readBlockers(db: Database): Promise<Blocker[]> {
 }
 
 /** Returns what was given up against the verdict, and what the sessions to come tie up. */
+async function readAgainst(db: Database): Promise<Against[]> {
+  return await db.rows<Against>(
+    `WITH past AS (
+       SELECT verdict_recommendation, status = 'discarded' AS descartado, valor_estimado_informado AS valor,
+         coalesce(participation_confirmed, false) AS confirmado
+       FROM editais_ativos JOIN analyses USING (company, edital_id)
+       WHERE situacao_sessao = 'passada' AND date_trunc('week', data_sessao_dia)::DATE
+         > date_trunc('week', data_sessao_dia - dias_ate_sessao::INTEGER)::DATE - ${7 * LIMITS.weeks})
+     SELECT rotulo AS parecer, count(*) FILTER (descartado) AS descartados,
+       count(*) FILTER (NOT descartado AND NOT confirmado) AS perdidos,
+       count(*) FILTER (NOT descartado AND confirmado) AS confirmados, soma(valor) AS valor
+     FROM past JOIN rotulos ON coluna = 'analyses.verdict_recommendation' AND codigo = verdict_recommendation
+     WHERE if(codigo = 'nao_recomendado', confirmado AND NOT descartado, descartado OR NOT confirmado)
+     GROUP BY rotulo, ordem ORDER BY ordem`,
+  )
+}
+
 async function readStakes(db: Database): Promise<Stakes> {
   return await db.row<Stakes>(
-    `WITH missed AS (
-       SELECT valor_estimado_informado FROM sessoes_perdidas
-       WHERE semana > date_trunc('week', data_sessao_dia + dias_desde_sessao::INTEGER)::DATE - ${7 * LIMITS.weeks})
-     SELECT (SELECT coalesce(sum(editais), 0)::BIGINT FROM descartes_recomendados) AS descartados,
-       (SELECT soma(valor_total) FROM descartes_recomendados) AS valor_descartados,
-       (SELECT count(*) FROM missed) AS perdidos,
-       (SELECT soma(valor_estimado_informado) FROM missed) AS valor_perdidos,
-       (SELECT soma(garantia_proposta + garantia_contratual) FROM capital_por_semana) AS garantias,
-       (SELECT soma(investimento) FROM capital_por_semana) AS investimento`,
+    `SELECT soma(garantia_proposta + garantia_contratual) AS garantias, soma(investimento) AS investimento
+     FROM capital_por_semana`,
   )
 }
 

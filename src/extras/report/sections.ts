@@ -14,6 +14,7 @@ import { type Html, html } from '#src/present/text/html.ts'
 import { nameCategory, nameRisk } from '#src/present/text/names.ts'
 import { type Bar, barChart, stackedChart } from './charts.ts'
 import {
+  type Against,
   type Buyer,
   type Demand,
   type Exposure,
@@ -22,7 +23,6 @@ import {
   type Phase,
   type Portion,
   type RiskAlert,
-  type Stakes,
 } from './figures.ts'
 import { changes, decisions, sessions, weeks } from './opening.ts'
 import {
@@ -137,26 +137,26 @@ const COUNTS: readonly TableColumn<Pick<Phase, 'editais' | 'futuras' | 'passadas
   { head: 'Sem data', kind: 'number', cell: row => number(row.sem_data) },
 ]
 
-function funnel({ funnel, key, stakes }: Figures): Html {
+function funnel({ funnel, key, against }: Figures): Html {
   const total = funnel.reduce((sum, { editais }) => sum + editais, 0)
   if (total === 0) return nothing('Nenhum edital é acompanhado neste momento.')
   const open = funnel.filter(phase => phase.em_andamento)
-  const largest = open.toSorted((a, b) => b.editais - a.editais)[0]
-  const bars = funnel.map(
-    (phase): Bar => ({
-      label: phase.fase,
-      value: phase.editais,
-      text: `${number(phase.editais)} · ${shortMoney(phase.valor_total)}`,
-      colour: phase.em_andamento ? 'accent' : 'quiet',
+  const largest = open.toSorted((a, b) => b.futuras - a.futuras)[0]
+  const bars = open.map(
+    ({ fase, futuras, valor_futuras }): Bar => ({
+      label: fase,
+      value: futuras,
+      text: `${number(futuras)} · ${shortMoney(valor_futuras)}`,
+      colour: 'accent',
     }),
   )
-  const summary = `Editais por fase: ${funnel.map(phase => `${line(phase.fase, MAX_CODE)} ${number(phase.editais)}`).join(', ')}.`
+  const summary = `Editais com sessão futura por fase: ${open.map(phase => `${line(phase.fase, MAX_CODE)} ${number(phase.futuras)}`).join(', ')}.`
   return html`<p class="lead">${formatPlural(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${sessionCounts(key)})${
-    largest && largest.editais > 0
-      ? html`; a fase com mais editais em andamento é <b>${line(largest.fase, MAX_CODE)}</b>, com ${number(largest.editais)}`
+    largest && largest.futuras > 0
+      ? html`; a fase com mais sessões por vir é <b>${line(largest.fase, MAX_CODE)}</b>, com ${number(largest.futuras)}`
       : null
   }.</p>
-${givenUp(stakes)}
+${decidedAgainst(against)}
 ${barChart(summary, bars)}
 ${numbers(
   table({
@@ -173,13 +173,21 @@ ${numbers(
     rows: funnel,
   }),
 )}
-<p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
+<p class="note">As barras são dos editais com sessão futura; a tabela, de todos. Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
 }
 
-/** Returns what the company gave up although the analysis recommends taking part. */
-function givenUp({ descartados, valor_descartados, perdidos, valor_perdidos }: Stakes): Html | null {
-  if (descartados + perdidos === 0) return null
-  return html`<p class="lead">Contra o parecer: ${formatPlural(descartados, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(valor_descartados)}); nas últimas ${LIMITS.weeks} semanas, ${formatPlural(perdidos, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(valor_perdidos)}).</p>`
+/** Returns what the company decided against the analysis. */
+function decidedAgainst(against: readonly Against[]): Html | null {
+  if (against.length === 0) return null
+  const parts = against.map(({ parecer, descartados, perdidos, confirmados, valor }) => {
+    const decided = [
+      descartados > 0 && formatPlural(descartados, 'descartado', 'descartados'),
+      perdidos > 0 && formatPlural(perdidos, 'não confirmado', 'não confirmados'),
+      confirmados > 0 && formatPlural(confirmados, 'confirmado', 'confirmados'),
+    ]
+    return `${parecer}, ${decided.filter(Boolean).join(' e ')}${valor > 0 ? ` (${shortMoney(valor)})` : ''}`
+  })
+  return html`<p class="lead">Contra o parecer, em sessões das últimas ${LIMITS.weeks} semanas: ${parts.join('; ')}.</p>`
 }
 
 function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {

@@ -3,15 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { companyPaths } from '#src/core/company/company.ts'
 import { sealedSegments } from '#src/core/rawlog/files.ts'
-import { createRandom } from '#src/sandbox/random.ts'
-import { assertHolds } from '#test/simulation/assertions.ts'
+import { createRandom, type Random } from '#src/sandbox/random.ts'
+import { assertHolds, Violation } from '#test/simulation/assertions.ts'
 import { drawStoreFaults } from '#test/simulation/remote/attempt.ts'
 import { Consumer, isSameValue, pageAfter, positionIn } from './consumer.ts'
-import { History } from './history.ts'
+import { type Clock, History } from './history.ts'
 import { Hooks } from './hooks.ts'
 import { RemoteLake } from './lake.ts'
 import { Mirror, type Served } from './mirror.ts'
-import { consume, count, type Play } from './play.ts'
 import { Receiver } from './receiver.ts'
 import { FeedServer } from './server.ts'
 
@@ -261,4 +260,58 @@ async function whoStandsStill(play: Play, consumer: string | null): Promise<stri
     store && `the lake in the object store stands still: ${store}`,
     alert && `the receiver of alerts is not left in peace: ${alert}`,
   ].filter(one => one !== null)
+}
+
+/** A company's mirror, and its readers. */
+type Play = {
+  readonly random: Random
+  readonly clock: Clock
+  readonly history: History
+  readonly mirror: Mirror
+  readonly server: FeedServer
+  readonly consumer: Consumer
+  readonly receiver: Receiver
+  readonly hooks: Hooks
+  /** The lake in an object store; null in most worlds. */
+  readonly lake: RemoteLake | null
+  /** What happens to webhooks and object store. A sequence of its own, so that it changes nothing else. */
+  readonly sending: Random
+  readonly counts: Map<string, number>
+  readonly log: (line: string) => void
+  served: Served | null
+}
+
+/**
+ * The consumer takes some steps. Servers that cannot answer are restarted.
+ * @returns why it has not read everything; null if it has.
+ */
+async function consume(play: Play, steps: number, dies: number): Promise<string | null> {
+  const { random, server, consumer, served } = play
+  if (!served) return null
+  const answers: string[] = []
+  for (let step = 0; step < steps; step += 1) {
+    if (server.hasDied || random.chance(0.1)) {
+      if (server.hasDied) count(play, 'fault: the indexer died')
+      await server.restart()
+      server.diesAt = 0
+    }
+    const stepped = await consumer.step({ feed: server.feed, served }, dies)
+    if (server.failure) throw new Violation(`the indexer failed: ${(server.failure as Error).stack}`)
+    count(play, `consumer: ${stepped}`)
+    play.log(
+      `  ${served.snapshot.name} up to ${served.snapshot.appliedSegment}: ${stepped}, ${consumer.cursor}`,
+    )
+    if (stepped === 'caught up') return null
+    answers.push(stepped)
+    // It waits before it asks again.
+    if (answers.slice(-REFUSALS).filter(one => one === 'refused').length === REFUSALS) break
+  }
+  return `its last answers are ${answers.slice(-REFUSALS).join(', ')}, its cursor is ${consumer.cursor}, and the mirror has ${served.snapshot.appliedSegment} segments`
+}
+
+/** A client that gets 503 so many times in a row leaves it for a while. */
+const REFUSALS = 4
+
+function count({ counts }: Pick<Play, 'counts'>, what: string, times = 1): void {
+  counts.set(what, (counts.get(what) ?? 0) + times)
 }

@@ -1,7 +1,7 @@
-import { down, known, median, type Order, sorted } from './arithmetic.ts'
+import { down, known, median, type Order, sorted, sum } from './arithmetic.ts'
 import { localTime, mondayOf } from './calendar.ts'
 import { type Card, type Cell, date, labelOf, type Row, WEEKDAYS } from './card.ts'
-import { decisionCards } from './decision_cards.ts'
+import { decisionCards } from './decisions.ts'
 import {
   alertsOf,
   buyersOf,
@@ -71,6 +71,29 @@ const funnel: Readonly<Record<string, Card>> = {
   valor_em_andamento: ({ open }) => number('Valor estimado', worthOf(open)),
 
   valor_em_disputa: picture => number('Valor estimado', inDispute(picture.open, picture)),
+
+  disputa_por_parecer: picture => {
+    const verdicts = Map.groupBy(coming(picture.open, picture), ({ recommendation }) => recommendation)
+    const rows = [...verdicts].map(([verdict, notices]) => {
+      const [firm = [], rp = []] = [false, true].map(is => notices.filter(one => one.registersPrices === is))
+      const selected = (all: readonly Notice[]) => sum(all.map(one => Math.round(one.selected * 1e4))) / 1e4
+      return {
+        Parecer: labelOf(verdict) ?? 'Sem parecer',
+        Editais: firm.length,
+        'Valor estimado': worthOf(firm),
+        'Itens selecionados': selected(firm),
+        'Editais RP': rp.length,
+        'Valor RP': worthOf(rp),
+        'Itens RP': selected(rp),
+      }
+    })
+    const place = (verdict: string) => ['Participar', 'Cautela', 'Não recomendado'].indexOf(verdict) + 1
+    return sorted(
+      rows,
+      row => place(row.Parecer) || null,
+      row => row.Parecer,
+    )
+  },
 
   em_andamento_por_sessao: picture =>
     bySession(picture.open, picture).map((notices, index) => ({
@@ -207,10 +230,11 @@ const agenda: Readonly<Record<string, Card>> = {
     number('Sessões', sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length),
 
   impugnacoes_5_dias: picture => {
-    const left = picture.open
-      .filter(notice => sessionStateOf(notice, picture) !== 'passada')
-      .map(({ contest }) => days(contest?.day ?? null, picture))
-    return number('Editais', left.filter(days => days !== null && days >= 0 && days < 5).length)
+    const due = alertsOf(picture.open).filter(({ action, deadline }) => {
+      const left = days(deadline, picture)
+      return action === 'Impugnação' && left !== null && left >= 0 && left < 5
+    })
+    return number('Editais', new Set(due.map(({ notice }) => notice.id)).size)
   },
 
   requisitos_vermelhos: picture =>

@@ -380,6 +380,7 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
     ...verdicts.map((recommendation, index) => make(360 + index, over, verdict(recommendation))),
     // Confirmed, discarded, over and expired, of today, and long ago.
     make(365, { ...over, participation_confirmed: true }, verdict('participar')),
+    make(374, { ...over, participation_confirmed: true }, verdict('nao_recomendado')),
     make(366, { ...over, participation_confirmed: undefined }, verdict('cautela')),
     make(367, { ...over, status: 'discarded', discard_reason: 'Tarde' }, verdict('participar')),
     make(368, { ...over, status: 'expired' }, verdict('participar')),
@@ -416,18 +417,16 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
 
 /** Guarantees, requirements that block, and items that can be compared. */
 function priced(make: Make, ahead: Ahead): Entry[] {
-  const pricing = (
-    garantia_proposta: unknown,
-    garantia_contratual?: unknown,
-    investimento_total?: unknown,
-  ) => ({
-    pricing: { garantia_proposta, garantia_contratual, investimento_total },
-  })
+  const pricing = (garantia_proposta: number, garantia_contratual?: number, investimento_total?: number) => {
+    return { pricing: { garantia_proposta, garantia_contratual, investimento_total } }
+  }
   const red = (title: string, status = 'red') => ({ category: 'garantias', title, status })
-  const item = (descricao: string | undefined, unidade_medida: string | undefined, preco: unknown) => ({
-    descricao,
-    unidade_medida,
-    valor_unitario_estimado: preco,
+  const item = (descricao?: string, unidade_medida?: string, valor_unitario_estimado?: number) => {
+    return { descricao, unidade_medida, valor_unitario_estimado }
+  }
+  const selling = (...totals: readonly number[]) => ({
+    overview: { is_srp: true },
+    items: totals.map(valor_total => ({ ai_selected: true, valor_total })),
   })
   const near = { data_sessao: `${ahead(13)}T10:00:00`, valor_estimado: 50_000 }
   return [
@@ -462,6 +461,8 @@ function priced(make: Make, ahead: Ahead): Entry[] {
         ...[item(undefined, 'UN', 1), item('', 'UN', 1), item('Papel A 4', 'UN', 1)],
       ],
     }),
+    // Items over the value of their notice, and a price registration in which the company takes part.
+    make(424, { ...near, participation_confirmed: true }, selling(50_000, 50_500, 50_501, -1)),
     // Prices of a notice in any phase count.
     make(
       423,

@@ -1,6 +1,6 @@
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { daysBetween, goodFriday, localDay, mondayOf } from './calendar.ts'
-import { labelOf } from './card.ts'
+import { type Card, date, labelOf, WEEKDAYS } from './card.ts'
 import {
   alertsOf,
   bySession,
@@ -29,12 +29,9 @@ function total(values: readonly (number | null)[]): number {
   return sum(known(values).map(value => Math.round(value * 100))) / 100
 }
 
-export const discardedAgainst = ({ live }: Picture) =>
-  live.filter(notice => notice.phase.status === 'discarded' && isRecommended(notice))
-
-export function discardsOf(picture: Picture) {
+function discardsOf(picture: Picture) {
   const groups = Map.groupBy(
-    discardedAgainst(picture),
+    picture.live.filter(notice => notice.phase.status === 'discarded' && isRecommended(notice)),
     ({ discardReason, recommendation }) => `${discardReason ?? 'não informado'}\n${recommendation}`,
   )
   return sorted(
@@ -51,10 +48,10 @@ export function discardsOf(picture: Picture) {
   )
 }
 
-export type Missed = Notice & { readonly sessionDay: Day; readonly ago: number }
+type Missed = Notice & { readonly sessionDay: Day; readonly ago: number }
 
 /** Recommended, nobody confirmed, and the session is over; without discarded notices. */
-export function missedOf(picture: Picture): Missed[] {
+function missedOf(picture: Picture): Missed[] {
   return picture.live
     .filter(notice => notice.phase.status !== 'discarded' && !notice.confirmed && isRecommended(notice))
     .filter((notice): notice is Missed => notice.sessionDay !== null)
@@ -63,12 +60,33 @@ export function missedOf(picture: Picture): Missed[] {
 }
 
 /** Those of this week and of the eleven before it. */
-export function missedLately(picture: Picture): Missed[] {
-  const monday = mondayOf(picture.today)
-  return missedOf(picture).filter(({ sessionDay }) => daysBetween(mondayOf(sessionDay), monday) <= 11 * 7)
+function isLate({ sessionDay }: Notice, { today }: Picture): boolean {
+  return sessionDay !== null && daysBetween(mondayOf(sessionDay), mondayOf(today)) <= 11 * 7
 }
 
-export type Blocker = {
+/** Sessions of these weeks that were decided against the analysis, by its verdict. */
+export function againstLately(picture: Picture) {
+  const over = picture.live.filter(
+    notice => isLate(notice, picture) && sessionStateOf(notice, picture) === 'passada',
+  )
+  const isKept = ({ phase }: Notice) => phase.status !== 'discarded'
+  return BEST_FIRST.map(verdict => {
+    const isAgainst = (notice: Notice) =>
+      RECOMMENDED.includes(verdict)
+        ? !(isKept(notice) && notice.confirmed)
+        : isKept(notice) && notice.confirmed
+    const against = over.filter(notice => notice.recommendation === verdict && isAgainst(notice))
+    return {
+      verdict: labelOf(verdict),
+      discarded: against.filter(notice => !isKept(notice)).length,
+      missed: against.filter(notice => isKept(notice) && !notice.confirmed).length,
+      confirmed: against.filter(notice => isKept(notice) && notice.confirmed).length,
+      worth: worthOf(against),
+    }
+  }).filter(({ discarded, missed, confirmed }) => discarded + missed + confirmed > 0)
+}
+
+type Blocker = {
   readonly category: string | null
   readonly title: string
   readonly notices: readonly Notice[]
@@ -113,7 +131,7 @@ function firstOf(those: readonly { readonly written: string }[]): string {
   return those.map(({ written }) => written).sort()[0] ?? ''
 }
 
-export type WorkDay = {
+type WorkDay = {
   readonly day: Day
   readonly week: Day
   readonly distance: number
@@ -124,7 +142,7 @@ export type WorkDay = {
   readonly deadlines: number
 }
 
-export function workdaysOf(picture: Picture): WorkDay[] {
+function workdaysOf(picture: Picture): WorkDay[] {
   const sessions = sessionsAhead(picture)
   const deadlines = known(alertsOf(picture.open).map(({ deadline }) => deadline))
   return Array.from({ length: WEEKS_DAYS }, (_, distance) => {
@@ -164,7 +182,7 @@ function holidayOf(day: Day): string | null {
 export type Week = { readonly monday: Day; readonly notices: readonly Notice[] }
 
 /** Sessions ahead by week. */
-export function sessionWeeksOf(picture: Picture): Week[] {
+function sessionWeeksOf(picture: Picture): Week[] {
   const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
   return sorted([...weeks], ([monday]) => monday).map(([monday, notices]) => ({
     monday: Temporal.PlainDate.from(monday),
@@ -199,17 +217,7 @@ export function exposureOf(picture: Picture) {
   )
 }
 
-export type NamedVerdictChange = {
-  readonly day: Day
-  readonly orgao: string | null
-  readonly objeto: string | null
-  readonly from: string | null
-  readonly to: string | null
-  readonly sense: string
-  readonly reason: string | null
-}
-
-export function verdictChangesOf({ newVerdicts }: Picture): NamedVerdictChange[] {
+function verdictChangesOf({ newVerdicts }: Picture) {
   return sorted(
     newVerdicts,
     down(({ at }) => at.getTime()),
@@ -238,8 +246,8 @@ function senseOf(from: string | null, to: string | null): string {
 const UNITS: Readonly<Record<string, string>> = { UND: 'UN', UNID: 'UN', UNIDADE: 'UN', CAIXA: 'CX' }
 
 /** Items with the same description and unit in three notices or more. */
-export function priceBandsOf({ items }: Picture) {
-  const priced = items.flatMap(({ noticeId, description, unit, price }) => {
+function priceBandsOf({ items }: Picture) {
+  const priced = items.flatMap(({ noticeId, followedOn, description, unit, price }) => {
     const text = seen(description)
     if (price === null || text === null) return []
     const spelled = plain(seen(unit) ?? '')
@@ -247,7 +255,7 @@ export function priceBandsOf({ items }: Picture) {
       .split(/[^\p{L}\p{N}]+/u)
       .join(' ')
       .trim()
-    return [{ noticeId, text, unit: (UNITS[spelled] ?? spelled) || null, price }]
+    return [{ noticeId, followedOn, text, unit: (UNITS[spelled] ?? spelled) || null, price }]
   })
   const groups = [...Map.groupBy(priced, ({ text, unit }) => `${text.toLowerCase()}\n${unit}`).values()]
   return sorted(
@@ -260,6 +268,7 @@ export function priceBandsOf({ items }: Picture) {
         p10: quantile(those, 0.1),
         median: median(those.map(({ price }) => price)),
         p90: quantile(those, 0.9),
+        days: sorted(known(those.map(({ followedOn }) => followedOn)), day => day.toString()),
       }))
       .filter(({ notices, p10, p90 }) => notices >= 3 && p90 <= 20 * p10),
     down(({ notices }) => notices),
@@ -275,4 +284,159 @@ function quantile(those: readonly { readonly price: number }[], share: number): 
   const place = (prices.length - 1) * share
   const [low = 0, high = 0] = [prices[Math.floor(place)], prices[Math.ceil(place)]]
   return low + (high - low) * (place - Math.floor(place))
+}
+
+/** The cards of the dashboard on decisions. */
+
+const WEEK = ['Seg', 'Ter', 'Qua', 'Qui', 'Sex', 'Sáb', 'Dom']
+
+export const decisionCards: Readonly<Record<string, Card>> = {
+  descartes_recomendados: picture =>
+    discardsOf(picture)
+      .slice(0, 50)
+      .map(({ reason, verdict, notices, worth }) => ({
+        Motivo: reason,
+        Recomendação: verdict,
+        Editais: notices.length,
+        'Sem valor': notices.filter(({ value }) => value === null).length,
+        'Valor total': worth,
+      })),
+
+  perdidas_por_semana: picture => {
+    const weeks = Map.groupBy(
+      missedOf(picture).filter(notice => isLate(notice, picture)),
+      ({ sessionDay }) => mondayOf(sessionDay).toString(),
+    )
+    return sorted([...weeks], ([monday]) => monday).map(([monday, those]) => ({
+      Semana: new Date(monday),
+      Participar: those.filter(({ recommendation }) => recommendation === 'participar').length,
+      Cautela: those.filter(({ recommendation }) => recommendation === 'cautela').length,
+    }))
+  },
+
+  sessoes_perdidas: picture =>
+    sorted(
+      missedOf(picture),
+      ({ ago }) => ago,
+      down(({ value }) => value),
+      ({ id }) => id,
+    )
+      .slice(0, 200)
+      .map(notice => ({
+        Sessão: date(notice.sessionDay),
+        'Há (dias)': notice.ago,
+        Órgão: notice.orgao,
+        UF: notice.uf,
+        Número: notice.numero,
+        Objeto: notice.objeto,
+        Fase: notice.phase.name,
+        Recomendação: labelOf(notice.recommendation),
+        'Valor estimado': notice.value,
+        Vermelhos: notice.requirements.filter(({ colour }) => colour === 'red').length,
+        PNCP: notice.url,
+      })),
+
+  carga_da_semana: picture =>
+    workdaysOf(picture)
+      .slice(0, 7)
+      .map(({ day, holiday, sessions, red, yellow, deadlines }) => ({
+        Dia: date(day),
+        'Dia da semana': WEEKDAYS[day.dayOfWeek - 1] ?? null,
+        Feriado: holiday,
+        Sessões: sessions.length,
+        Confirmadas: sessions.filter(({ confirmed }) => confirmed).length,
+        Vermelhos: red,
+        Amarelos: yellow,
+        'Valor das sessões': worthOf(sessions),
+        'Alertas com prazo': deadlines,
+      })),
+
+  carga_por_semana: picture => {
+    const weeks = Map.groupBy(workdaysOf(picture), ({ week }) => week.toString())
+    return [...weeks].slice(0, 8).map(([monday, days]) => ({
+      Semana: new Date(monday),
+      Vermelhos: sum(days.map(({ red }) => red)),
+      Amarelos: sum(days.map(({ yellow }) => yellow)),
+      Sessões: sum(days.map(({ sessions }) => sessions.length)),
+    }))
+  },
+
+  mapa_de_prazos: picture => {
+    const weeks = Map.groupBy(workdaysOf(picture), ({ week }) => week.toString())
+    return [...weeks].map(([monday, days]) => ({
+      Semana: new Date(monday),
+      ...Object.fromEntries(
+        WEEK.map((name, index) => [
+          name,
+          days.find(({ day }) => day.dayOfWeek === index + 1)?.deadlines ?? null,
+        ]),
+      ),
+    }))
+  },
+
+  capital_por_semana: picture =>
+    sessionWeeksOf(picture)
+      .slice(0, 12)
+      .map(({ monday, notices }) => {
+        const [sure, unsure] = [true, false].map(is => capitalOf(notices.filter(one => one.confirmed === is)))
+        return {
+          Semana: date(monday),
+          'Na sessão, confirmado': sure?.proposal ?? 0,
+          'Na sessão, a confirmar': unsure?.proposal ?? 0,
+          'Na assinatura, confirmado': total([sure?.contract ?? 0, sure?.investment ?? 0]),
+          'Na assinatura, a confirmar': total([unsure?.contract ?? 0, unsure?.investment ?? 0]),
+        }
+      }),
+
+  requisitos_bloqueantes: picture =>
+    blockersOf(picture)
+      .slice(0, 50)
+      .map(({ title, category, notices, alone, next, undated }) => ({
+        Requisito: title,
+        Categoria: labelOf(category) ?? 'não informada',
+        Editais: notices.length,
+        'Valor bloqueado': worthOf(notices),
+        'Só este requisito': alone.length,
+        'Valor só deste': worthOf(alone),
+        'Próxima sessão': date(next),
+        'Sem data': undated,
+      })),
+
+  exposicao_pagamento: picture =>
+    exposureOf(picture).map(({ label, notices, confirmed, worth, future }) => ({
+      'Risco de pagamento': label,
+      Editais: notices.length,
+      Confirmados: confirmed.length,
+      'Valor em andamento': worth,
+      'Valor em disputa': future,
+      'Valor confirmado': worthOf(confirmed),
+    })),
+
+  mudancas_parecer: picture =>
+    verdictChangesOf(picture)
+      .slice(0, 100)
+      .map(({ day, orgao, objeto, from, to, sense, reason }) => ({
+        'Visto em': date(day),
+        Órgão: orgao,
+        Objeto: objeto,
+        De: from,
+        Para: to,
+        Sentido: sense,
+        Motivo: reason,
+      })),
+
+  faixas_de_preco: picture =>
+    priceBandsOf(picture)
+      .slice(0, 100)
+      .map(({ description, unit, items, notices, p10, median, p90, days }) => ({
+        Item: description,
+        Unidade: unit,
+        Editais: notices,
+        Itens: items,
+        '10% custam até': p10,
+        'Metade custa até': median,
+        '90% custam até': p90,
+        'Preços desde': date(days[0] ?? null),
+        'Preços até': date(days.at(-1) ?? null),
+      })),
 }

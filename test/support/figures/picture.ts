@@ -1,5 +1,5 @@
 import { identifierOf } from '../oracle/identifier.ts'
-import { sorted } from './arithmetic.ts'
+import { known, sorted, sum } from './arithmetic.ts'
 import { localDay, sessionOf } from './calendar.ts'
 import { type Contest, contestOf } from './contest.ts'
 import { type Document, numberOf, textOf, timeOf } from './contract.ts'
@@ -82,6 +82,10 @@ export type Notice = {
   readonly recommendation: string | null
   readonly reason: string | null
   readonly capital: Capital
+  /** Whether it is a price registration: the buyer does not commit to buy. */
+  readonly registersPrices: boolean
+  /** The sum of the plausible totals of the selected items. */
+  readonly selected: number
   readonly requirements: readonly Requirement[]
   readonly alerts: readonly Alert[]
   readonly risk: PaymentRisk
@@ -103,6 +107,7 @@ export type Capital = {
 
 export type Item = {
   readonly noticeId: string
+  readonly followedOn: Temporal.PlainDate | null
   readonly description: string | null
   readonly unit: string | null
   /** Null if it is not plausible. */
@@ -196,6 +201,7 @@ function itemsOf({ edital, analysis }: Followed): Item[] {
     const price = numberOf(element.valor_unitario_estimado)
     return {
       noticeId: String(edital.id),
+      followedOn: localDay(new Date(String(edital.created_at))),
       description: textOf(element.descricao),
       unit: textOf(element.unidade_medida),
       price: price === 0 ? null : plausible(price),
@@ -226,6 +232,17 @@ function newVerdictsOf({ edital, verdicts }: Followed): NewVerdict[] {
   }))
 }
 
+/** A total over its notice's value, by more than rounding, is not believed. */
+function selectedWorth(analysis: Document | null, ofNotice: number | null): number {
+  const ceiling = ofNotice !== null && ofNotice > 1 ? 1.01 * ofNotice : Number.POSITIVE_INFINITY
+  const selected = elementsOf(analysis, 'items').filter(({ ai_selected }) => ai_selected === true)
+  return sum(
+    known(selected.map(({ valor_total }) => plausible(numberOf(valor_total)))).filter(
+      value => value <= ceiling,
+    ),
+  )
+}
+
 function plausible(value: number | null): number | null {
   return value === null || isSuspect(value) ? null : value
 }
@@ -238,7 +255,8 @@ function noticeOf(followed: Followed, history: History): Notice {
   const sessionDay = session?.toPlainDate() ?? null
   const published = numberOf(edital.valor_estimado)
   const suspect = published !== null && isSuspect(published)
-  const { prazo_impugnacao, lei_aplicavel } = partOf(analysis, 'overview')
+  const value = published === 0 || suspect ? null : published
+  const { prazo_impugnacao, lei_aplicavel, is_srp } = partOf(analysis, 'overview')
   const uf = textOf(edital.uf)?.trim().toUpperCase() || null
   const contest = contestOf(session, {
     text: textOf(prazo_impugnacao),
@@ -258,7 +276,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     phase: phaseOf(String(edital.status)),
     confirmed: edital.participation_confirmed === true,
     discardReason: textOf(edital.discard_reason),
-    value: published === 0 || suspect ? null : published,
+    value,
     suspect,
     session,
     sessionDay,
@@ -275,6 +293,8 @@ function noticeOf(followed: Followed, history: History): Notice {
       contract: plausible(numberOf(partOf(analysis, 'pricing').garantia_contratual)),
       investment: plausible(numberOf(partOf(analysis, 'pricing').investimento_total)),
     },
+    registersPrices: is_srp === true,
+    selected: selectedWorth(analysis, value),
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),
     alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contest)),
     risk: riskOf(

@@ -8,7 +8,7 @@ import {
 } from '#src/present/text/format.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
-import { discardedAgainst, missedLately } from './decisions.ts'
+import { againstLately } from './decisions.ts'
 import {
   alertsOf,
   bySession,
@@ -97,13 +97,17 @@ function byPhase({ live }: Picture): InPhase[] {
   }))
 }
 
+/** The phases in progress, with their notices whose session has not begun. */
+function phasesAhead(picture: Picture): InPhase[] {
+  const open = byPhase(picture).filter(({ phase }) => phase.open)
+  return open.map(({ phase, notices }) => ({ phase, notices: coming(notices, picture) }))
+}
+
 function funnel(picture: Picture): string[] {
   const { live, open, now } = picture
   const phases = byPhase(picture)
-  const [largest] = sorted(
-    phases.filter(({ phase }) => phase.open),
-    down(({ notices }) => notices.length),
-  )
+  const ahead = phasesAhead(picture)
+  const [largest] = ahead.toSorted((a, b) => b.notices.length - a.notices.length)
   const since = (times: readonly Date[]) =>
     formatDays(median(times.map(time => (now.getTime() - time.getTime()) / DAY_MS)))
   const timeInPhase = (notices: readonly Notice[]) => {
@@ -114,9 +118,9 @@ function funnel(picture: Picture): string[] {
   }
   return [
     ...sentences(
-      `${formatPlural(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}); a fase com mais editais em andamento é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
-      givenUp(picture),
-      `Editais por fase: ${phases.map(({ phase, notices }) => `${phase.name} ${number(notices.length)}`).join(', ')}.`,
+      `${formatPlural(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}); a fase com mais sessões por vir é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
+      decidedAgainst(picture),
+      `Editais com sessão futura por fase: ${ahead.map(({ phase, notices }) => `${phase.name} ${number(notices.length)}`).join(', ')}.`,
     ),
     ...table(
       'Editais, valor estimado e tempo por fase',
@@ -133,15 +137,21 @@ function funnel(picture: Picture): string[] {
   ]
 }
 
-function givenUp(picture: Picture): string {
-  const discarded = discardedAgainst(picture)
-  const missed = missedLately(picture)
-  return `Contra o parecer: ${formatPlural(discarded.length, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(worthOf(discarded))}); nas últimas 12 semanas, ${formatPlural(missed.length, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(worthOf(missed))}).`
+function decidedAgainst(picture: Picture): string | false {
+  const parts = againstLately(picture).map(({ verdict, discarded, missed, confirmed, worth }) => {
+    const decided = [
+      discarded > 0 && formatPlural(discarded, 'descartado', 'descartados'),
+      missed > 0 && formatPlural(missed, 'não confirmado', 'não confirmados'),
+      confirmed > 0 && formatPlural(confirmed, 'confirmado', 'confirmados'),
+    ]
+    return `${verdict}, ${decided.filter(Boolean).join(' e ')}${worth > 0 ? ` (${shortMoney(worth)})` : ''}`
+  })
+  return parts.length > 0 && `Contra o parecer, em sessões das últimas 12 semanas: ${parts.join('; ')}.`
 }
 
 /** The texts in the funnel's drawing: the names of its bars, then the labels at their ends. */
 export function funnelDrawing(picture: Picture): string[] {
-  const phases = byPhase(picture)
+  const phases = phasesAhead(picture)
   return [
     ...phases.map(({ phase }) => phase.name),
     ...phases.map(({ notices }) => `${number(notices.length)} · ${shortMoney(worthOf(notices))}`),

@@ -38,17 +38,22 @@ function decisionOf(notice: Notice, picture: Picture): Decision | null {
   const due = notice.alerts.flatMap(({ deadline, ...alert }) => {
     const left = deadline && daysTo(deadline, picture)
     const isDue = left !== null && left >= 0 && left < CONTEST_DAYS
-    return isDue && isGrave({ deadline, ...alert }, ['critical', 'high']) ? [deadline] : []
+    return isDue && isGrave({ deadline, ...alert }, ['critical', 'high'])
+      ? [{ deadline, action: alert.action }]
+      : []
   })
+  const asking = (wanted: string) => due.filter(({ action }) => action === wanted).length
+  const grave = (alerts: number) => formatPlural(alerts, 'alerta grave', 'alertas graves')
   const confirm = near && !confirmed && isRecommended(notice)
   const qualify = near && confirmed && red > 0
-  const days = known([confirm || qualify ? sessionDay : null, ...due])
+  const days = known([confirm || qualify ? sessionDay : null, ...due.map(({ deadline }) => deadline)])
   const [until] = sorted(days, day => day.toString())
   if (!until) return null
   const reasons = [
     confirm && `confirmar ou desistir: parecer ${nameVerdict(recommendation)}`,
     qualify && formatPlural(red, 'requisito vermelho', 'requisitos vermelhos'),
-    due.length > 0 && `impugnar: ${formatPlural(due.length, 'alerta grave', 'alertas graves')}`,
+    asking('Impugnação') > 0 && `impugnar: ${grave(asking('Impugnação'))}`,
+    asking('Esclarecimento') > 0 && `pedir esclarecimento: ${grave(asking('Esclarecimento'))}`,
   ]
   return { notice, until, reasons }
 }

@@ -1,14 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { Database } from '#src/core/warehouse/database.ts'
 import { BODIES, PUBLIC, QUERIES } from './api.ts'
-import { contentRoutes } from './contents.ts'
-import { databaseRoutes } from './databases.ts'
-import type { Routes, TrinoAround } from './routes.ts'
-import { type Entity, newState, Refusal, type State } from './state.ts'
-import { userRoutes } from './users.ts'
+import { add, type Installation, type Routes, type TrinoAround } from './routes.ts'
+import { type Entity, find, newState, Refusal, type State } from './state.ts'
 
 /** Starts one without a user; it stops when the test ends. */
 export async function startMetabase(): Promise<StandIn> {
@@ -123,4 +122,259 @@ function routeOf(method: string, path: string): { route: string; id: number } {
     .replace(/^(\/api\/[a-z-]+)\/\d+/, '$1/:id')
     .replace(/^\/api\/setting\/.+/, '/api/setting/:key')
   return { route: `${method} ${pattern}`, id }
+}
+
+const SETTINGS = ['anon-tracking-enabled', 'report-timezone', 'custom-formatting']
+
+/** Setup, sessions, API keys and settings. */
+function userRoutes({ state, nextId, violated }: Installation): Routes {
+  return {
+    'GET /api/session/properties': () => ({
+      'has-user-setup': state.user !== null,
+      'setup-token': state.setupToken,
+      version: { tag: 'v0.63.1' },
+    }),
+    'POST /api/setup': ({ body }) => {
+      if (state.user)
+        throw new Refusal(403, 'The /api/setup route can only be used to create the first user.')
+      if (body.token !== state.setupToken) throw violated('POST /api/setup', 'Token does not match')
+      state.user = body.user as State['user']
+      state.setupToken = null
+      state.settings.set('anon-tracking-enabled', true)
+      return login(state)
+    },
+    'POST /api/session': ({ body }) => {
+      if (body.username !== state.user?.email || body.password !== state.user?.password) {
+        throw new Refusal(401, { errors: { password: 'did not match stored password' } })
+      }
+      return login(state)
+    },
+    'DELETE /api/session': ({ headers }) => {
+      state.sessions.delete(String(headers['x-metabase-session']))
+    },
+    'GET /api/user/current': ({ headers }) => ({
+      id: 1,
+      is_superuser: state.apiKeys.find(({ key }) => key === headers['x-api-key'])?.admin ?? true,
+    }),
+    'GET /api/permissions/group': () => [
+      { id: 1, name: 'All Users', magic_group_type: 'all-internal-users', member_count: 1 },
+      { id: 2, name: 'Administrators', magic_group_type: 'admin', member_count: 1 },
+    ],
+    'GET /api/api-key': () => state.apiKeys.map(({ id, name }) => ({ id, name, masked_key: 'mb_****' })),
+    'POST /api/api-key': ({ body: { name, group_id } }) => {
+      if (state.apiKeys.some(key => key.name === name)) throw violated('POST /api/api-key', 'name is taken')
+      const made = { id: nextId(), name: String(name), key: `mb_${randomUUID()}`, admin: group_id === 2 }
+      state.apiKeys.push(made)
+      return { id: made.id, name, unmasked_key: made.key, masked_key: 'mb_****' }
+    },
+    'GET /api/setting': () =>
+      SETTINGS.map(key => ({
+        key,
+        value: state.settings.get(key) ?? null,
+        is_env_setting: false,
+        env_name: '',
+        default: null,
+      })),
+    'PUT /api/setting/:key': ({ body: { value }, path }) => {
+      state.settings.set(path.slice('/api/setting/'.length), value)
+    },
+  }
+}
+
+function login({ sessions }: State): { id: string } {
+  const id = randomUUID()
+  sessions.add(id)
+  return { id }
+}
+
+type Query = { database: number; native: { query: string; 'template-tags': object } }
+
+/** Collections, cards and dashboards. */
+function contentRoutes(installation: Installation): Routes {
+  const { state, nextId } = installation
+  return {
+    'GET /api/collection': () => [{ id: 'root', name: 'Our analytics' }, ...state.collections],
+    'POST /api/collection': ({ body }) => add(state.collections, body, nextId),
+    'GET /api/collection/:id/items': ({ id, query: { models } }) => {
+      find(state.collections, id)
+      const those = models === 'dashboard' ? state.dashboards : state.cards
+      const data = those
+        .filter(one => one.collection_id === id)
+        .map(({ id, name, description }) => ({ id, name, description, model: models }))
+      return { data, total: data.length }
+    },
+    'GET /api/card': ({ query: { model_id } }) =>
+      state.cards.filter(({ dataset_query: query }) => (query as Query).database === model_id).map(modern),
+    'POST /api/card': ({ body }) => {
+      find(state.databases, (body.dataset_query as Query).database)
+      return modern(add(state.cards, body, nextId))
+    },
+    'GET /api/card/:id': ({ id, query }) =>
+      query['legacy-mbql'] ? find(state.cards, id) : modern(find(state.cards, id)),
+    'PUT /api/card/:id': ({ id, body }) => modern(Object.assign(find(state.cards, id), body, { id })),
+    'POST /api/dashboard': ({ body }) => add(state.dashboards, { ...body, dashcards: [], tabs: [] }, nextId),
+    'GET /api/dashboard/:id': ({ id }) => {
+      const dashboard = find(state.dashboards, id)
+      const dashcards = dashboard.dashcards as { card_id?: number | null }[]
+      return {
+        ...dashboard,
+        dashcards: dashcards.map(one => ({
+          ...one,
+          card: one.card_id ? modern(find(state.cards, one.card_id)) : null,
+          series: [],
+        })),
+      }
+    },
+    'PUT /api/dashboard/:id': ({ id, body }) => replaceDashboard(id, body, installation),
+  }
+}
+
+function replaceDashboard(id: number, body: Entity, { state, nextId, violated }: Installation): Entity {
+  const { dashcards = [], tabs = [] } = body as unknown as { dashcards?: Entity[]; tabs?: Entity[] }
+  for (const { card_id: cardId, parameter_mappings: mappings, dashboard_tab_id: tab } of dashcards) {
+    if (cardId) find(state.cards, Number(cardId))
+    for (const one of (mappings ?? []) as { card_id: number; parameter_id: string }[]) {
+      const known = ((body.parameters ?? []) as Entity[]).some(({ id }) => String(id) === one.parameter_id)
+      if (!known || one.card_id !== cardId) throw violated('PUT /api/dashboard', 'a mapping to nothing')
+    }
+    if (tabs.length > 0 && !tabs.some(one => one.id === tab)) {
+      throw violated('PUT /api/dashboard', 'This dashboard has tab, makes sure every card has a tab')
+    }
+  }
+  const placed = dashcards.map(one => ({ ...one, id: one.id < 0 ? nextId() : one.id, action_id: null }))
+  return Object.assign(find(state.dashboards, id), body, { id, dashcards: placed, tabs })
+}
+
+/** A card as Metabase returns it by default since v57: its query in MBQL 5. */
+function modern(card: Entity): Entity {
+  const { database, native } = card.dataset_query as Query
+  const stage = {
+    'lib/type': 'mbql.stage/native',
+    native: native.query,
+    'template-tags': native['template-tags'],
+  }
+  return { ...card, dataset_query: { 'lib/type': 'mbql/query', database, stages: [stage] } }
+}
+
+type TrinoDetails = {
+  readonly host: string
+  readonly port: number
+  readonly catalog: string
+  readonly schema: string
+}
+
+/** Databases, and their tables and fields. */
+function databaseRoutes(installation: Installation): Routes {
+  const { state, nextId, violated } = installation
+  /** After a delay: the test may have ended by then, and its snapshot be gone. */
+  const sync = (database: Entity) =>
+    setTimeout(() => void readSchema(database, installation).catch(() => {}), installation.syncMs)
+  return {
+    'GET /api/database': () => ({ data: state.databases, total: state.databases.length }),
+    'POST /api/database': async ({ body }) => {
+      await checkOpens(body, installation)
+      const made = { ...body, id: nextId(), description: null, initial_sync_status: 'incomplete' }
+      state.databases.push(made)
+      sync(made)
+      return made
+    },
+    'GET /api/database/:id': ({ id }) => find(state.databases, id),
+    'PUT /api/database/:id': async ({ id, body }) => {
+      const database = find(state.databases, id)
+      if (database.is_sample) throw violated('PUT /api/database', 'The sample database cannot be edited.')
+      const details = { ...(database.details as object), ...(body.details as object | undefined) }
+      await checkOpens({ ...database, details }, installation)
+      // A paid edition: what is not sent is cleared.
+      return Object.assign(database, body, { id, details, cache_ttl: body.cache_ttl ?? null })
+    },
+    'POST /api/database/:id/sync_schema': ({ id }) => {
+      sync(find(state.databases, id))
+      return { status: 'ok' }
+    },
+    'GET /api/database/:id/metadata': ({ id }) => ({
+      ...find(state.databases, id),
+      tables: state.tables.filter(table => table.db_id === id),
+    }),
+    'PUT /api/table/:id': ({ id, body }) => Object.assign(find(state.tables, id), body, { id }),
+    'PUT /api/field/:id': ({ id, body }) => {
+      const fields = state.tables.flatMap(table => table.fields)
+      const target = body.fk_target_field_id
+      if (typeof target === 'number') find(fields, target)
+      if (body.semantic_type === 'type/FK' && !target) throw violated('PUT /api/field', 'FK without a target')
+      return Object.assign(find(fields, id), body, { id })
+    },
+  }
+}
+
+/** Metabase's driver asks Trino for the catalog, not for the schema. */
+async function checkOpens({ engine, details }: Entity, { trino }: Installation): Promise<void> {
+  if (engine === 'starburst') {
+    const { host, port, catalog } = details as TrinoDetails
+    if (trino?.at === `${host}:${port}/${catalog}`) return
+    throw new Refusal(400, { message: `Error starting query at http://${host}:${port}/v1/statement` })
+  }
+  await Database.open((details as { database_file: string }).database_file, { readOnly: true }).then(
+    db => db.close(),
+    error => {
+      throw new Refusal(400, { message: String(error), errors: { database_file: 'check your file' } })
+    },
+  )
+}
+
+/** Reads the schema with the driver's own queries. */
+async function readSchema(database: Entity, installation: Installation): Promise<void> {
+  const { file, schema } = catalogOf(database, installation)
+  if (file === undefined) return
+  const db = await Database.open(file, { readOnly: true })
+  const tables = await db.rows<{ table_name: string; table_comment: string | null }>(
+    `SELECT table_catalog, table_schema, table_name, table_comment FROM information_schema.tables
+         WHERE table_catalog NOT LIKE '__ducklake_metadata%' AND table_schema NOT IN ('information_schema', 'pg_catalog')`,
+  )
+  const columns = await db.rows<{
+    table_name: string
+    column_name: string
+    column_comment: string | null
+  }>(`SELECT * FROM information_schema.columns WHERE table_schema = 'main'`)
+  db.close()
+  const known = knownOrNew(installation)
+  for (const { table_name: name, table_comment: comment } of tables) {
+    const same = { db_id: database.id, name, schema }
+    const table = known(installation.state.tables, same, comment, { fields: [] })
+    for (const { column_name, column_comment } of columns.filter(column => column.table_name === name)) {
+      const more = { semantic_type: null, fk_target_field_id: null, settings: null }
+      known(table.fields, { name: column_name }, column_comment, more)
+    }
+  }
+  database.initial_sync_status = 'complete'
+}
+
+/** A Trino's schema is read from the catalog of the snapshot that its tables have. */
+function catalogOf({ engine, details }: Entity, { trino }: Installation) {
+  if (engine !== 'starburst') {
+    return { file: (details as { database_file: string }).database_file, schema: 'main' }
+  }
+  const { schema } = details as TrinoDetails
+  return { file: trino?.schemas.get(schema), schema }
+}
+
+/** The entity with these properties, or a new one; a comment becomes the description of a new one. */
+function knownOrNew({ nextId }: Installation) {
+  return <T extends Entity>(
+    those: T[],
+    same: Record<string, unknown>,
+    comment: string | null,
+    more: object,
+  ): T => {
+    const known = those.find(one => Object.entries(same).every(([name, value]) => one[name] === value))
+    if (known) return known
+    const made = {
+      id: nextId(),
+      ...same,
+      display_name: String(same.name),
+      description: comment,
+      ...more,
+    } as unknown as T
+    those.push(made)
+    return made
+  }
 }
