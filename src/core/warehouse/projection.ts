@@ -50,7 +50,7 @@ export async function projectLines(
 ): Promise<void> {
   const held = await typesOf(db)
   // Many segments hold only one or two types of lines, and a statement takes time even without matching lines. With no
-  // lines at all every statement runs: this is how `poison.ts` detects a fault in a statement.
+  // lines at all every statement runs: this is how `apply.ts` detects a fault in a statement.
   const needed: Choose = (types, sql) => (held.size === 0 || types.some(type => held.has(type)) ? sql : [])
   for (const sql of rowStatements(projection, needed)) await db.run(sql)
   if (elements) for (const sql of elementStatements(projection, needed)) await db.run(sql)

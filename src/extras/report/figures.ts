@@ -193,6 +193,9 @@ export type Against = {
   readonly valor: number
 }
 
+/** A row of the card `disputa_por_parecer`; RP is price registration. */
+export type ByVerdict = Readonly<{ Parecer: string; 'Valor estimado': number; 'Valor RP': number }>
+
 /** The sums that sessions tie up that have not begun. */
 export type Stakes = {
   readonly garantias: number
@@ -275,6 +278,7 @@ export type Figures = {
   readonly sessions: Bounded<ReportedSession>
   readonly demands: readonly Demand[]
   readonly blockers: readonly Blocker[]
+  readonly verdicts: readonly ByVerdict[]
   readonly against: readonly Against[]
   readonly stakes: Stakes
   readonly exposures: readonly Exposure[]

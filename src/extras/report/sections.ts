@@ -16,6 +16,7 @@ import { type Bar, barChart, stackedChart } from './charts.ts'
 import {
   type Against,
   type Buyer,
+  type ByVerdict,
   type Demand,
   type Exposure,
   type Figures,
@@ -256,7 +257,7 @@ function allOf({ vermelhos, amarelos, verdes, sem_avaliacao }: Demand): number {
   return vermelhos + amarelos + verdes + sem_avaliacao
 }
 
-function values({ states, modalities, key }: Figures): Html {
+function values({ states, modalities, key, verdicts }: Figures): Html {
   if (key.em_andamento === 0) return nothing('Nenhum edital em andamento.')
   const secret = key.sem_valor - key.suspeitos
   const without = [
@@ -265,10 +266,18 @@ function values({ states, modalities, key }: Figures): Html {
       formatPlural(key.suspeitos, 'tem valor implausível e não conta', 'têm valor implausível e não contam'),
   ].filter(Boolean)
   return html`<p class="lead"><b>${wholeMoney(key.valor_futuras)}</b> em disputa nos editais em andamento com sessão futura; ${wholeMoney(key.valor_passadas)} com sessão passada e ${wholeMoney(key.valor_sem_data)} sem data${without.length > 0 && `; ${without.join(', ')}`}.</p>
+${valueByVerdict(verdicts)}
 <div class="pair">
 <div><h3>Por UF</h3>${portions('UF', states)}</div>
 <div><h3>Por modalidade</h3>${portions('Modalidade', modalities)}</div>
 </div>`
+}
+
+function valueByVerdict(verdicts: readonly ByVerdict[]): Html | null {
+  if (verdicts.length === 0) return null
+  const parts = verdicts.map(row => `${row.Parecer}, ${shortMoney(row['Valor estimado'] + row['Valor RP'])}`)
+  const registered = verdicts.reduce((sum, row) => sum + row['Valor RP'], 0)
+  return html`<p class="lead">Por parecer: ${parts.join('; ')}. ${registered > 0 && `São de registro de preços, que não obriga o órgão a comprar, ${shortMoney(registered)}.`}</p>`
 }
 
 function portions(name: string, all: readonly Portion[]): Html {

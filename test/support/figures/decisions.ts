@@ -131,18 +131,7 @@ function firstOf(those: readonly { readonly written: string }[]): string {
   return those.map(({ written }) => written).sort()[0] ?? ''
 }
 
-type WorkDay = {
-  readonly day: Day
-  readonly week: Day
-  readonly distance: number
-  readonly holiday: string | null
-  readonly sessions: readonly Notice[]
-  readonly red: number
-  readonly yellow: number
-  readonly deadlines: number
-}
-
-function workdaysOf(picture: Picture): WorkDay[] {
+function workdaysOf(picture: Picture) {
   const sessions = sessionsAhead(picture)
   const deadlines = known(alertsOf(picture.open).map(({ deadline }) => deadline))
   return Array.from({ length: WEEKS_DAYS }, (_, distance) => {
@@ -179,10 +168,8 @@ function holidayOf(day: Day): string | null {
   return HOLIDAYS[day.toString().slice(5)] ?? (day.equals(goodFriday(day.year)) ? 'Paixão de Cristo' : null)
 }
 
-export type Week = { readonly monday: Day; readonly notices: readonly Notice[] }
-
 /** Sessions ahead by week. */
-function sessionWeeksOf(picture: Picture): Week[] {
+function sessionWeeksOf(picture: Picture) {
   const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
   return sorted([...weeks], ([monday]) => monday).map(([monday, notices]) => ({
     monday: Temporal.PlainDate.from(monday),

@@ -8,6 +8,7 @@ import {
 } from '#src/present/text/format.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
+import { CARDS } from './cards.ts'
 import { againstLately } from './decisions.ts'
 import {
   alertsOf,
@@ -163,9 +164,11 @@ function values(picture: Picture): string[] {
   const suspect = open.filter(({ suspect }) => suspect).length
   const [future, past, none] = bySession(open, picture).map(notices => wholeMoney(worthOf(notices)))
   const secret = valueless(open).length - suspect
+  const verdicts = CARDS.disputa_por_parecer?.(picture) ?? []
   return [
     ...sentences(
       `${future} em disputa nos editais em andamento com sessão futura; ${past} com sessão passada e ${none} sem data; ${formatPlural(secret, 'não informa o valor', 'não informam o valor')}, ${formatPlural(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
+      `Por parecer: ${verdicts.map(row => `${row.Parecer}, ${shortMoney(Number(row['Valor estimado']) + Number(row['Valor RP']))}`).join('; ')}. São de registro de preços, que não obriga o órgão a comprar, ${shortMoney(sum(verdicts.map(row => Number(row['Valor RP']))))}.`,
     ),
     ...portions('UF', statesOf(picture), picture),
     ...portions('Modalidade', modalitiesOf(picture), picture),
