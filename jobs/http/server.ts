@@ -21,10 +21,9 @@ import { PAGES_PATH, routePages } from '#src/server/pages/routes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import { OPERATOR_PATHS, operatorsOnly } from './access.ts'
 import { createBoard } from './board.ts'
-import { type CompanyRequests, routeCompanies } from './company_routes.ts'
+import { type CompanyRequests, type ReportRequests, routeCompanies, routeReports } from './company_routes.ts'
 import { checkReadiness } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import { type ReportRequests, routeReports } from './report_routes.ts'
 
 const MAX_BODY_BYTES = 10_000
 /** Bull Board sends many requests at once; there is no point in letting them wait for a Redis that is away. */

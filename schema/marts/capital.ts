@@ -4,20 +4,6 @@ import { riscosPagamento } from './risks.ts'
 
 /** Money: what notices tie up, what it depends on, and what comparable items cost. */
 
-/** Makes the columns of what is due at a time, which follows from the session: confirmed, and if all others are confirmed. */
-function due(name: string, english: string, label: string, portuguese: string) {
-  return [
-    money(`${name}_confirmado`, `Sum that is due ${english}; of the confirmed ones`, [
-      `${label}, confirmado`,
-      `Soma do que vence nesse momento (${portuguese}) nos editais com participação confirmada, em BRL`,
-    ]),
-    money(`${name}_a_confirmar`, `Sum that would be due ${english}; of the others`, [
-      `${label}, a confirmar`,
-      `Soma do que venceria nesse momento (${portuguese}) nos demais editais, em BRL`,
-    ]),
-  ]
-}
-
 export const capitalPorSemana: Mart = {
   name: 'capital_por_semana',
   description:
@@ -58,13 +44,22 @@ export const capitalPorSemana: Mart = {
       'Capital confirmado',
       'Garantias e investimento dos editais com participação confirmada, em BRL',
     ]),
-    ...due('na_sessao', 'at the session (guarantee of the proposal)', 'Na sessão', 'garantia de proposta'),
-    ...due(
-      'na_assinatura',
-      'at signing (contract, investment)',
-      'Na assinatura',
-      'garantia contratual, investimento',
-    ),
+    money('na_sessao_confirmado', 'Guarantees of proposals of the confirmed ones, due at the session', [
+      'Na sessão, confirmado',
+      'Soma das garantias de proposta, devidas na sessão, dos editais com participação confirmada, em BRL',
+    ]),
+    money('na_sessao_a_confirmar', 'Guarantees of proposals of the others', [
+      'Na sessão, a confirmar',
+      'Soma das garantias de proposta, devidas na sessão, dos demais editais, em BRL',
+    ]),
+    money('na_assinatura_confirmado', 'Contract guarantees and investments of the confirmed: at signing', [
+      'Na assinatura, confirmado',
+      'Soma das garantias contratuais e do investimento, devidos na assinatura, depois da sessão, dos editais com participação confirmada, em BRL',
+    ]),
+    money('na_assinatura_a_confirmar', 'Contract guarantees and investments of the others', [
+      'Na assinatura, a confirmar',
+      'Soma das garantias contratuais e do investimento, devidos na assinatura, depois da sessão, dos demais editais, em BRL',
+    ]),
   ],
 }
 
@@ -148,11 +143,11 @@ export const faixasDePreco: Mart = {
     ]),
     money('preco_max', 'Highest unit value', ['Maior preço', 'Maior valor unitário estimado, em BRL']),
     date('primeiro_dia', 'Local day on which the company began to follow the first of the notices', [
-      'Preços desde',
+      'Primeiro edital em',
       'Dia em que a empresa passou a acompanhar o primeiro dos editais',
     ]),
     date('ultimo_dia', 'Local day on which the company began to follow the last of the notices', [
-      'Preços até',
+      'Último edital em',
       'Dia em que a empresa passou a acompanhar o último dos editais',
     ]),
   ],

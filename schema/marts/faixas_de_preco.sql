@@ -12,16 +12,16 @@ repetidos AS (
   SELECT company, chave, unidade FROM precos GROUP BY ALL HAVING count(*) >= 3
 ),
 comparaveis AS (
-  SELECT p.*, e.created_at
+  SELECT p.*, dia
   FROM precos p
   SEMI JOIN repetidos USING (company, chave, unidade)
-  LEFT JOIN editais e USING (company, edital_id)
+  LEFT JOIN (SELECT company, edital_id, local_time(company, created_at)::DATE AS dia FROM editais) USING (company, edital_id)
 ),
 faixas AS (
   SELECT company, chave, unidade, min(limpa) AS descricao, max(limpa) AS outra, count(*) AS itens,
     count(DISTINCT edital_id) AS editais,
     min(preco) AS preco_min, quantile_cont(preco, [0.1, 0.5, 0.9]) AS percentis, max(preco) AS preco_max,
-    min(created_at) AS primeiro, max(created_at) AS ultimo
+    min(dia) AS primeiro_dia, max(dia) AS ultimo_dia
   FROM comparaveis
   GROUP BY company, chave, unidade
   HAVING count(DISTINCT edital_id) >= 3
@@ -39,7 +39,7 @@ grafias_de_item AS (
 )
 SELECT company, coalesce(grafia, descricao) AS descricao, nullif(unidade, '') AS unidade, itens, editais, preco_min,
   percentis[1] AS preco_p10, percentis[2] AS preco_mediano, percentis[3] AS preco_p90, preco_max,
-  local_time(company, primeiro)::DATE AS primeiro_dia, local_time(company, ultimo)::DATE AS ultimo_dia
+  primeiro_dia, ultimo_dia
 FROM faixas
 LEFT JOIN grafias_de_item USING (company, chave, unidade)
 -- Under a generic description, things are bought that cannot be compared.

@@ -1,4 +1,4 @@
-import { count, inCommon, type Mart, money, of, ofNotice, renamed, same, text } from './columns.ts'
+import { count, flag, inCommon, type Mart, money, of, ofNotice, renamed, same, text } from './columns.ts'
 import { prazosImpugnacao } from './deadlines.ts'
 import { editaisAtivos } from './live_notices.ts'
 import { riscosPagamento } from './risks.ts'
@@ -113,7 +113,10 @@ export const editalResumo: Mart = {
       'regra_esclarecimento',
       'certeza_esclarecimento',
     ),
-    renamed('registro_de_precos', 'analyses.overview_is_srp'),
+    flag('registro_de_precos', 'Whether overview or pricing say that it is a price registration', [
+      'Registro de preços',
+      'Se a visão geral ou a precificação dizem que é registro de preços; vazio quando nenhuma informa',
+    ]),
   ],
 }
 

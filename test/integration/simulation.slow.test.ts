@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { DURABLE_STEPS } from '#src/lib/durable.ts'
 import { simulateFeed } from '#test/simulation/feed/simulate.ts'
@@ -32,4 +34,10 @@ test('in simulated worlds of a consumer of the feed, it ends up in step with the
     await simulateFeed(seed).catch(error => {
       throw new Error(`npm run simulate -- --feed --seed ${seed}`, { cause: error })
     })
+})
+
+test('the command simulates several worlds, and counts them', async () => {
+  const main = ['test/simulation/main.ts', '--feed', '--seeds', '2', '--workers', '2']
+  const { stdout } = await promisify(execFile)(process.execPath, main)
+  expect(stdout).toContain('2 seeds from 1, 0 failed')
 })

@@ -1,6 +1,7 @@
 -- Impugnações a vencer em 5 dias
--- Editais em andamento com alerta que pede impugnação, e cujo último dia, segundo o edital ou a lei, é hoje ou nos quatro dias
--- seguintes.
+-- Editais em andamento com alerta de risco que pede impugnação, e cujo último dia, segundo o edital ou a lei, é hoje ou nos quatro
+-- dias seguintes.
 SELECT count(DISTINCT edital_id) AS "Editais"
 FROM alertas_juridicos
-WHERE em_andamento AND action_type = 'impugnacao' AND dias_ate_prazo BETWEEN 0 AND 4 [[AND chave(uf) = chave({{uf}})]]
+WHERE em_andamento AND NOT oportunidade AND action_type = 'impugnacao' AND dias_ate_prazo BETWEEN 0 AND 4
+  [[AND chave(uf) = chave({{uf}})]]

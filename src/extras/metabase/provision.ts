@@ -320,10 +320,10 @@ async function writeSecret(path: string, secret: string): Promise<void> {
 }
 
 /** Metabase's driver for Trino. */
-const ENGINE = 'starburst'
-const KEY = 'trino'
+const TRINO_ENGINE = 'starburst'
+const TRINO_KEY = 'trino'
 /** Trino needs a name. If it also needs a password, both are set in Metabase and stay. */
-const USER = 'metabase'
+const TRINO_USER = 'metabase'
 
 type Connected = {
   readonly id: number
@@ -344,10 +344,10 @@ async function connectTrino(
   const wanted = { host, port, ssl, catalog, schema }
   const found = await findConnection(client, company, wanted)
   if (!found) {
-    const details = { ...wanted, user: USER }
+    const details = { ...wanted, user: TRINO_USER }
     const made = await client.post<MetabaseDatabase>('/api/database', {
       name: titled('Editais no Trino', company),
-      engine: ENGINE,
+      engine: TRINO_ENGINE,
       details,
     })
     await describe(client, company, made.id)
@@ -355,7 +355,7 @@ async function connectTrino(
   }
   const { id, name, description, details = {} } = found
   // A run that was cut short after it added the connection.
-  const isOurs = isMarked(description, company, KEY)
+  const isOurs = isMarked(description, company, TRINO_KEY)
   if (!isOurs) await describe(client, company, id)
   if (covers(details, wanted)) return { id, name, change: isOurs ? null : 'repaired' }
   await client.put(`/api/database/${id}`, {
@@ -374,13 +374,13 @@ async function findConnection(
 ): Promise<MetabaseDatabase | null> {
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
   const found = data
-    .filter(({ engine }) => engine === ENGINE)
-    .filter(one => isMarked(one.description, company, KEY) || covers(one.details, wanted))
+    .filter(({ engine }) => engine === TRINO_ENGINE)
+    .filter(one => isMarked(one.description, company, TRINO_KEY) || covers(one.details, wanted))
   return found.sort((a, b) => a.id - b.id)[0] ?? null
 }
 
 /** Sets the description, which is possible only once the database exists. */
 async function describe(client: Metabase, company: string, id: number): Promise<void> {
   const text = 'Editais acompanhados e suas análises, no armazém de objetos, consultados pelo Trino.'
-  await client.put(`/api/database/${id}`, { description: marked(text, company, KEY) })
+  await client.put(`/api/database/${id}`, { description: marked(text, company, TRINO_KEY) })
 }

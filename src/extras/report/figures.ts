@@ -182,15 +182,18 @@ export type Exposure = {
   readonly valor_futuras: number
 }
 
-/** Notices of one verdict that were decided otherwise, with a session in the past weeks. */
+/** Notices that were decided against the verdict, with a session in the past weeks; a caution is not for or against. */
 export type Against = {
-  /** The verdict in Portuguese. */
-  readonly parecer: string
+  /** Recommended, and discarded. */
   readonly descartados: number
-  /** Neither discarded nor confirmed. */
+  /** Recommended, and neither discarded nor confirmed. */
   readonly perdidos: number
-  readonly confirmados: number
   readonly valor: number
+  /** Advised against, and confirmed. */
+  readonly confirmados: number
+  /** Recommended, discarded, and with a session that has not begun. */
+  readonly a_rever: number
+  readonly valor_a_rever: number
 }
 
 /** A row of the card `disputa_por_parecer`; RP is price registration. */
@@ -279,7 +282,7 @@ export type Figures = {
   readonly demands: readonly Demand[]
   readonly blockers: readonly Blocker[]
   readonly verdicts: readonly ByVerdict[]
-  readonly against: readonly Against[]
+  readonly against: Against
   readonly stakes: Stakes
   readonly exposures: readonly Exposure[]
   readonly alertCounts: readonly AlertCount[]

@@ -177,18 +177,18 @@ ${numbers(
 <p class="note">As barras são dos editais com sessão futura; a tabela, de todos. Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
 }
 
-/** Returns what the company decided against the analysis. */
-function decidedAgainst(against: readonly Against[]): Html | null {
-  if (against.length === 0) return null
-  const parts = against.map(({ parecer, descartados, perdidos, confirmados, valor }) => {
-    const decided = [
-      descartados > 0 && formatPlural(descartados, 'descartado', 'descartados'),
-      perdidos > 0 && formatPlural(perdidos, 'não confirmado', 'não confirmados'),
-      confirmados > 0 && formatPlural(confirmados, 'confirmado', 'confirmados'),
-    ]
-    return `${parecer}, ${decided.filter(Boolean).join(' e ')}${valor > 0 ? ` (${shortMoney(valor)})` : ''}`
-  })
-  return html`<p class="lead">Contra o parecer, em sessões das últimas ${LIMITS.weeks} semanas: ${parts.join('; ')}.</p>`
+/** Returns what the company decided against the analysis, and what of it can still be reversed. */
+function decidedAgainst({ descartados, perdidos, valor, confirmados, a_rever, valor_a_rever }: Against) {
+  const parts = [
+    descartados + perdidos > 0 &&
+      `de parecer Participar, ${formatPlural(descartados, 'foi descartado', 'foram descartados')} e ${formatPlural(perdidos, 'ficou', 'ficaram')} sem participação confirmada (${shortMoney(valor)})`,
+    confirmados > 0 &&
+      `de parecer Não recomendado, ${formatPlural(confirmados, 'teve', 'tiveram')} participação confirmada`,
+  ].filter(Boolean)
+  const past = `Contra o parecer, em editais com sessão nas últimas ${LIMITS.weeks} semanas: ${parts.join('; ')}. `
+  const ahead = `Ainda se pode rever: ${formatPlural(a_rever, 'edital', 'editais')} de parecer Participar com sessão futura ${a_rever === 1 ? 'está descartado' : 'estão descartados'} (${shortMoney(valor_a_rever)}).`
+  if (parts.length + a_rever === 0) return null
+  return html`<p class="lead">${parts.length > 0 && past}${a_rever > 0 && ahead}</p>`
 }
 
 function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {

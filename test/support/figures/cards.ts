@@ -85,6 +85,7 @@ const funnel: Readonly<Record<string, Card>> = {
         'Editais RP': rp.length,
         'Valor RP': worthOf(rp),
         'Itens RP': selected(rp),
+        'Sem valor': notices.filter(({ value }) => value === null).length,
       }
     })
     const place = (verdict: string) => ['Participar', 'Cautela', 'Não recomendado'].indexOf(verdict) + 1
@@ -230,9 +231,9 @@ const agenda: Readonly<Record<string, Card>> = {
     number('Sessões', sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length),
 
   impugnacoes_5_dias: picture => {
-    const due = alertsOf(picture.open).filter(({ action, deadline }) => {
+    const due = alertsOf(picture.open).filter(({ action, deadline, type }) => {
       const left = days(deadline, picture)
-      return action === 'Impugnação' && left !== null && left >= 0 && left < 5
+      return isRisk({ type }) && action === 'Impugnação' && left !== null && left >= 0 && left < 5
     })
     return number('Editais', new Set(due.map(({ notice }) => notice.id)).size)
   },

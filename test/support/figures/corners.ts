@@ -173,6 +173,7 @@ function alerts(make: Make, ahead: Ahead, endingToday: string | undefined): Entr
   return [
     ...sessions.map((data_sessao, index) => make(180 + index, { data_sessao }, { alerts: all })),
     make(190, { data_sessao: ahead(8), ...ELSEWHERE }, { alerts: all }),
+    ...[5, 8].map(days => make(190 + days, { data_sessao: ahead(days) }, { alerts: all.slice(0, 2) })),
   ]
 }
 
@@ -363,6 +364,7 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
   const verdict = (recommendation: string | undefined) => ({
     verdict: { recommendation, reason: `Porque ${recommendation}` },
   })
+  const lacking = { requirements: [{ category: 'outros', title: 'Falta', status: 'red' }] }
   const verdicts = ['participar', 'cautela', 'nao_recomendado', 'talvez', undefined]
   const discarded = { status: 'discarded', discard_reason: 'Contra o parecer', valor_estimado: 5000 }
   const over = { data_sessao: `${ahead(-2)}T10:00:00`, valor_estimado: 6000 }
@@ -377,33 +379,26 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
   return [
     ...verdicts.map((recommendation, index) => make(350 + index, discarded, verdict(recommendation))),
     make(355, { ...discarded, valor_estimado: 0 }, verdict('participar')),
+    make(356, { ...discarded, data_sessao: ahead(20) }, verdict('participar')),
     ...verdicts.map((recommendation, index) => make(360 + index, over, verdict(recommendation))),
     // Confirmed, discarded, over and expired, of today, and long ago.
     make(365, { ...over, participation_confirmed: true }, verdict('participar')),
     make(374, { ...over, participation_confirmed: true }, verdict('nao_recomendado')),
     make(366, { ...over, participation_confirmed: undefined }, verdict('cautela')),
     make(367, { ...over, status: 'discarded', discard_reason: 'Tarde' }, verdict('participar')),
+    make(372, { ...over, ...discarded, participation_confirmed: true }, verdict('participar')),
+    make(373, { ...over, ...discarded, participation_confirmed: true }, verdict('nao_recomendado')),
     make(368, { ...over, status: 'expired' }, verdict('participar')),
     make(369, { ...over, data_sessao: ahead(0) }, verdict('participar')),
     ...[83, 84].map((ago, index) =>
-      make(370 + index, { ...over, data_sessao: ahead(-ago) }, verdict('cautela')),
+      make(370 + index, { ...over, data_sessao: ahead(-ago) }, verdict('participar')),
     ),
     // Sessions after 50 days, which may still be in the eighth week.
-    ...[49, 50, 55, 56].map((days, index) =>
-      make(
-        390 + index,
-        { data_sessao: ahead(days) },
-        { requirements: [{ category: 'outros', title: 'Falta', status: 'red' }] },
-      ),
-    ),
+    ...[49, 50, 55, 56].map((days, index) => make(390 + index, { data_sessao: ahead(days) }, lacking)),
     ...stories.map((those, index) => make(375 + index, {}, verdict(those[run]))),
     // Confirmed, with a requirement that is red, in time and too late.
     ...[0, 6, 7].map((days, index) =>
-      make(
-        385 + index,
-        { data_sessao: ahead(days), participation_confirmed: true },
-        { requirements: [{ category: 'outros', title: 'Falta', status: 'red' }] },
-      ),
+      make(385 + index, { data_sessao: ahead(days), participation_confirmed: true }, lacking),
     ),
     // A session and a value that change, one of them there and back, and one that is only written differently.
     make(380, { data_sessao: `${ahead(run + 2)}T10:00:00-03:00`, ...movedAt(run) }),
@@ -425,7 +420,7 @@ function priced(make: Make, ahead: Ahead): Entry[] {
     return { descricao, unidade_medida, valor_unitario_estimado }
   }
   const selling = (...totals: readonly number[]) => ({
-    overview: { is_srp: true },
+    ...{ overview: { is_srp: true }, verdict: { recommendation: 'cautela' }, ...pricing(55.5) },
     items: totals.map(valor_total => ({ ai_selected: true, valor_total })),
   })
   const near = { data_sessao: `${ahead(13)}T10:00:00`, valor_estimado: 50_000 }
@@ -463,6 +458,7 @@ function priced(make: Make, ahead: Ahead): Entry[] {
     }),
     // Items over the value of their notice, and a price registration in which the company takes part.
     make(424, { ...near, participation_confirmed: true }, selling(50_000, 50_500, 50_501, -1)),
+    make(425, near, { pricing: { is_srp: true }, verdict: { recommendation: 'participar' } }),
     // Prices of a notice in any phase count.
     make(
       423,

@@ -64,26 +64,20 @@ function isLate({ sessionDay }: Notice, { today }: Picture): boolean {
   return sessionDay !== null && daysBetween(mondayOf(sessionDay), mondayOf(today)) <= 11 * 7
 }
 
-/** Sessions of these weeks that were decided against the analysis, by its verdict. */
+/** What was decided against the analysis in these weeks, and what can still be reversed. */
 export function againstLately(picture: Picture) {
-  const over = picture.live.filter(
-    notice => isLate(notice, picture) && sessionStateOf(notice, picture) === 'passada',
-  )
-  const isKept = ({ phase }: Notice) => phase.status !== 'discarded'
-  return BEST_FIRST.map(verdict => {
-    const isAgainst = (notice: Notice) =>
-      RECOMMENDED.includes(verdict)
-        ? !(isKept(notice) && notice.confirmed)
-        : isKept(notice) && notice.confirmed
-    const against = over.filter(notice => notice.recommendation === verdict && isAgainst(notice))
-    return {
-      verdict: labelOf(verdict),
-      discarded: against.filter(notice => !isKept(notice)).length,
-      missed: against.filter(notice => isKept(notice) && !notice.confirmed).length,
-      confirmed: against.filter(notice => isKept(notice) && notice.confirmed).length,
-      worth: worthOf(against),
-    }
-  }).filter(({ discarded, missed, confirmed }) => discarded + missed + confirmed > 0)
+  const [ahead = [], past = []] = bySession(picture.live, picture)
+  const lately = past.filter(notice => isLate(notice, picture))
+  const isDiscarded = ({ phase }: Notice) => phase.status === 'discarded'
+  const of = (those: readonly Notice[], verdict: string) =>
+    those.filter(({ recommendation }) => recommendation === verdict)
+  const [dropped, kept] = [true, false].map(is => lately.filter(notice => isDiscarded(notice) === is))
+  return {
+    discarded: of(dropped ?? [], 'participar'),
+    missed: of(kept ?? [], 'participar').filter(({ confirmed }) => !confirmed),
+    confirmed: of(kept ?? [], 'nao_recomendado').filter(({ confirmed }) => confirmed),
+    reversible: of(ahead.filter(isDiscarded), 'participar'),
+  }
 }
 
 type Blocker = {
@@ -423,7 +417,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         '10% custam até': p10,
         'Metade custa até': median,
         '90% custam até': p90,
-        'Preços desde': date(days[0] ?? null),
-        'Preços até': date(days.at(-1) ?? null),
+        'Primeiro edital em': date(days[0] ?? null),
+        'Último edital em': date(days.at(-1) ?? null),
       })),
 }

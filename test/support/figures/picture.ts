@@ -256,7 +256,7 @@ function noticeOf(followed: Followed, history: History): Notice {
   const published = numberOf(edital.valor_estimado)
   const suspect = published !== null && isSuspect(published)
   const value = published === 0 || suspect ? null : published
-  const { prazo_impugnacao, lei_aplicavel, is_srp } = partOf(analysis, 'overview')
+  const { prazo_impugnacao, lei_aplicavel } = partOf(analysis, 'overview')
   const uf = textOf(edital.uf)?.trim().toUpperCase() || null
   const contest = contestOf(session, {
     text: textOf(prazo_impugnacao),
@@ -293,7 +293,7 @@ function noticeOf(followed: Followed, history: History): Notice {
       contract: plausible(numberOf(partOf(analysis, 'pricing').garantia_contratual)),
       investment: plausible(numberOf(partOf(analysis, 'pricing').investimento_total)),
     },
-    registersPrices: is_srp === true,
+    registersPrices: ['overview', 'pricing'].some(part => partOf(analysis, part).is_srp === true),
     selected: selectedWorth(analysis, value),
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),
     alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contest)),

@@ -138,16 +138,9 @@ function funnel(picture: Picture): string[] {
   ]
 }
 
-function decidedAgainst(picture: Picture): string | false {
-  const parts = againstLately(picture).map(({ verdict, discarded, missed, confirmed, worth }) => {
-    const decided = [
-      discarded > 0 && formatPlural(discarded, 'descartado', 'descartados'),
-      missed > 0 && formatPlural(missed, 'não confirmado', 'não confirmados'),
-      confirmed > 0 && formatPlural(confirmed, 'confirmado', 'confirmados'),
-    ]
-    return `${verdict}, ${decided.filter(Boolean).join(' e ')}${worth > 0 ? ` (${shortMoney(worth)})` : ''}`
-  })
-  return parts.length > 0 && `Contra o parecer, em sessões das últimas 12 semanas: ${parts.join('; ')}.`
+function decidedAgainst(picture: Picture): string {
+  const { discarded, missed, confirmed, reversible } = againstLately(picture)
+  return `Contra o parecer, em editais com sessão nas últimas 12 semanas: de parecer Participar, ${formatPlural(discarded.length, 'foi descartado', 'foram descartados')} e ${formatPlural(missed.length, 'ficou', 'ficaram')} sem participação confirmada (${shortMoney(worthOf([...discarded, ...missed]))}); de parecer Não recomendado, ${formatPlural(confirmed.length, 'teve', 'tiveram')} participação confirmada. Ainda se pode rever: ${formatPlural(reversible.length, 'edital', 'editais')} de parecer Participar com sessão futura ${reversible.length === 1 ? 'está descartado' : 'estão descartados'} (${shortMoney(worthOf(reversible))}).`
 }
 
 /** The texts in the funnel's drawing: the names of its bars, then the labels at their ends. */

@@ -252,3 +252,16 @@ function otherValue({ type, values }: ContractField): unknown {
   if (type === 'number (double)') return 4321.5
   return isMoment(type) ? '2027-01-01T12:00:00Z' : 'Outro'
 }
+
+test('the range of a price band leaves out times that cannot be meant', async () => {
+  const items = [{ descricao: 'Papel', unidade_medida: 'UN', valor_unitario_estimado: 5 }]
+  const entries = ['0001-01-01', '2026-03-01', '2026-04-01'].map((day, n) =>
+    noticeEntry(n + 1, { created_at: `${day}T12:00:00Z` }, { items }),
+  )
+  const marts = await openMarts(entries)
+  expect(
+    await marts.query(
+      'SELECT primeiro_dia::VARCHAR AS first, ultimo_dia::VARCHAR AS last FROM faixas_de_preco',
+    ),
+  ).toEqual([{ first: '2026-03-01', last: '2026-04-01' }])
+})
