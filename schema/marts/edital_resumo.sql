@@ -59,7 +59,7 @@ SELECT e.*,
   coalesce(nivel_analise, analysis_level) AS nivel_analise,
   risco_pagamento_rotulo, risco_pagamento_orgao_rotulo, risco_pagamento_precificacao_rotulo,
   certeza_impugnacao, ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento,
-  overview_is_srp OR pricing_is_srp AS registro_de_precos
+  coalesce(overview_is_srp OR pricing_is_srp, overview_is_srp, pricing_is_srp) AS registro_de_precos
 FROM editais_ativos e
 LEFT JOIN analyses USING (company, edital_id)
 LEFT JOIN riscos_pagamento USING (company, edital_id)

@@ -1,5 +1,5 @@
 -- Impugnações a vencer em 5 dias
--- Editais em andamento com alerta de risco que pede impugnação, e cujo último dia, segundo o edital ou a lei, é hoje ou nos quatro
+-- Editais em andamento com alerta que pede impugnação, fora oportunidades, e cujo último dia, segundo o edital ou a lei, é hoje ou nos quatro
 -- dias seguintes.
 SELECT count(DISTINCT edital_id) AS "Editais"
 FROM alertas_juridicos

@@ -182,22 +182,20 @@ export type Exposure = {
   readonly valor_futuras: number
 }
 
-/** Notices that were decided against the verdict, with a session in the past weeks; a caution is not for or against. */
+/** Notices decided against the verdict in a way, of past weeks or `por vir`; `perdido`: neither discarded nor confirmed. */
 export type Against = {
-  /** Recommended, and discarded. */
-  readonly descartados: number
-  /** Recommended, and neither discarded nor confirmed. */
-  readonly perdidos: number
+  readonly caso: 'descartado' | 'perdido' | 'confirmado' | 'descartado por vir' | 'confirmado por vir'
+  readonly editais: number
   readonly valor: number
-  /** Advised against, and confirmed. */
-  readonly confirmados: number
-  /** Recommended, discarded, and with a session that has not begun. */
-  readonly a_rever: number
-  readonly valor_a_rever: number
 }
 
 /** A row of the card `disputa_por_parecer`; RP is price registration. */
-export type ByVerdict = Readonly<{ Parecer: string; 'Valor estimado': number; 'Valor RP': number }>
+export type ByVerdict = Readonly<{
+  Parecer: string
+  'Valor estimado': number
+  'Editais RP': number
+  'Valor RP': number
+}>
 
 /** The sums that sessions tie up that have not begun. */
 export type Stakes = {
@@ -282,7 +280,7 @@ export type Figures = {
   readonly demands: readonly Demand[]
   readonly blockers: readonly Blocker[]
   readonly verdicts: readonly ByVerdict[]
-  readonly against: Against
+  readonly against: readonly Against[]
   readonly stakes: Stakes
   readonly exposures: readonly Exposure[]
   readonly alertCounts: readonly AlertCount[]

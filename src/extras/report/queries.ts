@@ -288,29 +288,23 @@ async function readBlockers(db: Database): Promise<Blocker[]> {
 }
 
 /** Reads what was decided against the verdict: what was missed is as in its mart. */
-async function readAgainst(db: Database): Promise<Against> {
+async function readAgainst(db: Database): Promise<Against[]> {
   const since = (today: string) => `date_trunc('week', ${today})::DATE - ${7 * LIMITS.weeks}`
-  return await db.row<Against>(
+  return await db.rows<Against>(
     `WITH cases AS (
        SELECT 'perdido' AS caso, valor_estimado_informado AS valor FROM sessoes_perdidas
        WHERE verdict_recommendation = 'participar' AND semana > ${since('data_sessao_dia + dias_desde_sessao::INTEGER')}
        UNION ALL
-       SELECT CASE WHEN status = 'discarded' AND verdict_recommendation = 'participar'
-           THEN if(situacao_sessao = 'futura', 'a rever', 'descartado')
-         WHEN status <> 'discarded' AND verdict_recommendation = 'nao_recomendado' AND participation_confirmed
-           AND situacao_sessao = 'passada' THEN 'confirmado' END, valor_estimado_informado
+       SELECT CASE WHEN status = 'discarded' AND verdict_recommendation = 'participar' THEN 'descartado'
+           WHEN status <> 'discarded' AND verdict_recommendation = 'nao_recomendado' AND participation_confirmed
+           THEN 'confirmado' END || if(situacao_sessao = 'futura', ' por vir', ''), valor_estimado_informado
        FROM editais_ativos JOIN analyses USING (company, edital_id)
        WHERE situacao_sessao = 'futura' OR (situacao_sessao = 'passada'
          AND date_trunc('week', data_sessao_dia)::DATE > ${since('data_sessao_dia - dias_ate_sessao::INTEGER')}))
-     SELECT count(*) FILTER (caso = 'descartado') AS descartados, count(*) FILTER (caso = 'perdido') AS perdidos,
-       soma(CASE WHEN caso IN ('descartado', 'perdido') THEN valor END) AS valor,
-       count(*) FILTER (caso = 'confirmado') AS confirmados,
-       count(*) FILTER (caso = 'a rever') AS a_rever, soma(CASE WHEN caso = 'a rever' THEN valor END) AS valor_a_rever
-     FROM cases`,
+     SELECT caso, count(*) AS editais, soma(valor) AS valor FROM cases WHERE caso IS NOT NULL GROUP BY caso`,
   )
 }
 
-/** Reads what the sessions to come tie up. */
 async function readStakes(db: Database): Promise<Stakes> {
   return await db.row<Stakes>(
     `SELECT soma(garantia_proposta + garantia_contratual) AS garantias, soma(investimento) AS investimento

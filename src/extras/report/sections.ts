@@ -177,18 +177,24 @@ ${numbers(
 <p class="note">As barras são dos editais com sessão futura; a tabela, de todos. Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
 }
 
+const AGAINST = [
+  ['descartado', 'Participar, mas descartado'],
+  ['perdido', 'Participar, mas não confirmado'],
+  ['confirmado', 'Não recomendado, mas confirmado'],
+] as const
+
 /** Returns what the company decided against the analysis, and what of it can still be reversed. */
-function decidedAgainst({ descartados, perdidos, valor, confirmados, a_rever, valor_a_rever }: Against) {
-  const parts = [
-    descartados + perdidos > 0 &&
-      `de parecer Participar, ${formatPlural(descartados, 'foi descartado', 'foram descartados')} e ${formatPlural(perdidos, 'ficou', 'ficaram')} sem participação confirmada (${shortMoney(valor)})`,
-    confirmados > 0 &&
-      `de parecer Não recomendado, ${formatPlural(confirmados, 'teve', 'tiveram')} participação confirmada`,
-  ].filter(Boolean)
-  const past = `Contra o parecer, em editais com sessão nas últimas ${LIMITS.weeks} semanas: ${parts.join('; ')}. `
-  const ahead = `Ainda se pode rever: ${formatPlural(a_rever, 'edital', 'editais')} de parecer Participar com sessão futura ${a_rever === 1 ? 'está descartado' : 'estão descartados'} (${shortMoney(valor_a_rever)}).`
-  if (parts.length + a_rever === 0) return null
-  return html`<p class="lead">${parts.length > 0 && past}${a_rever > 0 && ahead}</p>`
+function decidedAgainst(against: readonly Against[]): Html | null {
+  const [past, ahead] = (['', ' por vir'] as const).map(when =>
+    AGAINST.flatMap(([caso, name]) => {
+      const found = against.filter(one => one.caso === `${caso}${when}`)
+      return found.map(
+        ({ editais, valor }) => `${name}: ${number(editais)}${valor > 0 ? ` (${shortMoney(valor)})` : ''}`,
+      )
+    }).join('; '),
+  )
+  if (!past && !ahead) return null
+  return html`<p class="lead">${past && `Contra o parecer, com sessão nas últimas ${LIMITS.weeks} semanas: ${past}. `}${ahead && `Contra o parecer, ainda a tempo de rever: ${ahead}.`}</p>`
 }
 
 function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {
@@ -275,9 +281,11 @@ ${valueByVerdict(verdicts)}
 
 function valueByVerdict(verdicts: readonly ByVerdict[]): Html | null {
   if (verdicts.length === 0) return null
-  const parts = verdicts.map(row => `${row.Parecer}, ${shortMoney(row['Valor estimado'] + row['Valor RP'])}`)
-  const registered = verdicts.reduce((sum, row) => sum + row['Valor RP'], 0)
-  return html`<p class="lead">Por parecer: ${parts.join('; ')}. ${registered > 0 && `São de registro de preços, que não obriga o órgão a comprar, ${shortMoney(registered)}.`}</p>`
+  const parts = verdicts.slice(0, MAX_PORTION_BARS).map(row => {
+    return `${line(row.Parecer, MAX_CODE) ?? 'Sem parecer'}, ${shortMoney(row['Valor estimado'] + row['Valor RP'])}`
+  })
+  const of = (name: 'Editais RP' | 'Valor RP') => verdicts.reduce((sum, row) => sum + row[name], 0)
+  return html`<p class="lead">Por parecer: ${parts.join('; ')}. Em registro de preços, que não obriga o órgão a comprar: ${formatPlural(of('Editais RP'), 'edital', 'editais')} (${shortMoney(of('Valor RP'))}).</p>`
 }
 
 function portions(name: string, all: readonly Portion[]): Html {

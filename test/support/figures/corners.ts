@@ -379,7 +379,7 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
   return [
     ...verdicts.map((recommendation, index) => make(350 + index, discarded, verdict(recommendation))),
     make(355, { ...discarded, valor_estimado: 0 }, verdict('participar')),
-    make(356, { ...discarded, data_sessao: ahead(20) }, verdict('participar')),
+    make(356, { ...discarded, data_sessao: ahead(MONTH_AHEAD) }, verdict('participar')),
     ...verdicts.map((recommendation, index) => make(360 + index, over, verdict(recommendation))),
     // Confirmed, discarded, over and expired, of today, and long ago.
     make(365, { ...over, participation_confirmed: true }, verdict('participar')),

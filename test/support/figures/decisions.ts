@@ -64,34 +64,25 @@ function isLate({ sessionDay }: Notice, { today }: Picture): boolean {
   return sessionDay !== null && daysBetween(mondayOf(sessionDay), mondayOf(today)) <= 11 * 7
 }
 
-/** What was decided against the analysis in these weeks, and what can still be reversed. */
+/** What was decided against the analysis: in these weeks, and what can still be reversed. */
 export function againstLately(picture: Picture) {
   const [ahead = [], past = []] = bySession(picture.live, picture)
-  const lately = past.filter(notice => isLate(notice, picture))
   const isDiscarded = ({ phase }: Notice) => phase.status === 'discarded'
-  const of = (those: readonly Notice[], verdict: string) =>
-    those.filter(({ recommendation }) => recommendation === verdict)
-  const [dropped, kept] = [true, false].map(is => lately.filter(notice => isDiscarded(notice) === is))
-  return {
-    discarded: of(dropped ?? [], 'participar'),
-    missed: of(kept ?? [], 'participar').filter(({ confirmed }) => !confirmed),
-    confirmed: of(kept ?? [], 'nao_recomendado').filter(({ confirmed }) => confirmed),
-    reversible: of(ahead.filter(isDiscarded), 'participar'),
+  const cases = (notices: readonly Notice[], isOver: boolean) => {
+    const advised = notices.filter(({ recommendation }) => recommendation === 'participar')
+    const warned = notices.filter(({ recommendation }) => recommendation === 'nao_recomendado')
+    return {
+      'Participar, mas descartado': advised.filter(isDiscarded),
+      'Participar, mas não confirmado': advised.filter(one => isOver && !isDiscarded(one) && !one.confirmed),
+      'Não recomendado, mas confirmado': warned.filter(one => !isDiscarded(one) && one.confirmed),
+    }
   }
-}
-
-type Blocker = {
-  readonly category: string | null
-  readonly title: string
-  readonly notices: readonly Notice[]
-  readonly alone: readonly Notice[]
-  readonly next: Day | null
-  /** Notices without a date of the session in which it is red; in no other figure. */
-  readonly undated: number
+  const lately = past.filter(notice => isLate(notice, picture))
+  return { past: cases(lately, true), ahead: cases(ahead, false) }
 }
 
 /** Red requirements of notices whose session is not past. Titles are compared as readers see them, without case and accents. */
-export function blockersOf(picture: Picture): Blocker[] {
+export function blockersOf(picture: Picture) {
   const blocked = picture.open.filter(notice => sessionStateOf(notice, picture) !== 'passada')
   const red = requirementsOf(blocked)
     .filter(({ colour }) => colour === 'red')
@@ -108,6 +99,7 @@ export function blockersOf(picture: Picture): Blocker[] {
         category: those[0]?.category ?? null,
         title: mostFrequent(all.map(({ id }) => firstOf(those.filter(({ notice }) => notice.id === id)))),
         notices,
+        // In no other figure.
         undated: all.length - notices.length,
         alone: notices.filter(({ id }) => new Set(keysOf.get(id)?.map(({ key }) => key)).size === 1),
         next: sorted(known(notices.map(({ sessionDay }) => sessionDay)), day => day.toString())[0] ?? null,

@@ -81,7 +81,8 @@ export type Notice = {
   readonly analysisState: 'current' | 'quarantined' | 'excluded' | 'pending'
   readonly recommendation: string | null
   readonly reason: string | null
-  readonly capital: Capital
+  /** What the analysis says that the notice ties up, in BRL. */
+  readonly capital: Readonly<Record<'proposal' | 'contract' | 'investment', number | null>>
   /** Whether it is a price registration: the buyer does not commit to buy. */
   readonly registersPrices: boolean
   /** The sum of the plausible totals of the selected items. */
@@ -96,13 +97,6 @@ export type PaymentRisk = {
   readonly value: string | null
   readonly report: string | null
   readonly pricing: string | null
-}
-
-/** What an analysis says that a notice ties up, in BRL. */
-export type Capital = {
-  readonly proposal: number | null
-  readonly contract: number | null
-  readonly investment: number | null
 }
 
 export type Item = {

@@ -139,8 +139,13 @@ function funnel(picture: Picture): string[] {
 }
 
 function decidedAgainst(picture: Picture): string {
-  const { discarded, missed, confirmed, reversible } = againstLately(picture)
-  return `Contra o parecer, em editais com sessão nas últimas 12 semanas: de parecer Participar, ${formatPlural(discarded.length, 'foi descartado', 'foram descartados')} e ${formatPlural(missed.length, 'ficou', 'ficaram')} sem participação confirmada (${shortMoney(worthOf([...discarded, ...missed]))}); de parecer Não recomendado, ${formatPlural(confirmed.length, 'teve', 'tiveram')} participação confirmada. Ainda se pode rever: ${formatPlural(reversible.length, 'edital', 'editais')} de parecer Participar com sessão futura ${reversible.length === 1 ? 'está descartado' : 'estão descartados'} (${shortMoney(worthOf(reversible))}).`
+  const { past, ahead } = againstLately(picture)
+  const cases = (all: typeof past) => {
+    const some = Object.entries(all).filter(([, { length }]) => length > 0)
+    const worth = (value: number) => (value > 0 ? ` (${shortMoney(value)})` : '')
+    return some.map(([name, those]) => `${name}: ${number(those.length)}${worth(worthOf(those))}`).join('; ')
+  }
+  return `Contra o parecer, com sessão nas últimas 12 semanas: ${cases(past)}. Contra o parecer, ainda a tempo de rever: ${cases(ahead)}.`
 }
 
 /** The texts in the funnel's drawing: the names of its bars, then the labels at their ends. */
@@ -161,7 +166,7 @@ function values(picture: Picture): string[] {
   return [
     ...sentences(
       `${future} em disputa nos editais em andamento com sessão futura; ${past} com sessão passada e ${none} sem data; ${formatPlural(secret, 'não informa o valor', 'não informam o valor')}, ${formatPlural(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
-      `Por parecer: ${verdicts.map(row => `${row.Parecer}, ${shortMoney(Number(row['Valor estimado']) + Number(row['Valor RP']))}`).join('; ')}. São de registro de preços, que não obriga o órgão a comprar, ${shortMoney(sum(verdicts.map(row => Number(row['Valor RP']))))}.`,
+      `Por parecer: ${verdicts.map(row => `${row.Parecer}, ${shortMoney(Number(row['Valor estimado']) + Number(row['Valor RP']))}`).join('; ')}. Em registro de preços, que não obriga o órgão a comprar: ${number(sum(verdicts.map(row => Number(row['Editais RP']))))} editais (${shortMoney(sum(verdicts.map(row => Number(row['Valor RP']))))}).`,
     ),
     ...portions('UF', statesOf(picture), picture),
     ...portions('Modalidade', modalitiesOf(picture), picture),

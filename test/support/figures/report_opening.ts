@@ -25,13 +25,7 @@ const CONTEST_DAYS = 5
 const OBJECT_CHARACTERS = 120
 const DAY_MS = 86_400_000
 
-type Decision = {
-  readonly notice: Notice
-  readonly until: Temporal.PlainDate
-  readonly reasons: readonly (string | false)[]
-}
-
-function decisionOf(notice: Notice, picture: Picture): Decision | null {
+function decisionOf(notice: Notice, picture: Picture) {
   const { sessionDay, requirements, confirmed, recommendation } = notice
   const near = isNear(notice, picture)
   const red = requirements.filter(({ colour }) => colour === 'red').length

@@ -259,9 +259,20 @@ test('the range of a price band leaves out times that cannot be meant', async ()
     noticeEntry(n + 1, { created_at: `${day}T12:00:00Z` }, { items }),
   )
   const marts = await openMarts(entries)
-  expect(
-    await marts.query(
-      'SELECT primeiro_dia::VARCHAR AS first, ultimo_dia::VARCHAR AS last FROM faixas_de_preco',
-    ),
-  ).toEqual([{ first: '2026-03-01', last: '2026-04-01' }])
+  const days = 'primeiro_dia::TEXT AS first, ultimo_dia::TEXT AS last'
+  expect(await marts.query(`SELECT ${days} FROM faixas_de_preco`)).toEqual([
+    { first: '2026-03-01', last: '2026-04-01' },
+  ])
+})
+
+test('a notice is a price registration if a part of its analysis says so, else none if one denies it', async () => {
+  const said = [[true, false], [false, true], [false], [undefined, false], []] as const
+  const entries = said.map(([overview, pricing], n) =>
+    noticeEntry(n + 1, {}, { overview: { is_srp: overview }, pricing: { is_srp: pricing } }),
+  )
+  const marts = await openMarts(entries)
+  const [found] = await marts.query(
+    'SELECT list(registro_de_precos ORDER BY edital_id) AS all FROM edital_resumo',
+  )
+  expect(found).toEqual({ all: [true, true, false, false, null] })
 })
