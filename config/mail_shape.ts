@@ -44,7 +44,7 @@ const addresses = commaList(one => z.email().safeParse(one).success, MUST_BE_ADD
 export const mailShape = {
   SMTP_URL: server.optional(),
   SMTP_PASSWORD_FILE: z.string().optional(),
-  SMTP_TLS: z.enum(['required', 'off']).optional(),
+  SMTP_TLS: z.enum(['required', 'off'], 'must be required or off').optional(),
   REPORT_FROM: z.email('must be an e-mail address').optional(),
   REPORT_TO: addresses.optional(),
 }

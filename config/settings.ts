@@ -155,7 +155,7 @@ const schema = z.object({
   METABASE_DUCKDB_MEMORY_MB: wholeNumberSetting(64, 1_000_000).optional(),
   METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
   QUESTIONS_DIR: z.string().default('questions'),
-  LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
+  LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 })
 
 type Parsed = z.output<typeof schema>

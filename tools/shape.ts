@@ -30,7 +30,7 @@ export function measureShape(): Measure[] {
   const unused = unusedExports(product, users)
   return [
     { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 62_700, goal: 48_000 },
-    { name: 'lines of the core', count: linesIn(CORE), limit: 15_830, goal: 12_000 },
+    { name: 'lines of the core', count: linesIn(CORE), limit: 15_810, goal: 12_000 },
     // 61,850 until each route of operators had its keys tested, and each extra was taken away.
     { name: 'lines of test', count: linesIn(['test']), limit: 62_060, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_500, goal: 5_000 },

@@ -97,7 +97,7 @@ function mend() {
     const icon = [...button.querySelector('svg').classList].find(name => name in NAMES)
     set(button, 'aria-label', icon ? NAMES[icon] : button.querySelector('svg[role=img]') ? 'Redis' : 'Action')
   })
-  // Whoever speaks to the page says what is on the button.
+  // A person who controls the page by voice says the text on the button.
   every('button[aria-label]', button => {
     const [shown, name] = [button.textContent.trim(), button.getAttribute('aria-label')]
     if (!name.includes(shown)) set(button, 'aria-label', shown + ': ' + name)

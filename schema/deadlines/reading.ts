@@ -12,7 +12,7 @@ const MAX_KEPT_CHARACTERS = 1_000
 const kept = new Map<string, string | null>()
 
 /**
- * Reads what a notice states of its deadlines, as JSON text: the readings of each act (`read.ts`), and the laws (below).
+ * Reads what a notice states of its deadlines, as JSON text: the readings of each act (`read.ts`), and the laws (`readLaws`).
  * @returns null if both texts are empty.
  */
 export function deadlineReading(text: string, law: string): string | null {

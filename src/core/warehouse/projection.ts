@@ -202,7 +202,7 @@ const STRAYED = `CREATE OR REPLACE TEMP TABLE strayed AS
 const HAS_MOVED = `${month('created_at')} <> ${month('previous_created_at')}`
 const MOVED_NOTICES = `(SELECT edital_id, ${month('created_at')} AS month FROM noticed WHERE ${HAS_MOVED})`
 
-/** Documents with texts that are cut in the rows of the staged lines. Nearly always, there are none, before and after. */
+/** Stores whole the documents of the staged lines whose rows have cut texts, and removes what these lines replace: rarely any. */
 function wholes(): string[] {
   const replaced = `w.edital_id = l.edital_id AND w.document = l.type`
   return [

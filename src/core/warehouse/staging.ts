@@ -203,10 +203,10 @@ async function stage(db: Database, table: string, columns: string, relation: str
 /** The longest part of a whole document: a row of `whole_documents` is as small as other rows. */
 const PART_CHARACTERS = 8 * 1024
 
-/** The lines and their long parts, as relations; null if there are none. */
+/** SQL relations of the lines, and of the parts of documents that are cut; null for a relation without rows. */
 type Shortened = {
   readonly lines: string | null
-  /** Parts of the documents that are cut: `seq`, `ordinal` from 1, `content`. */
+  /** `seq`, `ordinal` from 1, `content`. */
   readonly parts: string | null
   /** Removes the files. */
   remove(): Promise<void>

@@ -199,8 +199,8 @@ export type ByVerdict = Readonly<{
 
 /** The sums that sessions tie up that have not begun. */
 export type Stakes = {
-  readonly garantias: number
-  readonly investimento: number
+  readonly na_sessao: number
+  readonly na_assinatura: number
 }
 
 /** Alerts of a severity that are not opportunities: an opportunity is not a risk, whatever its severity. */

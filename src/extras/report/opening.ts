@@ -153,8 +153,8 @@ ${columnChart(
   })),
 )}
 <p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.${
-    stakes.garantias + stakes.investimento > 0 &&
-    ` As sessões por vir exigem ${shortMoney(stakes.garantias)} em garantias e ${shortMoney(stakes.investimento)} de investimento.`
+    stakes.na_sessao + stakes.na_assinatura > 0 &&
+    ` As sessões por vir exigem ${shortMoney(stakes.na_sessao)} na sessão (garantias de proposta) e ${shortMoney(stakes.na_assinatura)} na assinatura (garantias contratuais e investimento).`
   }</p>
 ${table({
   caption: `Próximas sessões${total > rows.length ? `: as primeiras ${rows.length}` : ''}`,

@@ -307,8 +307,8 @@ async function readAgainst(db: Database): Promise<Against[]> {
 
 async function readStakes(db: Database): Promise<Stakes> {
   return await db.row<Stakes>(
-    `SELECT soma(garantia_proposta + garantia_contratual) AS garantias, soma(investimento) AS investimento
-     FROM capital_por_semana`,
+    `SELECT soma(na_sessao_confirmado + na_sessao_a_confirmar) AS na_sessao,
+       soma(na_assinatura_confirmado + na_assinatura_a_confirmar) AS na_assinatura FROM capital_por_semana`,
   )
 }
 

@@ -321,7 +321,7 @@ async function versionsIn(bytes: Buffer): Promise<string[]> {
   return found
 }
 
-/** What a process asks of the store or the API, until it gets its turn. `begins` for a process that is to begin. */
+/** A request to the store or the API that waits for its turn; `begins`: the process itself waits for its first turn. */
 type Waiting<H> = {
   readonly host: H
   readonly what: string

@@ -64,7 +64,7 @@ function isLate({ sessionDay }: Notice, { today }: Picture): boolean {
   return sessionDay !== null && daysBetween(mondayOf(sessionDay), mondayOf(today)) <= 11 * 7
 }
 
-/** What was decided against the analysis: in these weeks, and what can still be reversed. */
+/** Notices that were decided against the analysis: those of these weeks, and those that can still be reversed. */
 export function againstLately(picture: Picture) {
   const [ahead = [], past = []] = bySession(picture.live, picture)
   const isDiscarded = ({ phase }: Notice) => phase.status === 'discarded'

@@ -68,7 +68,7 @@ export function sessions(picture: Picture): string[] {
       heading,
       `${formatPlural(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
       `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${dayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
-      `Sessões por dia; em destaque, os próximos 7 dias. As sessões por vir exigem ${shortMoney(capital.proposal + capital.contract)} em garantias e ${shortMoney(capital.investment)} de investimento.`,
+      `Sessões por dia; em destaque, os próximos 7 dias. As sessões por vir exigem ${shortMoney(capital.proposal)} na sessão (garantias de proposta) e ${shortMoney(capital.contract + capital.investment)} na assinatura (garantias contratuais e investimento).`,
     ),
     ...table(
       `Próximas sessões${all.length > LENGTH.sessions ? `: as primeiras ${LENGTH.sessions}` : ''}`,
