@@ -92,8 +92,8 @@ async function runNow(
   if (operation === 'sync' && !play.hasRefetched) checkAsked(run, before)
   if (existsSync(host.paths.raw)) await checkDisk(play, host)
   if (error) return null
-  // The company may have changed while the others ran.
-  const isAlone = !run.wasPaused && !run.hadCompany
+  // The company may have changed while the others ran, and a process that died after its report may have lost its disk.
+  const isAlone = !run.wasPaused && !run.hadCompany && !(isDead && fate.losesDisk)
   if (report?.status === 'ok' && play.changesPerAnswer === 0 && isAlone) await checkNow(play, host)
   return report
 }
