@@ -1,14 +1,8 @@
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { checkKey } from '#src/lib/http/credentials.ts'
-import { commaList, serverAddress } from './setting_kinds.ts'
-import {
-  durationSetting,
-  type Environment,
-  parseSettings,
-  readSecret,
-  wholeNumberSetting,
-} from './settings.ts'
+import { commaList } from './setting_kinds.ts'
+import { durationSetting, type Environment, parseSettings, readSecret } from './settings.ts'
 
 /** The most urgent first; the words are those of the Prometheus rules. */
 const SEVERITIES = ['critical', 'warning'] as const
@@ -29,8 +23,6 @@ export type AlertRoute = { readonly severities: readonly Severity[] } & (
 )
 
 export type AlertSettings = {
-  /** A company is stale after this many of its periods without a good run. */
-  readonly afterPeriods: number
   /** An alert that lasts is sent again after this; 0 for never. */
   readonly repeatMs: number
   readonly routes: readonly AlertRoute[]
@@ -56,14 +48,9 @@ export const webAddressSetting = z
     'must be an http or https address',
   )
 
-const apiAddress = serverAddress('must be an http or https address without a key')
-
 export const alertShape = {
-  ALERT_AFTER_PERIODS: wholeNumberSetting(1, 1000).default(3),
   ALERT_REPEAT: repeat.prefault('12h'),
   ALERT_WARNINGS_TO: warningsTo.default([...RECEIVERS]),
-  ALERT_PAGERDUTY_URL: apiAddress.default('https://events.pagerduty.com'),
-  ALERT_OPSGENIE_URL: apiAddress.default('https://api.opsgenie.com'),
 }
 
 /** Settings that hold a secret; each has another one, `<name>_FILE`, for the path of a file with it. */
@@ -81,17 +68,15 @@ export function alertSettings(
 ): AlertSettings {
   const webhookUrl = addressOf(environment, 'ALERT_WEBHOOK_URL')
   const slackUrl = addressOf(environment, 'ALERT_SLACK_URL')
-  const pagerduty = keyOf(environment, 'ALERT_PAGERDUTY_KEY', 'the integration key of PagerDuty')
-  const opsgenie = keyOf(environment, 'ALERT_OPSGENIE_KEY', 'the key of an API integration of Opsgenie')
-  checkIntegrationKey(pagerduty)
+  const pagerduty = accountOf(environment, PAGERDUTY)
+  const opsgenie = accountOf(environment, OPSGENIE)
   const receivers = [
     webhookUrl === null ? null : { to: 'webhook' as const, webhookUrl },
     slackUrl === null ? null : { to: 'slack' as const, webhookUrl: slackUrl },
-    pagerduty && { to: 'pagerduty' as const, baseUrl: values.ALERT_PAGERDUTY_URL, apiKey: pagerduty.key },
-    opsgenie && { to: 'opsgenie' as const, baseUrl: values.ALERT_OPSGENIE_URL, apiKey: opsgenie.key },
+    pagerduty && { to: 'pagerduty' as const, ...pagerduty },
+    opsgenie && { to: 'opsgenie' as const, ...opsgenie },
   ].filter(receiver => receiver !== null)
   return {
-    afterPeriods: values.ALERT_AFTER_PERIODS,
     repeatMs: values.ALERT_REPEAT,
     routes: receivers.map(receiver => ({
       ...receiver,
@@ -106,23 +91,44 @@ function addressOf(environment: Environment, name: 'ALERT_WEBHOOK_URL' | 'ALERT_
   return value
 }
 
-type Key = { readonly key: string; readonly origin: string }
-
-function keyOf(environment: Environment, name: string, what: string): Key | null {
-  const { value, origin } = readSecret(environment, name, what)
-  if (value === null) return null
-  checkKey(value, origin)
-  return { key: value, origin }
+type Service = {
+  readonly setting: string
+  readonly what: string
+  readonly baseUrl: string
+  /** What a key looks like, and the sentence for another one. */
+  readonly form?: readonly [RegExp, string]
 }
 
-/**
- * Throws FatalError (usage) unless the key has the length that PagerDuty accepts. A key of its REST API, which is shorter, is a
- * common mistake.
- */
-function checkIntegrationKey(key: Key | null): void {
-  if (key === null || /^[A-Za-z0-9]{32}$/.test(key.key)) return
-  throw new FatalError(
-    `${key.origin} is not an integration key of PagerDuty's Events API v2, which has 32 letters and digits. Copy it from the service's page, under Integrations.`,
-    EXIT.usage,
-  )
+const PAGERDUTY: Service = {
+  setting: 'ALERT_PAGERDUTY_KEY',
+  what: 'the integration key of PagerDuty',
+  baseUrl: 'https://events.pagerduty.com',
+  // A key of its REST API, which is shorter, is a common mistake.
+  form: [
+    /^[A-Za-z0-9]{32}$/,
+    "is not an integration key of PagerDuty's Events API v2, which has 32 letters and digits. Copy it from the service's page, under Integrations.",
+  ],
+}
+const OPSGENIE: Service = {
+  setting: 'ALERT_OPSGENIE_KEY',
+  what: 'the key of an API integration of Opsgenie',
+  baseUrl: 'https://api.opsgenie.com',
+}
+
+/** Reads a key, which may be part of the address of its region: `https://KEY@api.eu.opsgenie.com`. Null if it is not set. */
+function accountOf(environment: Environment, { setting, what, baseUrl, form }: Service) {
+  const { value, origin } = readSecret(environment, setting, what)
+  if (value === null) return null
+  const [, start, key, end] = /^(https?:\/\/)([^@/?#:]+)@([^@?#]+)$/.exec(value) ?? []
+  const apiKey = key ?? value
+  checkKey(apiKey, origin)
+  if (key === undefined ? value.includes('/') : !URL.canParse(`${start}${end}`)) {
+    const example = baseUrl.replace('//', '//KEY@')
+    throw new FatalError(
+      `${origin} is neither a key nor an address with a key, as in ${example}.`,
+      EXIT.usage,
+    )
+  }
+  if (form && !form[0].test(apiKey)) throw new FatalError(`${origin} ${form[1]}`, EXIT.usage)
+  return { apiKey, baseUrl: key === undefined ? baseUrl : `${start}${end}`.replace(/(?<!\/)\/+$/, '') }
 }

@@ -31,21 +31,56 @@ const limit = durationSetting.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must b
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26_379
 
-/** `host` or `host:port`, separated by commas. */
-const addresses = (defaultPort: number) =>
-  z.string().transform((text, context): Address[] => {
-    const found = text.split(',').map(one => {
-      const [, host, port = defaultPort] =
-        /^\s*([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?\s*$/.exec(one) ?? []
-      return { host: host?.replace(/[[\]]/g, '') ?? '', port: Number(port) }
-    })
-    if (found.every(({ host, port }) => host !== '' && port > 0 && port < 65_536)) return found
-    context.addIssue({
-      code: 'custom',
-      message: `must be addresses such as 10.0.0.1:${defaultPort}, separated by commas`,
-    })
+/** Reads `host` or `host:port`; null if it is neither. */
+function addressOf(text: string, defaultPort: number): Address | null {
+  const [, host, port = defaultPort] = /^([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?$/.exec(text) ?? []
+  const isAddress = host !== undefined && Number(port) > 0 && Number(port) < 65_536
+  return isAddress ? { host: host.replace(/[[\]]/g, ''), port: Number(port) } : null
+}
+
+const NO_REDIS = 'must be an address such as redis://127.0.0.1:6379, or rediss:// for TLS'
+const SEVERAL =
+  'has several addresses: end it with ?cluster if they are nodes of a cluster, or with ?sentinel=NAME if they are sentinels'
+const NO_MASTER = 'must name the master after ?sentinel=, as in `sentinel monitor NAME …`'
+const NO_DATABASE = 'may have only a database number after the port, as in redis://127.0.0.1:6379/1'
+const DATABASE_OF_CLUSTER = 'names a database. A cluster has only 0: share it by REDIS_PREFIX'
+
+/** Where Redis is: at an address; where sentinels say, whose addresses these are; or in the cluster of these nodes. */
+type RedisPlace = Pick<RedisSettings, 'url' | 'cluster'> & {
+  readonly sentinels: Omit<SentinelSettings, 'password'> | null
+}
+
+/** `redis://one`, `redis://one,two?cluster` or `redis://one,two/1?sentinel=mymaster`. */
+const redisPlace = z.string().transform((text, context): RedisPlace => {
+  const refuse = (message: string) => {
+    context.addIssue({ code: 'custom', message })
     return z.NEVER
-  })
+  }
+  const [, start, list = '', end] = /^(rediss?:\/\/(?:[^/?#]*@)?)([^@/?#]+)(.*)$/.exec(text) ?? []
+  const [first = '', ...more] = list.split(',').map(one => one.trim())
+  if (!URL.canParse(`${start}${first}${end}`)) return refuse(NO_REDIS)
+  const url = new URL(`${start}${first}${end}`)
+  const name = url.searchParams.get('sentinel')
+  const isCluster = url.searchParams.has('cluster')
+  const port = name === null ? REDIS_PORT : SENTINEL_PORT
+  const found = [first, ...more].map(one => addressOf(one, port))
+  const hosts = found.filter(host => host !== null)
+  if (hosts.length < found.length) return refuse(NO_REDIS)
+  // ioredis would read any other text as database 0.
+  if (!/^\/?(\d{1,5})?$/.test(url.pathname)) return refuse(NO_DATABASE)
+  if (isCluster === (name !== null)) {
+    return more.length > 0 || isCluster ? refuse(SEVERAL) : { url: text, sentinels: null, cluster: null }
+  }
+  if (isCluster && !/^\/?0*$/.test(url.pathname)) return refuse(DATABASE_OF_CLUSTER)
+  if (name !== null && !/^[\w.-]+$/.test(name)) return refuse(NO_MASTER)
+  for (const own of ['cluster', 'sentinel']) url.searchParams.delete(own)
+  url.port = String(hosts[0]?.port)
+  return {
+    url: url.href,
+    sentinels: name === null ? null : { hosts, name },
+    cluster: isCluster ? hosts : null,
+  }
+})
 
 /** The name as `hostname` prints it. */
 const HOST_NAME = /^[\w.-]{1,253}$/
@@ -56,26 +91,12 @@ const hostNames = commaList(
 ).transform(names => names.map(name => name.toLowerCase()))
 
 const schema = z.object({
-  REDIS_URL: z
-    .string()
-    .refine(
-      text => /^rediss?:\/\/[^/]/.test(text) && URL.canParse(text),
-      'must be an address such as redis://127.0.0.1:6379, or rediss:// for TLS',
-    )
-    .refine(hasDatabase, 'may have only a database number after the port, as in redis://127.0.0.1:6379/1')
-    .default('redis://127.0.0.1:6379'),
-  REDIS_CLUSTER: addresses(REDIS_PORT).optional(),
-  REDIS_SENTINELS: addresses(SENTINEL_PORT).optional(),
-  REDIS_SENTINEL_NAME: z
-    .string()
-    .regex(/^[\w.-]+$/, 'must be the name of a master, as in `sentinel monitor NAME …`')
-    .default('mymaster'),
+  REDIS_URL: redisPlace.prefault('redis://127.0.0.1:6379'),
   REDIS_PREFIX: z
     .string()
     .regex(/^[\w-]{1,64}$/, 'must be a name of 1 to 64 letters, digits, - and _')
     .default('editais-sync'),
   WORKER_HOST: z.string().regex(HOST_NAME, 'must be a name such as sync-a').default(hostname()),
-  WORKER_CONCURRENCY: wholeNumberSetting(1, 64).default(2),
   WORKER_FAIR_SHARE: limit.prefault('10m'),
   JOB_LOCK_MS: wholeNumberSetting(1000, 600_000).default(45_000),
   ...serveShape,
@@ -84,7 +105,6 @@ const schema = z.object({
 
 const scheduleSchema = z.object({
   SYNC_CRON: cron.default('*/5 * * * *'),
-  MAINTENANCE_CRON: cron.default('30 3 * * *'),
   HEARTBEAT_URL: webAddressSetting.optional(),
   RUN_TIMEOUT: limit.prefault('2h'),
   RUN_AT_LEAST_EVERY: durationSetting.prefault('1h'),
@@ -104,7 +124,7 @@ export const DAEMON_SETTINGS: readonly string[] = [
 ]
 
 export type RedisSettings = {
-  /** Holds the password: only its host may be shown. */
+  /** With the first address, and the password: only its host may be shown. */
   readonly url: string
   /**
    * Prefix of every key, so that several installations can share a Redis. In a cluster it is a hash tag, `{…}`: one
@@ -113,9 +133,9 @@ export type RedisSettings = {
   readonly prefix: string
   /** Certificates, as PEM, of the authorities trusted to sign Redis' certificate; null for those that Node trusts. */
   readonly ca: string | null
-  /** The sentinels, which know the address of Redis; then the host in `url` is not used. Null if it stays in one place. */
+  /** The sentinels, which know the address of Redis; null if it stays in one place. */
   readonly sentinels: SentinelSettings | null
-  /** Some nodes of a cluster, which name the others; then the host in `url` is not used. Null if it is not a cluster. */
+  /** Some nodes of a cluster, which name the others; null if it is not a cluster. */
   readonly cluster: readonly Address[] | null
 }
 
@@ -147,7 +167,6 @@ export type DaemonSettings = {
 
 export type Schedule = {
   readonly syncCron: string
-  readonly maintenanceCron: string
   readonly timezone: string
   /** When the week's report is mailed; null for never. */
   readonly reportCron: string | null
@@ -168,36 +187,17 @@ export function readRedisSettings(environment: Environment): RedisSettings {
 
 function redisSettings(values: z.output<typeof schema>, environment: Environment): RedisSettings {
   const { value: password } = readSecret(environment, 'REDIS_PASSWORD', 'the Redis password')
-  const url = new URL(values.REDIS_URL)
+  const { sentinels, cluster, ...place } = values.REDIS_URL
+  const url = new URL(place.url)
   // The setter does not encode a %, but readers of the address decode it.
   if (password !== null) url.password = encodeURIComponent(password)
-  const ca = readRedisCa(url, environment)
-  const { REDIS_SENTINELS: hosts, REDIS_CLUSTER: cluster = null } = values
-  if (cluster) checkCluster(url, hosts !== undefined)
-  const prefix = cluster ? `{${values.REDIS_PREFIX}}` : values.REDIS_PREFIX
-  const sentinels = hosts
-    ? {
-        hosts,
-        name: values.REDIS_SENTINEL_NAME,
-        password: readSecret(environment, 'REDIS_SENTINEL_PASSWORD', "the sentinels' password").value,
-      }
-    : null
-  return { url: url.href, prefix, ca, sentinels, cluster }
-}
-
-/** Throws FatalError (usage) if another setting contradicts REDIS_CLUSTER. */
-function checkCluster({ pathname }: URL, hasSentinels: boolean): void {
-  if (hasSentinels) {
-    throw new FatalError(
-      'REDIS_CLUSTER and REDIS_SENTINELS are both set. A cluster needs no sentinels: unset one of them.',
-      EXIT.usage,
-    )
-  }
-  if (!/^\/?0*$/.test(pathname)) {
-    throw new FatalError(
-      `REDIS_CLUSTER is set, and REDIS_URL ends with ${pathname}. A cluster has only database 0: remove ${pathname}, and use REDIS_PREFIX to share it.`,
-      EXIT.usage,
-    )
+  const secret = () => readSecret(environment, 'REDIS_SENTINEL_PASSWORD', "the sentinels' password").value
+  return {
+    url: url.href,
+    prefix: cluster ? `{${values.REDIS_PREFIX}}` : values.REDIS_PREFIX,
+    ca: readRedisCa(url, environment),
+    sentinels: sentinels && { ...sentinels, password: secret() },
+    cluster,
   }
 }
 
@@ -249,7 +249,6 @@ export function readSchedule(environment: Environment): Schedule {
   if (values.REPORT_CRON) checkMailSettings(environment)
   return {
     syncCron: values.SYNC_CRON,
-    maintenanceCron: values.MAINTENANCE_CRON,
     reportCron: values.REPORT_CRON ?? null,
     timezone: values.SOURCE_TIMEZONE,
     heartbeatUrl: values.HEARTBEAT_URL?.replaceAll('{company}', environment.COMPANY || 'default') ?? null,
@@ -257,11 +256,6 @@ export function readSchedule(environment: Environment): Schedule {
     runAtLeastEveryMs: values.RUN_AT_LEAST_EVERY,
     hosts: values.HOSTS ?? null,
   }
-}
-
-/** Returns false if the URL's path is not the number of a database: ioredis would read any other text as database 0. */
-function hasDatabase(text: string): boolean {
-  return !URL.canParse(text) || /^\/?(\d{1,5})?$/.test(new URL(text).pathname)
 }
 
 const NO_CRON = 'must be a cron expression such as */5 * * * * (minute hour day month weekday)'

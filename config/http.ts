@@ -30,7 +30,7 @@ export const serveShape = {
   SERVE_MAX_RPS: wholeNumberSetting(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
   SERVE_MAX_BEHIND: durationSetting.prefault('15m'),
-  SERVE_BUILDERS: wholeNumberSetting(1, 64).default(availableParallelism()),
+  WORKER_CONCURRENCY: wholeNumberSetting(1, 64).default(2),
   WEBHOOKS_ALLOW_PRIVATE: onOff.default('off'),
 }
 
@@ -43,7 +43,7 @@ export type ServeSettings = HttpSettings & {
   readonly corsOrigins: readonly string[]
   /** For how long a state may be served that is known not to be the newest. */
   readonly maxBehindMs: number
-  /** Maximum number of processes that prepare snapshots. */
+  /** Maximum number of processes that prepare snapshots: one for each run that makes one, and not more than there are cores. */
   readonly builders: number
   /** Whether webhooks may be sent to this machine and private networks. */
   readonly webhooksToPrivate: boolean
@@ -63,7 +63,7 @@ export function serveSettings(values: z.output<typeof schema>): ServeSettings {
     maxRps: values.SERVE_MAX_RPS || null,
     corsOrigins: values.SERVE_CORS_ORIGINS,
     maxBehindMs: values.SERVE_MAX_BEHIND,
-    builders: values.SERVE_BUILDERS,
+    builders: Math.min(values.WORKER_CONCURRENCY, availableParallelism()),
     webhooksToPrivate: values.WEBHOOKS_ALLOW_PRIVATE === 'on',
   }
 }

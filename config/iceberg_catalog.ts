@@ -24,8 +24,8 @@ export type CatalogLogin =
   | { readonly tokenFile: string }
   | {
       readonly oauthUri: string
-      readonly clientId: string
-      readonly secretFile: string
+      /** Holds `client:secret`. */
+      readonly credentialFile: string
       readonly scope: string | null
     }
 
@@ -52,8 +52,7 @@ export const catalogShape = {
   ICEBERG_NAMESPACE: namespace.default(`editais_${COMPANY}`),
   ICEBERG_TOKEN_FILE: z.string().optional(),
   ICEBERG_OAUTH_URI: address.optional(),
-  ICEBERG_OAUTH_CLIENT_ID: line.optional(),
-  ICEBERG_OAUTH_CLIENT_SECRET_FILE: z.string().optional(),
+  ICEBERG_CREDENTIAL_FILE: z.string().optional(),
   ICEBERG_OAUTH_SCOPE: line.optional(),
 }
 
@@ -73,20 +72,13 @@ export function catalogSettings(values: Values, company: string): CatalogSetting
 function loginOf(values: Values, uri: string): CatalogLogin | null {
   const {
     ICEBERG_TOKEN_FILE: tokenFile,
-    ICEBERG_OAUTH_CLIENT_ID: clientId,
-    ICEBERG_OAUTH_CLIENT_SECRET_FILE: secretFile,
+    ICEBERG_CREDENTIAL_FILE: credentialFile,
     ICEBERG_OAUTH_SCOPE: scope = null,
     // The specification's own, which many catalogs still have.
     ICEBERG_OAUTH_URI: oauthUri = `${uri}/v1/oauth/tokens`,
   } = values
-  if ((clientId === undefined) !== (secretFile === undefined))
-    throw new FatalError(
-      'ICEBERG_OAUTH_CLIENT_ID and ICEBERG_OAUTH_CLIENT_SECRET_FILE belong together. Set both.',
-      EXIT.usage,
-    )
-  if (tokenFile && clientId)
-    throw new FatalError('Set either ICEBERG_TOKEN_FILE or ICEBERG_OAUTH_CLIENT_ID.', EXIT.usage)
+  if (tokenFile && credentialFile)
+    throw new FatalError('Set either ICEBERG_TOKEN_FILE or ICEBERG_CREDENTIAL_FILE.', EXIT.usage)
   if (tokenFile) return { tokenFile: resolve(tokenFile) }
-  if (clientId === undefined || secretFile === undefined) return null
-  return { oauthUri, clientId, secretFile: resolve(secretFile), scope }
+  return credentialFile === undefined ? null : { oauthUri, credentialFile: resolve(credentialFile), scope }
 }

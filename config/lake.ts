@@ -13,29 +13,24 @@ export type LakeSettings = {
   readonly group: number | null
 }
 
-/** Only the worker writes there, so only these three modes make sense. */
-const mode = z
-  .string()
-  .regex(
-    /^0?7(00|50|55)$/,
-    'must be 0755 (all users can read), 0750 (only its group) or 0700 (only its owner)',
-  )
-  .transform(text => Number.parseInt(text, 8))
+const MODES = { all: 0o755, group: 0o750, none: 0o700 } as const
 
-const group = z.string().transform((text, context) => {
-  const id = /^\d{1,10}$/.test(text) ? Number(text) : groupNamed(text)
-  if (typeof id === 'number' && id <= MAX_GROUP_ID) return id
-  const message = typeof id === 'string' ? id : 'is not a valid group id'
-  context.addIssue({ code: 'custom', message })
+/** `all`, `none`, or `group:` and its name or number; `group` is the one that the lake has. Only the worker writes there. */
+const readers = z.string().transform((text, context): LakeSettings => {
+  if (text === 'all' || text === 'group' || text === 'none') return { mode: MODES[text], group: null }
+  const named = /^group:(.+)$/.exec(text)?.[1]
+  const group = named && (/^\d{1,10}$/.test(named) ? Number(named) : groupNamed(named))
+  if (typeof group === 'number' && group <= MAX_GROUP_ID) return { mode: MODES.group, group }
+  const message = typeof group === 'number' ? 'is not a valid group id' : group
+  context.addIssue({
+    code: 'custom',
+    message: message || 'must be all, none, or group: and its name, as in group:bi',
+  })
   return z.NEVER
 })
 
 /** The readers of the lake. */
-export const lakeShape = { LAKE_MODE: mode.optional(), LAKE_GROUP: group.optional() }
-
-export function lakeSettings(values: z.output<z.ZodObject<typeof lakeShape>>): LakeSettings {
-  return { mode: values.LAKE_MODE ?? null, group: values.LAKE_GROUP ?? null }
-}
+export const lakeShape = { LAKE_READERS: readers.optional() }
 
 /** Returns the group's id, or what is wrong. */
 function groupNamed(name: string): number | string {

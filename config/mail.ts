@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { mailShape } from './mail_shape.ts'
+import { type MailTls, mailShape } from './mail_shape.ts'
 import { type Environment, parseSettings, readSecret } from './settings.ts'
 
 export type MailSettings = {
   readonly host: string
   readonly port: number
-  /** TLS before the first word (smtps), or by STARTTLS; `off` is plain text. */
-  readonly tls: 'from_the_start' | 'starttls' | 'off'
+  readonly tls: MailTls
   /** Null if the server takes mail without a login. */
   readonly login: { readonly user: string; readonly password: string } | null
   readonly from: string
@@ -15,13 +14,11 @@ export type MailSettings = {
 }
 
 const schema = z.object(mailShape)
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/
 
 type Addressed = {
   readonly server: NonNullable<z.output<typeof schema>['SMTP_URL']>
   readonly from: string
   readonly to: readonly string[]
-  readonly tls: 'required' | 'off' | undefined
 }
 
 /**
@@ -30,7 +27,7 @@ type Addressed = {
  */
 export function checkMailSettings(environment: Environment): Addressed {
   const values = parseSettings(schema, environment)
-  const { SMTP_URL: server, REPORT_TO: to, SMTP_TLS: tls } = values
+  const { SMTP_URL: server, REPORT_TO: to } = values
   const user = server?.user ?? ''
   const from = values.REPORT_FROM ?? (z.email().safeParse(user).success ? user : undefined)
   const missing = [
@@ -38,20 +35,15 @@ export function checkMailSettings(environment: Environment): Addressed {
     !to && 'REPORT_TO (who gets the report)',
     server && !from && 'REPORT_FROM (the sender)',
   ].filter(Boolean)
-  if (server && to && from) return { server, from, to, tls }
+  if (server && to && from) return { server, from, to }
   throw new FatalError(`The report cannot be mailed. Set ${missing.join(' and ')}.`, EXIT.usage)
 }
 
 /** Reads the settings of mail. @throws FatalError (usage) that names what is missing or wrong, also an unreadable password. */
 export function readMailSettings(environment: Environment): MailSettings {
-  const { server, from, to, tls } = checkMailSettings(environment)
-  const { host, port, user } = server
-  const isPlain = tls === 'off' || (tls === undefined && LOOPBACK.test(host))
-  return {
-    ...{ host, port, from, to },
-    tls: server.fromTheStart ? 'from_the_start' : isPlain ? 'off' : 'starttls',
-    login: user === null ? null : { user, password: passwordOf(environment) },
-  }
+  const { server, from, to } = checkMailSettings(environment)
+  const { user, ...at } = server
+  return { ...at, from, to, login: user === null ? null : { user, password: passwordOf(environment) } }
 }
 
 function passwordOf(environment: Environment): string {

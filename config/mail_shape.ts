@@ -6,20 +6,30 @@ import { commaList } from './setting_kinds.ts'
 const PORTS: Readonly<Record<string, number>> = { 'smtp:': 587, 'smtps:': 465 }
 const MAX_RECIPIENTS = 50
 
+/** Mail to this machine needs no TLS. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/
+
+/** How a mail server is reached: TLS before the first word (smtps), or by STARTTLS; `off` is plain text. */
+export type MailTls = 'from_the_start' | 'starttls' | 'off'
+
 /** The password has a setting of its own: addresses end up in logs and process lists. */
 const server = z.string().transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null
   const port = url && (Number(url.port) || PORTS[url.protocol])
   const user = url && decoded(url.username)
-  const isBare = url !== null && ['', '/'].includes(url.pathname) && !url.search && !url.hash
-  if (url?.hostname && port && user !== null && isBare && !url.password) {
+  const isBare = url !== null && ['', '/'].includes(url.pathname) && !url.hash
+  const query = url?.search ?? ''
+  const fits = query === '' || (url?.protocol === 'smtp:' && /^\?tls=(off|required)$/.test(query))
+  if (url?.hostname && port && user !== null && isBare && fits && !url.password) {
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-    return { host, port, fromTheStart: url.protocol === 'smtps:', user: user || null }
+    const isPlain = query === '?tls=off' || (query === '' && LOOPBACK.test(host))
+    const tls: MailTls = url.protocol === 'smtps:' ? 'from_the_start' : isPlain ? 'off' : 'starttls'
+    return { host, port, tls, user: user || null }
   }
   context.addIssue({
     code: 'custom',
     message:
-      'must be an address such as smtp://user@smtp.example.com:587 or smtps://smtp.example.com, with the password in SMTP_PASSWORD',
+      'must be an address such as smtp://user@smtp.example.com:587, smtp://relay.lan?tls=off or smtps://smtp.example.com, with the password in SMTP_PASSWORD',
   })
   return z.NEVER
 })
@@ -44,7 +54,6 @@ const addresses = commaList(one => z.email().safeParse(one).success, MUST_BE_ADD
 export const mailShape = {
   SMTP_URL: server.optional(),
   SMTP_PASSWORD_FILE: z.string().optional(),
-  SMTP_TLS: z.enum(['required', 'off'], 'must be required or off').optional(),
   REPORT_FROM: z.email('must be an e-mail address').optional(),
   REPORT_TO: addresses.optional(),
 }

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { EXIT, FatalError } from '#src/lib/errors.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { REMOTE_RETRY_MS } from './iceberg_catalog.ts'
 
@@ -40,26 +39,20 @@ export const s3Shape = {
     .string()
     .regex(/^[a-z0-9-]+$/, 'must be a region such as sa-east-1')
     .default('us-east-1'),
-  S3_ACCESS_KEY_ID_FILE: z.string().optional(),
-  S3_SECRET_ACCESS_KEY_FILE: z.string().optional(),
+  S3_CREDENTIALS_FILE: z.string().optional(),
 }
 
-/** Reads the settings of an object store. @throws FatalError (usage) if they do not fit together. */
+/** Reads the settings of an object store. */
 export function s3Settings(
   values: z.output<z.ZodObject<typeof s3Shape>>,
   at: Pick<S3Settings, 'bucket' | 'prefix'>,
 ): S3Settings {
-  const { S3_ACCESS_KEY_ID_FILE: id, S3_SECRET_ACCESS_KEY_FILE: secret } = values
-  if ((id === undefined) !== (secret === undefined))
-    throw new FatalError(
-      'S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE belong together. Set both.',
-      EXIT.usage,
-    )
+  const { S3_CREDENTIALS_FILE: file } = values
   return {
     ...at,
     region: values.S3_REGION,
     endpoint: values.S3_ENDPOINT ?? null,
     retryMs: REMOTE_RETRY_MS,
-    keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
+    credentialsFile: file ? resolve(file) : null,
   }
 }

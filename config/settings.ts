@@ -8,12 +8,12 @@ import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
 import { LOG_LEVELS } from '#src/lib/log_level.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { decodeText } from '#src/lib/text_file.ts'
-import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
+import { type LakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
 import { type TrinoTarget, trinoTarget } from './metabase_trino.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 import { s3Place, s3Settings } from './s3.ts'
-import { serverAddress } from './setting_kinds.ts'
+import { MERGED_SETTINGS, serverAddress } from './setting_kinds.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -154,7 +154,6 @@ const schema = z.object({
   METABASE_API_KEY_FILE: z.string().optional(),
   METABASE_DUCKDB_MEMORY_MB: wholeNumberSetting(64, 1_000_000).optional(),
   METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
-  QUESTIONS_DIR: z.string().default('questions'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 })
 
@@ -178,8 +177,6 @@ export type Settings = {
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
   /** The Metabase that shows the company's data; null if there is none. */
   readonly metabase: MetabaseTarget | null
-  /** The directory of the questions that users keep for `npm run ask`; absolute, and need not exist. */
-  readonly questionsDir: string
   readonly logLevel: Parsed['LOG_LEVEL']
 }
 
@@ -252,14 +249,13 @@ export function readSettings(environment: Environment): Settings {
     dataDir: values.DATA_DIR,
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
-    lake: lakeSettings(values),
+    lake: values.LAKE_READERS ?? { mode: null, group: null },
     remoteLog: values.LOG_URL ? s3Settings(values, values.LOG_URL) : null,
     remoteLake: remoteLakeOf(values),
     martFiles: values.LAKE_MARTS === 'on',
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
     metabase: metabaseTarget(values),
-    questionsDir: resolve(values.QUESTIONS_DIR),
     logLevel: values.LOG_LEVEL,
   }
 }
@@ -333,7 +329,6 @@ export const COMPANY_SETTINGS: readonly string[] = Object.keys(schema.shape)
 /** Names of a company's settings that the daemon uses, not its runs; `config/daemon.ts` reads them. */
 export const SCHEDULE_SETTINGS = [
   'SYNC_CRON',
-  'MAINTENANCE_CRON',
   'RUN_TIMEOUT',
   'RUN_AT_LEAST_EVERY',
   'HEARTBEAT_URL',
@@ -348,8 +343,16 @@ function parse(environment: Environment): Parsed {
   return parseSettings(schema, environment)
 }
 
-/** Reads the variables of a schema; empty ones count as unset. Throws FatalError (usage) that names every wrong one. */
+/**
+ * Reads the variables of a schema; empty ones count as unset.
+ * @throws FatalError (usage) that names every wrong one, or those that another one has replaced.
+ */
 export function parseSettings<T extends z.ZodObject>(schema: T, environment: Environment): z.output<T> {
+  const merged = [...MERGED_SETTINGS].filter(([name]) => environment[name]?.trim())
+  if (merged.length > 0) {
+    const sentences = merged.map(([name, now]) => `${name} is no longer a setting: ${now}. Remove it.`)
+    throw new FatalError(sentences.join('\n'), EXIT.usage)
+  }
   const known = Object.keys(schema.shape).map(name => [name, environment[name]?.trim() || undefined] as const)
   for (const [name, value] of known) refuseReplaced(name, value)
   const result = schema.safeParse(Object.fromEntries(known))
@@ -379,8 +382,6 @@ function refuseReplaced(name: string, value: string | null | undefined): void {
 /** These may hold a password or a token even if they are invalid. */
 const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   ...['SMTP_URL', 'REDIS_URL', 'ADMIN_TOKEN', 'ALERT_WEBHOOK_URL', 'ALERT_SLACK_URL', 'HEARTBEAT_URL'],
-  // Users may put the key into them.
-  ...['ALERT_PAGERDUTY_URL', 'ALERT_OPSGENIE_URL'],
 ])
 
 /** Returns the value of a wrong setting, unless it contains the key or looks as if it did (invariant I7). */

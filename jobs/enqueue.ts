@@ -7,7 +7,6 @@ import { isAbandoned } from './job_locks.ts'
 import type { JobNews } from './processors.ts'
 import type { Ended } from './queues/job_data.ts'
 import { openQueues, type Queues } from './queues/queue.ts'
-import { redisAddress } from './queues/redis.ts'
 import { probe } from './queues/redis_probe.ts'
 import { isRefusal, silent } from './queues/redis_problem.ts'
 import { requestSync } from './queues/request_sync.ts'
@@ -67,8 +66,7 @@ async function answering({ redis, prefix, problem, note }: Queues, settings: Red
     },
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
-  const { sentence } =
-    problem() ?? silent(redisAddress(settings), { ms: REDIS_WITHIN_MS, wasEverReady: false })
+  const { sentence } = problem() ?? silent(settings.url, { ms: REDIS_WITHIN_MS, wasEverReady: false })
   throw new FatalError(`${sentence} No run was requested.`)
 }
 

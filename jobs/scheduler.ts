@@ -120,11 +120,14 @@ async function isTickUnderWay(
   return ['active', 'completed', 'failed'].includes(state)
 }
 
+/** At night in the company's time zone, when little else happens. */
+const MAINTENANCE_CRON = '30 3 * * *'
+
 function schedulersOf(company: Company): Wanted[] {
   const { slug, schedule } = company
   return [
     { id: `sync-${slug}`, name: 'sync', company, pattern: schedule.syncCron },
-    { id: `maintain-${slug}`, name: 'maintain', company, pattern: schedule.maintenanceCron },
+    { id: `maintain-${slug}`, name: 'maintain', company, pattern: MAINTENANCE_CRON },
     ...(schedule.reportCron === null
       ? []
       : [{ id: `mail-${slug}`, name: 'mail', company, pattern: schedule.reportCron } as const]),

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
@@ -52,6 +53,12 @@ export type S3Server = {
 
 export const BUCKET = 'lake'
 const PAGE = 7
+
+/** Writes a key as `S3_CREDENTIALS_FILE` has it. @returns the path. @param id by default the secret, too. */
+export async function writeCredentials(path: string, id: string, secret = id): Promise<string> {
+  await writeFile(path, `[default]\naws_access_key_id = ${id}\naws_secret_access_key = ${secret}\n`)
+  return path
+}
 
 /** Starts an object store. @param host the address that it listens on; the port is a free one. */
 export async function startS3(host = '127.0.0.1'): Promise<S3Server> {

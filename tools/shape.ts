@@ -35,7 +35,7 @@ export function measureShape(): Measure[] {
     { name: 'lines of test', count: linesIn(['test']), limit: 62_060, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_500, goal: 5_000 },
     { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 546, goal: 300 },
-    { name: 'settings', count: settings.length, limit: 83, goal: 70, found: settings },
+    { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
     {
       name: 'pairs of folders that import each other',
       count: pairs.length,

@@ -69,7 +69,6 @@ export async function placeOfAll(
     COMPANIES_FILE: file,
     DATA_DIR: join(directory, 'data'),
     SYNC_CRON: ONCE_A_YEAR,
-    MAINTENANCE_CRON: ONCE_A_YEAR,
     SOURCE_TIMEZONE,
     ...settings,
   }

@@ -1,10 +1,10 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '#config/settings.ts'
 import type { ObjectStore } from '#src/lib/objects/objects.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
-import { BUCKET } from '#tools/s3_server.ts'
+import { BUCKET, writeCredentials } from '#tools/s3_server.ts'
 import { type Callee, startCallee } from './calls.ts'
 import type { Environment } from './processes.ts'
 import type { StoreCalls, StoreCounts } from './store_process.ts'
@@ -29,15 +29,12 @@ export async function startStore(directory: string, host = '127.0.0.1'): Promise
   const file = fileURLToPath(new URL('store_process.ts', import.meta.url))
   const { pid, call, close } = await startCallee<StoreCalls>(file, host)
   await mkdir(directory, { recursive: true })
-  const keys = join(directory, 'key')
-  await writeFile(keys, 'bench')
   return {
     pid,
     url: `s3://${BUCKET}/bench`,
     settings: {
       S3_ENDPOINT: await call('url'),
-      S3_ACCESS_KEY_ID_FILE: keys,
-      S3_SECRET_ACCESS_KEY_FILE: keys,
+      S3_CREDENTIALS_FILE: await writeCredentials(join(directory, 'credentials'), 'bench'),
     },
     setLatency: ms => call('setLatency', ms),
     counts: () => call('counts'),

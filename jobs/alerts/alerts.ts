@@ -102,7 +102,7 @@ type Delivery = AlertsOptions & {
 /** Remembers which messages failed, and whether the receiver does. */
 function createDelivery(options: Delivery): (all: readonly Alert[]) => Promise<void> {
   const { receiver, log, now } = options
-  const { title, settings } = receiver
+  const { title, setting } = receiver
   const delays = new Map<string, { readonly ms: number; readonly untilMs: number }>()
   let failing = false
 
@@ -112,7 +112,7 @@ function createDelivery(options: Delivery): (all: readonly Alert[]) => Promise<v
   }
 
   function observe(ok: boolean, result: string): void {
-    if (!ok && !failing) log.error(`${title} ${result}. Check ${settings}. Alerts are kept and sent later.`)
+    if (!ok && !failing) log.error(`${title} ${result}. Check ${setting}. Alerts are kept and sent later.`)
     if (ok && failing) log.info(`${title} accepts alerts again.`)
     failing = !ok
   }

@@ -3,7 +3,6 @@ import type { StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import type { AlertSettings } from '#config/alerts.ts'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import type { Company, CompanyRegistry } from '#jobs/queues/company_registry.ts'
 import { jitterMs, nextAfter } from '#jobs/queues/cron.ts'
@@ -38,6 +37,8 @@ const STORE_SETTLE_MS = 30_000
 /** A restart of Redis needs no alert. */
 const REDIS_SETTLE_MS = 30_000
 const REDIS_WITHIN_MS = 5000
+/** A company is stale after this many of its periods without a good run: one can be late, or meet an API that restarts. */
+const STALE_AFTER_PERIODS = 3
 /** The policy of a Redis that keeps everything. */
 const NO_EVICTION = 'noeviction'
 
@@ -45,10 +46,7 @@ const NO_EVICTION = 'noeviction'
 const THIS_WORKER = randomUUID()
 
 export type Inspection = {
-  readonly settings: {
-    readonly alerts: Pick<AlertSettings, 'afterPeriods'>
-    readonly redis: Pick<DaemonSettings['redis'], 'prefix'>
-  }
+  readonly settings: { readonly redis: Pick<DaemonSettings['redis'], 'prefix'> }
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'> &
     Partial<Pick<CompanyRegistry, 'isInUse'>>
   readonly queues: Pick<Queues, 'redis' | 'runs' | 'problem'>
@@ -325,28 +323,27 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   const { slug, schedule } = company
   // Its ticks come this much after the times of its schedule.
   const now = new Date(inspection.now.getTime() - jitterMs(company, registry.companies.size))
-  const periods = settings.alerts.afterPeriods
   const { state } = await knownState(
     { redis: inspection.queues.redis, prefix: settings.redis.prefix },
     company,
   )
   const lastGood = lastGoodOf(state, inspection.now)
   const about = { name: 'stale', company: slug } as const
-  if (lastGood && !isOver(schedule, lastGood, periods, now)) {
+  if (lastGood && !isOver(schedule, lastGood, STALE_AFTER_PERIODS, now)) {
     await alerts.clear({ ...about, message: `A good run ended at ${lastGood.toISOString()}.` })
     return
   }
   // While no worker was running, no run was due.
   const from = latest([lastGood, seen.since(slug) ?? startedAt])
-  if (!isOver(schedule, from, periods, now) || hasJustBegun(company, inspection, now)) return
+  if (!isOver(schedule, from, STALE_AFTER_PERIODS, now) || hasJustBegun(company, inspection, now)) return
   if (await isUnderWay(slug, inspection)) {
     // The first run may take hours. A later one gets one more period: it only begins when its time comes.
-    if (!lastGood || !isOver(schedule, from, periods + 1, now)) return
+    if (!lastGood || !isOver(schedule, from, STALE_AFTER_PERIODS + 1, now)) return
   }
   if (inspection.failing.has(slug)) return
   await alerts.raise({
     ...about,
-    message: describeAge(company, { state, lastGood, from, periods }),
+    message: describeAge(company, { state, lastGood, from }),
     details: { last_good_at: state?.last_good_at ?? null, last_error: state?.last_run.error ?? null },
   })
 }
@@ -391,12 +388,7 @@ async function isUnderWay(slug: string, inspection: Inspection): Promise<boolean
 
 function describeAge(
   { slug, schedule }: Company,
-  {
-    state,
-    lastGood,
-    from,
-    periods,
-  }: { state: CompanyState | null; lastGood: Date | null; from: Date; periods: number },
+  { state, lastGood, from }: { state: CompanyState | null; lastGood: Date | null; from: Date },
 ): string {
   const noted = state?.last_good_at ?? null
   const before =
@@ -404,7 +396,7 @@ function describeAge(
   const since = lastGood
     ? `No good run since ${lastGood.toISOString()}`
     : `No good run since ${from.toISOString()}, ${before}`
-  const what = `${since}: ${periods === 1 ? 'a period' : `${periods} periods`} of ${schedule.syncCron}.`
+  const what = `${since}: ${STALE_AFTER_PERIODS} periods of ${schedule.syncCron}.`
   const error = state?.last_run.error
   const why = error ? `The last run reported: ${error}` : "See the worker's log for the cause."
   return `${what} ${why} \`npm run status -- --company ${slug}\` shows more.`

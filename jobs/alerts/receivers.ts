@@ -20,8 +20,8 @@ export type Receiver = {
   readonly severities: readonly Severity[]
   /** For the log, where it is, without what may be secret. */
   readonly title: string
-  /** The settings to check if it does not accept messages. */
-  readonly settings: string
+  /** The setting to check if it does not accept messages. */
+  readonly setting: string
   /** Returns the request for the alert's current state, in the receiver's own form. */
   deliveryOf(alert: Alert): Delivery
 }
@@ -36,7 +36,7 @@ export function receiverOf(route: AlertRoute, prefix: string): Receiver {
     return {
       ...{ to, severities },
       title: to === 'slack' ? `The Slack webhook at ${host}` : `The alert webhook at ${host}`,
-      settings: to === 'slack' ? 'ALERT_SLACK_URL' : 'ALERT_WEBHOOK_URL',
+      setting: to === 'slack' ? 'ALERT_SLACK_URL' : 'ALERT_WEBHOOK_URL',
       deliveryOf: alert => ({ url, headers: {}, body: bodyOf(composeAlert(alert, to)) }),
     }
   }
@@ -45,10 +45,7 @@ export function receiverOf(route: AlertRoute, prefix: string): Receiver {
   return {
     ...{ to, severities },
     title: to === 'pagerduty' ? `PagerDuty at ${host}` : `Opsgenie at ${host}`,
-    settings:
-      to === 'pagerduty'
-        ? 'ALERT_PAGERDUTY_KEY and ALERT_PAGERDUTY_URL'
-        : 'ALERT_OPSGENIE_KEY and ALERT_OPSGENIE_URL',
+    setting: to === 'pagerduty' ? 'ALERT_PAGERDUTY_KEY' : 'ALERT_OPSGENIE_KEY',
     deliveryOf(alert) {
       const about = { message: composeAlert(alert, to), key: keyOf(alert, prefix), baseUrl, apiKey }
       return to === 'pagerduty' ? toPagerDuty(about) : toOpsgenie(about)

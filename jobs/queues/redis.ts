@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Address, RedisSettings, SentinelSettings } from '#config/daemon.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import type { RedisClient } from './redis_client.ts'
-import type { RedisAddress, RedisProblem } from './redis_problem.ts'
+import type { RedisProblem } from './redis_problem.ts'
 import { RedisStatus } from './redis_status.ts'
 
 /** A failover takes less than this; until then a command that a replica refused is sent to the new master. */
@@ -26,8 +26,7 @@ export type RedisConnection = {
  * that is silent when an answer is due: the other side may be gone without closing it.
  */
 export function connectRedis(settings: RedisSettings, log: Logger): RedisConnection {
-  const { prefix, cluster: nodes } = settings
-  const address = redisAddress(settings)
+  const { url: address, prefix, cluster: nodes } = settings
   const open = <T extends RedisClient>(redis: T, listen: (redis: T, status: RedisStatus) => void) => {
     const status = new RedisStatus({ redis, address, prefix, log })
     listen(redis, status)
@@ -82,16 +81,6 @@ function throughSentinels(
     // Either all of them use TLS, or none.
     ...(url.startsWith('rediss:') ? { tls, enableTLSForSentinelMode: true, sentinelTLS: tls } : {}),
   }
-}
-
-/** Returns the address of Redis for messages: the first sentinel or node of the cluster, whose answer decides where Redis is. */
-export function redisAddress({ url, sentinels, cluster }: RedisSettings): RedisAddress {
-  const [first] = cluster ?? sentinels?.hosts ?? []
-  if (!first) return { url, setting: 'REDIS_URL' }
-  const { protocol, pathname } = new URL(url)
-  const host = first.host.includes(':') ? `[${first.host}]` : first.host
-  const setting = cluster ? 'REDIS_CLUSTER' : 'REDIS_SENTINELS'
-  return { url: `${protocol}//${host}:${first.port}${pathname}`, setting }
 }
 
 function listen(redis: Redis, status: RedisStatus): void {
@@ -202,12 +191,11 @@ function connectCluster(nodes: readonly Address[], { url, ca }: Pick<RedisSettin
 }
 
 /** Reports the state of the cluster to the status; `address` is that of its first node. */
-function listenToCluster(cluster: Cluster, status: RedisStatus, address: RedisAddress): void {
-  const { protocol } = new URL(address.url)
-  const at = (node: string): RedisAddress => ({ ...address, url: `${protocol}//${node}` })
+function listenToCluster(cluster: Cluster, status: RedisStatus, address: string): void {
+  const { protocol } = new URL(address)
   let isReady = false
   let isExplained = false
-  let cause: { readonly error: unknown; readonly address: RedisAddress } | null = null
+  let cause: { readonly error: unknown; readonly address: string } | null = null
   const lost = (error: unknown) => {
     isExplained = true
     status.lost(cause?.error ?? error, { wasReady: isReady, address: cause?.address ?? address })
@@ -219,7 +207,7 @@ function listenToCluster(cluster: Cluster, status: RedisStatus, address: RedisAd
   })
   cluster.on('+node', (node: Redis) => {
     const { host = '', port = 0 } = node.options
-    const own = at(`${host.includes(':') ? `[${host}]` : host}:${port}`)
+    const own = `${protocol}//${host.includes(':') ? `[${host}]` : host}:${port}`
     listenToRefreshes(node, error => {
       cause = { error, address: own }
     })

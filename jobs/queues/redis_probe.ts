@@ -2,7 +2,7 @@ import type { RedisClient } from './redis_client.ts'
 
 /**
  * Runs each command that BullMQ and we use once, on a key that is deleted afterwards. Redis refuses some of them if it is full, a
- * replica, a node of a cluster (without REDIS_CLUSTER, the two keys have different slots), or if its user has too few
+ * replica, a node of a cluster (without ?cluster in REDIS_URL, the two keys have different slots), or if its user has too few
  * permissions. The error names the refused command, which Redis itself does not do for scripts. SET comes first: after another
  * write, a script may continue when memory runs out.
  */

@@ -2,13 +2,6 @@ import { messageOf, systemCode } from '#src/lib/errors.ts'
 import { tlsTrouble } from '#src/lib/http/network_error.ts'
 import { isRedisRefusal, redisRefusal } from '#src/lib/redis_refusal.ts'
 
-/** The address of Redis, and the setting that names it. */
-export type RedisAddress = {
-  /** Holds the password: only its host may be shown. */
-  readonly url: string
-  readonly setting: 'REDIS_URL' | 'REDIS_SENTINELS' | 'REDIS_CLUSTER'
-}
-
 /** Why this program cannot use Redis. */
 export type RedisProblem = {
   /**
@@ -32,11 +25,14 @@ const LOST =
 const LOST_TEXT =
   /Connection is closed|None of startup nodes is available|Cluster is ended|Failed to refresh slots cache|^Socket timeout\.|Command aborted due to connection close|^UNBLOCKED /
 
-/** Returns the problem of the connection or of Redis that the error shows; null if it shows neither. */
-export function redisProblem(error: unknown, address: RedisAddress): RedisProblem | null {
+/**
+ * Returns the problem of the connection or of Redis that the error shows; null if it shows neither.
+ * @param address holds the password: only its host may be shown.
+ */
+export function redisProblem(error: unknown, address: string): RedisProblem | null {
   const text = textOf(error)
   const code = systemCode(error) ?? ''
-  const { host, pathname } = new URL(address.url)
+  const { host, pathname } = new URL(address)
   if (NO_DATABASE.test(text)) {
     const database = pathname.slice(1)
     return wrong(
@@ -45,9 +41,7 @@ export function redisProblem(error: unknown, address: RedisAddress): RedisProble
   }
   if (CLUSTER.test(text)) return { kind: 'refused', sentence: redisRefusal('CROSSSLOT') }
   if (NO_CLUSTER.test(text)) {
-    return wrong(
-      `Redis at ${host} is not in cluster mode. Unset REDIS_CLUSTER, set REDIS_URL to its address, then restart.`,
-    )
+    return wrong(`Redis at ${host} is not in cluster mode. Remove ?cluster from REDIS_URL, then restart.`)
   }
   if (isRefusal(error)) {
     const sentence = redisRefusal(text)
@@ -56,7 +50,7 @@ export function redisProblem(error: unknown, address: RedisAddress): RedisProble
   const resp = /^Unknown RESP type \d+/.exec(text)?.[0]
   if (resp) {
     return wrong(
-      `The server at ${host} is not Redis (${resp}). Set ${address.setting} to the address of Redis, then restart.`,
+      `The server at ${host} is not Redis (${resp}). Set REDIS_URL to the address of Redis, then restart.`,
     )
   }
   return (
@@ -68,7 +62,7 @@ export function redisProblem(error: unknown, address: RedisAddress): RedisProble
 /** Returns why a connection was lost or could not be made; an error that shows no other problem means `away`. */
 export function lostConnection(
   error: unknown,
-  address: RedisAddress,
+  address: string,
   { wasEverReady = false }: { wasEverReady?: boolean } = {},
 ): RedisProblem {
   const problem = redisProblem(error, address)
@@ -85,8 +79,8 @@ function wrong(sentence: string): RedisProblem {
   return { kind: 'wrong', sentence }
 }
 
-function tlsProblem(code: string, text: string, { url, setting }: RedisAddress): RedisProblem | null {
-  const { host } = new URL(url)
+function tlsProblem(code: string, text: string, address: string): RedisProblem | null {
+  const { host } = new URL(address)
   const trouble = tlsTrouble(code, text)
   if (trouble === 'not_trusted') {
     return wrong(
@@ -98,7 +92,7 @@ function tlsProblem(code: string, text: string, { url, setting }: RedisAddress):
   }
   if (trouble === 'other_name') {
     return wrong(
-      `The certificate of Redis is not for ${host}. Write the name in the certificate into ${setting}, or give Redis a certificate for this name.`,
+      `The certificate of Redis is not for ${host}. Write the name in the certificate into REDIS_URL, or give Redis a certificate for this name.`,
     )
   }
   if (trouble === 'no_tls') {
@@ -112,11 +106,11 @@ function tlsProblem(code: string, text: string, { url, setting }: RedisAddress):
 function away(
   code: string,
   text: string,
-  { address, wasEverReady = false }: { address: RedisAddress; wasEverReady?: boolean },
+  { address, wasEverReady = false }: { address: string; wasEverReady?: boolean },
 ): RedisProblem {
   const silence = /any in (\d+)ms/.exec(text)?.[1]
   if (silence !== undefined) return silent(address, { ms: Number(silence), wasEverReady })
-  const { protocol } = new URL(address.url)
+  const { protocol } = new URL(address)
   // Without TLS, Redis takes the TLS greeting for an unfinished command and waits; with TLS it hangs up on plain text.
   let hint = ''
   if (protocol === 'rediss:' && code === 'ETIMEDOUT') hint = NEEDS_NO_TLS
@@ -126,15 +120,15 @@ function away(
 
 /** Redis may be connected, but sent nothing for this long. */
 export function silent(
-  address: RedisAddress,
+  address: string,
   { ms, wasEverReady }: { ms: number; wasEverReady: boolean },
 ): RedisProblem {
-  const hint = address.url.startsWith('rediss:') && !wasEverReady ? NEEDS_NO_TLS : ''
+  const hint = address.startsWith('rediss:') && !wasEverReady ? NEEDS_NO_TLS : ''
   return noAnswer(address, `nothing within ${ms / 1000} s`, hint)
 }
 
-function noAnswer({ url, setting }: RedisAddress, how: string, hint: string): RedisProblem {
-  const sentence = `Redis at ${new URL(url).host} does not answer (${how}). Start it, or set ${setting}.${hint}`
+function noAnswer(address: string, how: string, hint: string): RedisProblem {
+  const sentence = `Redis at ${new URL(address).host} does not answer (${how}). Start it, or set REDIS_URL.${hint}`
   return { kind: 'away', sentence }
 }
 
@@ -150,7 +144,7 @@ export function isRefusal(error: unknown): boolean {
 
 /** Returns whether the error is due to Redis, not to the command itself. */
 export function isOfRedis(error: unknown): boolean {
-  return redisProblem(error, { url: 'redis://redis', setting: 'REDIS_URL' }) !== null
+  return redisProblem(error, 'redis://redis') !== null
 }
 
 /** Returns whether this worker no longer owns the job: Redis was away for longer than the job's lock lasts, or lost its data. */

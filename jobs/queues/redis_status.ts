@@ -3,14 +3,7 @@ import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
 import type { RedisClient } from './redis_client.ts'
 import { probe } from './redis_probe.ts'
-import {
-  isHangUp,
-  isLostJob,
-  lostConnection,
-  type RedisAddress,
-  type RedisProblem,
-  redisProblem,
-} from './redis_problem.ts'
+import { isHangUp, isLostJob, lostConnection, type RedisProblem, redisProblem } from './redis_problem.ts'
 
 const WITHIN_MS = 1000
 
@@ -47,7 +40,7 @@ const DOUBT_MS = 2000
 
 type Watched = {
   readonly redis: RedisClient
-  readonly address: RedisAddress
+  readonly address: string
   readonly prefix: string
   readonly log: Logger
 }
@@ -87,7 +80,7 @@ export class RedisStatus {
   /** Notes that the connection was lost, or could not be made. @param address the node of a cluster that the error is about. */
   lost(
     error: unknown,
-    { wasReady, address = this.#watched.address }: { wasReady: boolean; address?: RedisAddress },
+    { wasReady, address = this.#watched.address }: { wasReady: boolean; address?: string },
   ): void {
     const found = lostConnection(error, address, { wasEverReady: this.#wasEverReady })
     if (!isHangUp(error)) this.#became(found)
@@ -103,7 +96,7 @@ export class RedisStatus {
    * Notes that a node of a cluster failed. That is a problem only if our keys are on it and no replica takes over, so only if a
    * probe is not answered soon.
    */
-  doubt(error: unknown, address: RedisAddress): void {
+  doubt(error: unknown, address: string): void {
     const timer = setTimeout(() => {
       if (this.#problem === null) this.#became(lostConnection(error, address, { wasEverReady: true }))
     }, DOUBT_MS)
@@ -181,11 +174,11 @@ export class RedisStatus {
     }
   }
 
-  async #explainHangUp(found: RedisProblem, address: RedisAddress): Promise<void> {
+  async #explainHangUp(found: RedisProblem, address: string): Promise<void> {
     const { redis } = this.#watched
     if (this.#isAtTheDoor) return
     this.#isAtTheDoor = true
-    const text = await refusalAtTheDoor(address.url)
+    const text = await refusalAtTheDoor(address)
     this.#isAtTheDoor = false
     // Meanwhile another attempt may have connected, or found another problem.
     if (this.#problem?.kind === 'away' && redis.status !== 'ready')

@@ -122,13 +122,9 @@ function restoring(environment: Environment, forget: Forget): Work {
     onNote(
       `${problem} The company is restored, but workers may refuse its directory, or believe in runs that the log does not have: run \`npm run restore -- --company ${slug}\` again with Redis.`,
     )
-    if (hasRedis(environment)) process.exitCode = EXIT.partial
+    // Without the setting, there may be no worker.
+    if (environment.REDIS_URL) process.exitCode = EXIT.partial
   }
-}
-
-/** Returns whether a setting names Redis: without one, there may be no worker. */
-function hasRedis({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Environment): boolean {
-  return Boolean(REDIS_URL ?? REDIS_CLUSTER ?? REDIS_SENTINELS)
 }
 
 async function lastSegment(raw: string): Promise<number> {

@@ -4,14 +4,14 @@ import { dirname } from 'node:path'
 import { EXIT, FatalError, systemCode } from './errors.ts'
 
 /**
- * Access to DATA_DIR (invariant I11). Everything is private to its user except the lake, which `LAKE_MODE` and `LAKE_GROUP` open.
+ * Access to DATA_DIR (invariant I11). Everything is private to its user except the lake, which `LAKE_READERS` opens.
  * Modes are set explicitly, so that privacy does not depend on the umask.
  */
 export const PRIVATE_DIRECTORY = 0o700
 export const PRIVATE_FILE = 0o600
 /** Others can pass through it to the lake, but cannot list it. */
 export const PASSED_DIRECTORY = 0o711
-/** The most that `LAKE_MODE` can grant: no other user may change published files. */
+/** The most that `LAKE_READERS` can grant: no other user may change published files. */
 export const LAKE_DIRECTORY = 0o755
 
 export const PERMISSIONS = 0o777
@@ -86,7 +86,7 @@ export function giveToGroup(path: string, group: number): void {
   } catch (error) {
     if (!isNotChangeable(error)) throw error
     throw new FatalError(
-      `LAKE_GROUP: the group of ${path} cannot be set to ${group} (${systemCode(error)}). Make this user a member of that group, or unset LAKE_GROUP.`,
+      `LAKE_READERS: the group of ${path} cannot be set to ${group} (${systemCode(error)}). Make this user a member of that group, or name another one.`,
       EXIT.usage,
     )
   }

@@ -1,5 +1,5 @@
 const IN_A_CLUSTER =
-  'it is part of a cluster. Set REDIS_CLUSTER to the addresses of some of its nodes, then restart'
+  'it is part of a cluster. Set REDIS_URL to some of its nodes, as in redis://10.0.0.1:6379,10.0.0.2:6379?cluster, then restart'
 
 /** The codes of error replies that mean a refusal, and what to do. */
 const REDIS_REFUSALS: Readonly<Record<string, string>> = {

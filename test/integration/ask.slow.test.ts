@@ -2,7 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { notices } from '#test/support/notices.ts'
-import { type Environment, temporaryDirectory } from '#test/support/project.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
 
@@ -16,8 +16,11 @@ async function asked(
   const directory = join(await temporaryDirectory(), 'questions')
   await mkdir(directory)
   for (const [name, sql] of Object.entries(questions)) await writeFile(join(directory, name), sql)
-  const own: Environment = { ...environment, QUESTIONS_DIR: directory }
-  return { directory, own, ask: (...args: string[]) => runShared(['ask', ...args], own) }
+  return {
+    directory,
+    environment,
+    ask: (...args: string[]) => runShared(['ask', ...args], environment, join(directory, '..')),
+  }
 }
 
 test('without a question, all are listed; every card of the dashboards can be asked', async () => {
@@ -43,7 +46,7 @@ test('a parameter limits the rows, however it is written, and without it there a
   expect(await rowsOf('--uf', "RN' OR true --")).toEqual([])
 })
 
-test('a file in QUESTIONS_DIR is a question: values are bound, typed by the SQL, and one can be required', async () => {
+test('a file in the directory `questions` is a question: values are bound, typed by the SQL, and one can be required', async () => {
   const { ask } = await asked({
     'por_id.sql':
       '-- Um edital\n-- Pelo número.\nSELECT {{id}}::BIGINT + 1 AS n FROM editais WHERE edital_id IS NOT NULL [[AND uf = {{uf}}]] [[AND orgao = {{orgao}}]]\n',
@@ -105,9 +108,9 @@ test('a wrong name or option is answered with the nearest right one', async () =
 })
 
 test('--all asks all companies together, and before the first snapshot it says what to do', async () => {
-  const { ask, own } = await asked()
+  const { ask, environment } = await asked()
   expect(await ask('editais_em_andamento', '--all', '--csv')).toMatchObject({ code: 0 })
-  const empty = { ...own, DATA_DIR: await temporaryDirectory() }
+  const empty = { ...environment, DATA_DIR: await temporaryDirectory() }
   expect(await runShared(['ask', 'agenda'], empty)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('npm run sync'),

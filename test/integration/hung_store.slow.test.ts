@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -20,6 +20,7 @@ import { runShared } from '#test/support/shared.ts'
 import { startCompany } from '#test/support/synced.ts'
 import type { CatalogRequest } from '#tools/iceberg_catalog.ts'
 import type { S3Request } from '#tools/s3_server.ts'
+import { writeCredentials } from '#tools/s3_server.ts'
 
 const ENDS_WITHIN_MS = 5000
 
@@ -248,14 +249,12 @@ test('an answer that trickles in does not hold a process that is to end', async 
   await once(server, 'listening')
   onTestFinished(() => void server.close().closeAllConnections())
   const directory = await temporaryDirectory()
-  const id = join(directory, 'key')
-  await writeFile(id, 'x')
   const stop = new AbortController()
   const store = await openS3(
     {
       ...{ bucket: 'lake', prefix: '', region: 'us-east-1', retryMs: 1 },
       ...{ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
-      keyFiles: { id, secret: id },
+      credentialsFile: await writeCredentials(join(directory, 'credentials'), 'x'),
     },
     { signal: stop.signal, graceMs: 500 },
   )

@@ -112,10 +112,10 @@ test('every HTTP setting is in .env.example with its default, and the documents 
     [...example.matchAll(/^#((?:HTTP|SERVE)_\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
   )
   expect(Object.keys(shown).sort()).toEqual([...known].sort())
-  // These are examples: they have no default, or one that depends on the machine.
-  const { HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, SERVE_BUILDERS, ...defaults } = shown
+  // These are examples: they have no default.
+  const { HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, ...defaults } = shown
   expect(readServeSettings(defaults)).toEqual(readServeSettings({}))
-  readServeSettings({ HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, SERVE_BUILDERS })
+  readServeSettings({ HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS })
   const documents = `${await read('README.md')}${await read('docs/operating/network.md')}`
   for (const [name = ''] of `${documents}${nginx}${caddy}`.matchAll(/\b(?:HTTP|SERVE)_[A-Z_]+\b/g)) {
     expect(known).toContain(name)

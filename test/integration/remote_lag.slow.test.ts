@@ -1,8 +1,8 @@
-import { chmod, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, rm } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { latestLocal, latestOf, startRemote } from '#test/support/remote_lake.ts'
 import { runShared } from '#test/support/shared.ts'
+import { writeCredentials } from '#tools/s3_server.ts'
 
 /** A company whose newest snapshot the store refused. */
 async function startBehind(settings: Record<string, string> = {}) {
@@ -61,17 +61,14 @@ test('what waits for LAKE_PUBLISH_INTERVAL is not behind, and a store that was e
 
 test('lake status shows the error of the last publish if the store cannot be read, and damage counts more than age', async () => {
   const { s3, environment, lake, newest } = await startBehind()
-  const keys = environment.S3_ACCESS_KEY_ID_FILE as string
+  const keys = environment.S3_CREDENTIALS_FILE as string
   await chmod(keys, 0o600)
   await rm(keys)
   const { code, stdout, stderr } = await runShared(['lake', 'status'], environment)
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringContaining(`S3_ACCESS_KEY_ID_FILE (${keys}) cannot be read`),
-  ])
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`S3_CREDENTIALS_FILE (${keys}) cannot be read`)])
   expect(stdout).toContain(`This disk ${newest}`)
   expect(stdout).toContain('Error     of the last publish')
-  await writeFile(join(keys), 'AKIATESTTESTTEST')
+  await writeCredentials(keys, 'AKIATESTTESTTEST')
   const [lost] = [...s3.objects.keys()].filter(key => key.includes('/editais/data/'))
   s3.objects.delete(lost as string)
   expect(await lake('verify')).toMatchObject({ code: 1, stdout: expect.stringContaining(`lacks ${newest}`) })

@@ -383,8 +383,8 @@ test.each([
   ],
   [
     'a missing key file',
-    { S3_ACCESS_KEY_ID_FILE: '/nowhere/id' },
-    /S3_ACCESS_KEY_ID_FILE \(\/nowhere\/id\) cannot be read: ENOENT/,
+    { S3_CREDENTIALS_FILE: '/nowhere/keys' },
+    /S3_CREDENTIALS_FILE \(\/nowhere\/keys\) cannot be read: ENOENT/,
   ],
 ])('%s is reported, and no key appears', async (_, settings, message) => {
   const { environment, sync, lake } = await startRemote(settings)

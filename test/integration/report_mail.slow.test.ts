@@ -108,11 +108,11 @@ test('a password is sent only over TLS, by STARTTLS or from the start, and only 
   const authority = await makeAuthority()
   const secret = join(await temporaryDirectory(), 'password')
   await writeFile(secret, `${MAIL_USER.password}\n`)
-  const environment = { ...(await synced()), SMTP_PASSWORD_FILE: secret, SMTP_TLS: 'required' }
+  const environment = { ...(await synced()), SMTP_PASSWORD_FILE: secret }
   const user = encodeURIComponent(MAIL_USER.user)
   for (const fromTheStart of [false, true]) {
     const { port, received } = await startMailServer({ login: true, tls: authority, fromTheStart })
-    const SMTP_URL = `${fromTheStart ? 'smtps' : 'smtp'}://${user}@127.0.0.1:${port}`
+    const SMTP_URL = `${fromTheStart ? 'smtps' : 'smtp'}://${user}@127.0.0.1:${port}${fromTheStart ? '' : '?tls=required'}`
     const stranger = await runCommand(['report', '--send'], { ...environment, SMTP_URL })
     expect(stranger).toMatchObject({
       code: 1,
@@ -124,10 +124,10 @@ test('a password is sent only over TLS, by STARTTLS or from the start, and only 
     expect(received.map(({ wasSecure }) => wasSecure)).toEqual([true])
   }
   const { port, received } = await startMailServer({ login: true })
-  const plain = await send({ ...environment, SMTP_URL: `smtp://${user}@127.0.0.1:${port}` })
+  const plain = await send({ ...environment, SMTP_URL: `smtp://${user}@127.0.0.1:${port}?tls=required` })
   expect(plain).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/no secure connection.*SMTP_TLS=off/),
+    stderr: expect.stringMatching(/no secure connection.*\?tls=off/),
   })
   expect(received).toEqual([])
 })
@@ -199,11 +199,13 @@ it.each([
   expect(() => readMailSettings(environment)).not.toThrow(/segredo/)
 })
 
-test('TLS is required unless the server is on this machine or SMTP_TLS says otherwise', () => {
-  const tlsOf = (SMTP_URL: string, SMTP_TLS?: string) =>
-    readMailSettings({ SMTP_URL, SMTP_TLS, REPORT_FROM: FROM, REPORT_TO: TO }).tls
+test('TLS is required unless the server is on this machine or SMTP_URL says otherwise', () => {
+  const tlsOf = (SMTP_URL: string) => readMailSettings({ SMTP_URL, REPORT_FROM: FROM, REPORT_TO: TO }).tls
   expect(tlsOf('smtp://mail.example.com')).toBe('starttls')
-  expect(tlsOf('smtp://mail.example.com', 'off')).toBe('off')
+  expect(tlsOf('smtp://mail.example.com:25/?tls=off')).toBe('off')
+  expect(tlsOf('smtp://localhost?tls=required')).toBe('starttls')
+  for (const wrong of ['smtps://a?tls=off', 'smtp://a?tls=no', 'smtp://a?tls=off&b=1'])
+    expect(() => tlsOf(wrong), wrong).toThrow('SMTP_URL=(not shown): must be an address such as')
   expect(tlsOf('smtps://mail.example.com')).toBe('from_the_start')
   for (const host of ['localhost', '127.0.0.1', '[::1]']) expect(tlsOf(`smtp://${host}`)).toBe('off')
   expect(tlsOf('smtp://127.0.0.1.example.com')).toBe('starttls')

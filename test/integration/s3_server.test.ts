@@ -7,14 +7,12 @@ import { hashOf } from '#src/lib/hash.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { CONFORMANCE } from '#test/support/s3_conformance.ts'
-import { BUCKET, startS3 } from '#tools/s3_server.ts'
+import { BUCKET, startS3, writeCredentials } from '#tools/s3_server.ts'
 
 async function opened() {
   const s3 = await startS3()
   onTestFinished(() => s3.close())
   const directory = await temporaryDirectory()
-  const keyFiles = { id: join(directory, 'id'), secret: join(directory, 'secret') }
-  for (const path of Object.values(keyFiles)) await writeFile(path, 'test')
   const settings: RemoteLakeSettings = {
     bucket: BUCKET,
     prefix: 'some/place',
@@ -25,7 +23,7 @@ async function opened() {
     keepMs: 0,
     intervalMs: 0,
     retryMs: 100,
-    keyFiles,
+    credentialsFile: await writeCredentials(join(directory, 'credentials'), 'test'),
   }
   const store = await openS3(settings)
   onTestFinished(() => store.close())

@@ -62,10 +62,10 @@ test.each<[what: string, fault: (request: S3Request) => number | null, why: stri
 
 test('a key file that cannot be used is named, too', async () => {
   const { settings, standby } = await startStandby()
-  await writeFile(settings.S3_ACCESS_KEY_ID_FILE as string, '')
+  await writeFile(settings.S3_CREDENTIALS_FILE as string, '')
   await standby.look()
   expect(standby.stores).toEqual([
-    `${CANNOT}S3_ACCESS_KEY_ID_FILE (${settings.S3_ACCESS_KEY_ID_FILE}) is empty.`,
+    expect.stringContaining(`${CANNOT}S3_CREDENTIALS_FILE (${settings.S3_CREDENTIALS_FILE}) lacks lines as`),
   ])
 })
 

@@ -5,7 +5,7 @@ import { readApiSettings, readSettings } from '#config/settings.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { noticeEntry, notices } from '#test/support/notices.ts'
-import { type Environment, startCommand, temporaryDirectory } from '#test/support/project.ts'
+import { startCommand, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
 
@@ -70,9 +70,8 @@ test.each(SAVED)('.env in %s is read whole, or refused', async (_, save, expecte
 test.each(SAVED)('a question, and SQL from a file, in %s', async (_, save, expected) => {
   const { environment } = await startSynced([noticeEntry(1, { objeto: 'café' }), noticeEntry(2)])
   const sql = "SELECT count(*) AS n FROM editais WHERE objeto = 'café' -- fim"
-  const question = await fileOf(save(`-- Nome\n-- Descricao\n${sql}`), 'minha.sql')
-  const own: Environment = { ...environment, QUESTIONS_DIR: dirname(question) }
-  const asked = await runShared(['ask', 'minha', '--csv'], own)
+  const question = await fileOf(save(`-- Nome\n-- Descricao\n${sql}`), 'questions/minha.sql')
+  const asked = await runShared(['ask', 'minha', '--csv'], environment, dirname(dirname(question)))
   const file = await fileOf(save(sql), 'a.sql')
   const queried = await runShared(['query', '--csv', '--file', file], environment)
   for (const [path, ended, lines] of [

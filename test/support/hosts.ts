@@ -1,7 +1,6 @@
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
+import { BUCKET, type S3Server, startS3, writeCredentials } from '#tools/s3_server.ts'
 import { type Environment, temporaryDirectory } from './project.ts'
 import { companyAt, type SyncedCompany } from './synced.ts'
 
@@ -13,12 +12,11 @@ export async function startSharedLog(): Promise<{ s3: S3Server; settings: Enviro
   const s3 = await startS3()
   onTestFinished(() => s3.close())
   const keys = await temporaryDirectory()
-  for (const name of ['id', 'secret']) await writeFile(join(keys, name), name)
+  const file = await writeCredentials(join(keys, 'credentials'), 'id', 'secret')
   const settings = {
     LOG_URL: `s3://${BUCKET}/shared`,
     S3_ENDPOINT: s3.url,
-    S3_ACCESS_KEY_ID_FILE: join(keys, 'id'),
-    S3_SECRET_ACCESS_KEY_FILE: join(keys, 'secret'),
+    S3_CREDENTIALS_FILE: file,
   }
   return { s3, settings }
 }

@@ -25,7 +25,7 @@ export type Scene = {
   readonly lines: string[]
   good(at: string | null, error?: string): Promise<void>
   /** Inspects as a worker does, and returns the alerts that were sent. */
-  look(seen?: Partial<Inspection> & { periods?: number }): Promise<string[]>
+  look(seen?: Partial<Inspection>): Promise<string[]>
 }
 
 export async function startScene(
@@ -57,7 +57,7 @@ export async function startScene(
     queues,
     lines,
     good: (at, error) => writeState(acme.paths, stateOf(at, error)),
-    async look({ periods = 3, ...seen } = {}) {
+    async look(seen = {}) {
       webhook.messages.length = 0
       await inspect({
         queues,
@@ -66,7 +66,7 @@ export async function startScene(
         startedAt,
         now: clock(),
         isActive: () => false,
-        settings: { alerts: { afterPeriods: periods }, redis: place },
+        settings: { redis: place },
         registry: { companies, problem: null, broken: new Map() },
         readSpace: async () => ({ blocks: 100, bavail: 50 }),
         ...seen,

@@ -134,10 +134,8 @@ export async function startReceivers(): Promise<ReceiversServer> {
     url,
     settings: {
       ALERT_SLACK_URL: `${url}${SLACK_PATH}`,
-      ALERT_PAGERDUTY_KEY: PAGERDUTY_KEY,
-      ALERT_PAGERDUTY_URL: `${url}/pagerduty/`,
-      ALERT_OPSGENIE_KEY: OPSGENIE_KEY,
-      ALERT_OPSGENIE_URL: `${url}/opsgenie`,
+      ALERT_PAGERDUTY_KEY: `${url.replace('//', `//${PAGERDUTY_KEY}@`)}/pagerduty/`,
+      ALERT_OPSGENIE_KEY: `${url.replace('//', `//${OPSGENIE_KEY}@`)}/opsgenie`,
     },
     understood,
     misunderstood,

@@ -15,7 +15,7 @@ type Node = OwnRedis & { readonly bus: string }
 
 /** Three masters, and a replica of the one that has the keys of a test. */
 export type OwnCluster = {
-  /** For REDIS_CLUSTER: the addresses of all nodes. */
+  /** The addresses of all nodes, as REDIS_URL has them. */
   readonly addresses: string
   readonly nodes: readonly OwnRedis[]
   /** The node that has the keys now. */

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cp, glob, readFile, realpath, writeFile } from 'node:fs/promises'
+import { cp, glob, readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { CATALOG } from '#schema/marts/marts.ts'
@@ -9,7 +9,7 @@ import { decodeManifest, decodeManifestList, STATUS } from '#src/extras/object_s
 import type { Latest } from '#src/extras/object_store/tables/latest.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import { startCatalog } from '#tools/iceberg_catalog.ts'
-import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
+import { BUCKET, type S3Server, startS3, writeCredentials } from '#tools/s3_server.ts'
 import { notices } from './notices.ts'
 import { companyDirectory, type Environment, temporaryDirectory } from './project.ts'
 import { runShared } from './shared.ts'
@@ -32,13 +32,10 @@ export async function startRemote(settings: Environment = {}) {
   const s3 = await startS3()
   onTestFinished(() => s3.close())
   const keys = await temporaryDirectory()
-  await writeFile(join(keys, 'id'), `${ID}\n`)
-  await writeFile(join(keys, 'secret'), `${SECRET}\n`)
   const company = await startCompany(notices(1, 12), {
     LAKE_URL: ROOT,
     S3_ENDPOINT: s3.url,
-    S3_ACCESS_KEY_ID_FILE: join(keys, 'id'),
-    S3_SECRET_ACCESS_KEY_FILE: join(keys, 'secret'),
+    S3_CREDENTIALS_FILE: await writeCredentials(join(keys, 'credentials'), ID, SECRET),
     ...settings,
   })
   const lake = (...args: string[]) => runShared(['lake', ...args], company.environment)

@@ -218,9 +218,7 @@ describe('docker-compose.yml', () => {
       expect.soft(mem_limit, name).toMatch(/^\d+[mg]$/)
       expect.soft(Number(pids_limit), name).toBeGreaterThan(0)
     }
-    const { concurrency, serve } = readDaemonSettings({
-      SERVE_BUILDERS: services.worker.environment?.SERVE_BUILDERS,
-    })
+    const { concurrency, serve } = readDaemonSettings({})
     // The maxima in docs/internals/measurements.md.
     const megabytes = concurrency * 900 + serve.builders * 700 + 2 * 700 + 800 + 640
     expect(bytesOf(services.worker.mem_limit)).toBeGreaterThan(megabytes * 1_000_000)
@@ -289,7 +287,7 @@ describe('docker-compose.yml', () => {
     // `docker inspect` shows what Compose replaces: it must not be a secret.
     const variables = [...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)
     for (const name of variables)
-      expect(name).toMatch(/^(?:COMPANY|HTTP_PORT|SERVE_BUILDERS|WORKER_MEMORY|METABASE_DUCKDB_MEMORY_MB)$/)
+      expect(name).toMatch(/^(?:COMPANY|HTTP_PORT|WORKER_MEMORY|METABASE_DUCKDB_MEMORY_MB)$/)
     expect(services.worker.volumes).toContain('./secrets:/run/secrets:ro')
   })
 

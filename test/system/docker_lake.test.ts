@@ -31,7 +31,7 @@ test('the documented lines of .env name these services, the bucket and the key',
   expect(remoteLake).toMatchObject({
     bucket: 'lake',
     endpoint: 'http://s3:7070',
-    keyFiles: { id: '/run/s3/id', secret: '/run/s3/secret' },
+    credentialsFile: '/run/s3/credentials',
     catalog: { uri: 'http://iceberg-catalog:8181', namespace: ['editais_acme'], login: null },
   })
   expect(services.s3.command?.[0]).toContain('--port :7070')

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, test } from 'vitest'
-import { REMOVED_SETTINGS, readCompanies } from '#config/companies.ts'
-import { DAEMON_SETTINGS, readRedisSettings, readSchedule } from '#config/daemon.ts'
+import { readCompanies } from '#config/companies.ts'
+import { DAEMON_SETTINGS, readDaemonSettings, readRedisSettings, readSchedule } from '#config/daemon.ts'
+import { MERGED_SETTINGS, REMOVED_SETTINGS } from '#config/setting_kinds.ts'
 import { COMPANY_SETTINGS, KEY_SETTINGS, readSettings, SCHEDULE_SETTINGS } from '#config/settings.ts'
 import { nextAfter } from '#jobs/queues/cron.ts'
 import { Database } from '#src/core/warehouse/database.ts'
@@ -57,36 +58,79 @@ test.each(['0 0 29 2 *', '0 0 31 * *', '@daily', '*/2 * * * * *'])('%s is a cron
   expect(readSchedule({ SYNC_CRON: cron }).syncCron).toBe(cron)
 })
 
-const read = (environment: Record<string, string>) =>
-  readRedisSettings({ REDIS_URL: 'redis://redis', ...environment })
+const read = (REDIS_URL: string, environment: Record<string, string> = {}) =>
+  readRedisSettings({ REDIS_URL, ...environment })
 
-it('the keys of a cluster have a hash tag, and other keys stay as they are', () => {
-  expect(read({ REDIS_PREFIX: 'one' })).toMatchObject({ prefix: 'one', cluster: null })
-  expect(read({ REDIS_PREFIX: 'one', REDIS_SENTINELS: 'a' })).toMatchObject({ prefix: 'one', cluster: null })
-  expect(read({ REDIS_PREFIX: 'one', REDIS_CLUSTER: 'a:7000, [::1]:7001,c' })).toMatchObject({
+it('an address of Redis is that of one, or has the nodes of a cluster, or sentinels and their name for it', () => {
+  expect(read('redis://redis', { REDIS_PREFIX: 'one' })).toMatchObject({
+    url: 'redis://redis',
+    prefix: 'one',
+    sentinels: null,
+    cluster: null,
+  })
+  // Options of the client stay.
+  expect(read('rediss://u:p%40@h/3?family=6').url).toBe('rediss://u:p%40@h/3?family=6')
+  expect(read('redis://user@a:7000, [::1]:7001,c/0?cluster', { REDIS_PREFIX: 'one' })).toMatchObject({
+    url: 'redis://user@a:7000/0',
     prefix: '{one}',
+    sentinels: null,
     cluster: [
       { host: 'a', port: 7000 },
       { host: '::1', port: 7001 },
       { host: 'c', port: 6379 },
     ],
   })
+  const sentinels = read('rediss://user@[::1],b:7000/2?sentinel=bids', { REDIS_SENTINEL_PASSWORD: 'pw' })
+  expect(sentinels).toMatchObject({
+    url: 'rediss://user@[::1]:26379/2',
+    prefix: 'editais-sync',
+    sentinels: {
+      hosts: [
+        { host: '::1', port: 26_379 },
+        { host: 'b', port: 7000 },
+      ],
+      name: 'bids',
+      password: 'pw',
+    },
+    cluster: null,
+  })
+  expect(read('redis://a?cluster=').cluster).toHaveLength(1)
 })
 
-it('what a cluster cannot have is refused', () => {
-  const both =
-    'REDIS_CLUSTER and REDIS_SENTINELS are both set. A cluster needs no sentinels: unset one of them.'
-  expect(() => read({ REDIS_CLUSTER: 'a', REDIS_SENTINELS: 'b' })).toThrow(both)
-  expect(() => read({ REDIS_CLUSTER: 'a', REDIS_URL: 'redis://redis/1' })).toThrow(
-    'REDIS_CLUSTER is set, and REDIS_URL ends with /1. A cluster has only database 0: remove /1, and use REDIS_PREFIX to share it.',
-  )
-  expect(read({ REDIS_CLUSTER: 'a', REDIS_URL: 'redis://redis/0' }).cluster).toHaveLength(1)
-  for (const text of ['a b', 'a,,b', 'redis://a', 'a:70000', ',']) {
-    expect(() => read({ REDIS_CLUSTER: text }), text).toThrow(
-      'must be addresses such as 10.0.0.1:6379, separated by commas',
-    )
-  }
+test.each<string[]>([
+  ['redis://a/1?cluster', 'names a database. A cluster has only 0: share it by REDIS_PREFIX'],
+  ['redis://a,b', 'has several addresses: end it with ?cluster if'],
+  ['redis://a,b?cluster&sentinel=x', 'has several addresses: end it with ?cluster if'],
+  ['redis://a?sentinel', 'must name the master after ?sentinel='],
+  ['redis://a?sentinel=two words', 'must name the master after ?sentinel='],
+  ['redis://a/db?cluster', 'may have only a database number after the port'],
+  ...['redis://a b?cluster', 'redis://a,,b?cluster', 'redis://a,b:70000?cluster', 'http://a'].map(url => [
+    url,
+    'must be an address such as redis://127.0.0.1:6379, or rediss:// for TLS',
+  ]),
+])('REDIS_URL=%s is refused', (url, why) => {
+  expect(() => read(url)).toThrow(`REDIS_URL=(not shown): ${why}`)
 })
+
+test.each([...MERGED_SETTINGS])(
+  '%s is refused with the setting that took its place, in the environment and in the companies file',
+  async (name, now) => {
+    const refusal = `${name} is no longer a setting: ${now}. Remove it.`
+    expect(() => readSettings({ [name]: 'x' })).toThrow(refusal)
+    expect(() => readDaemonSettings({ [name]: 'x' })).toThrow(refusal)
+    readSettings({ [name]: ' ' })
+    const file = join(await temporaryDirectory(), 'companies.yaml')
+    await writeFile(
+      file,
+      `companies:\n  acme: { ${ENTRY}, ${name.toLowerCase()}: x }\n  beta: { ${ENTRY} }\n`,
+    )
+    const { broken, environments } = await readCompanies({ COMPANIES_FILE: file })
+    expect([...environments.keys()]).toEqual(['beta'])
+    expect(broken.get('acme')).toBe(`${file}: acme: ${refusal}`)
+    const known: readonly string[] = [...COMPANY_SETTINGS, ...DAEMON_SETTINGS]
+    expect([known.includes(name), known.includes(now.split(' ')[0] ?? '')]).toEqual([false, true])
+  },
+)
 
 const ENTRY = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'
 

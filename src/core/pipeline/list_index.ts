@@ -103,7 +103,7 @@ async function fileOf(path: string): Promise<string | null> {
 }
 
 /** Omits settings that affect no data: where `ask` looks for questions depends on the working directory. */
-function basisOf({ logLevel: _, questionsDir: __, ...settings }: Settings): string {
+function basisOf({ logLevel: _, ...settings }: Settings): string {
   return hashOf(JSON.stringify([programHash(), settings]))
 }
 

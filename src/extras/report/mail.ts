@@ -212,7 +212,7 @@ function problemOf(error: unknown, { host, port, tls, login }: MailSettings): Fa
     return wrong(`${at} refuses the sender or all recipients${answer}. Check REPORT_FROM and REPORT_TO.`)
   if (code === 'ETLS' || /certificate|self-signed|wrong version/i.test(messageOf(error)))
     return wrong(
-      `${at}: no secure connection (${line(messageOf(error), MAX_ANSWER)}). ${tls === 'from_the_start' ? 'Does it speak TLS from the start? If not, SMTP_URL must begin with smtp://.' : 'Set SMTP_TLS=off only for a server on your own network.'}`,
+      `${at}: no secure connection (${line(messageOf(error), MAX_ANSWER)}). ${tls === 'from_the_start' ? 'Does it speak TLS from the start? If not, SMTP_URL must begin with smtp://.' : 'Only for a server on your own network, end SMTP_URL with ?tls=off.'}`,
     )
   if (responseCode >= 500) return wrong(`${at} refuses the mail${answer}. Nothing was sent.`)
   return unreachable(

@@ -116,8 +116,11 @@ export type S3Settings = {
   readonly region: string
   /** Null for Amazon's own. */
   readonly endpoint: string | null
-  /** Read for each use, so that new keys need no restart. Null for the SDK's own chain of credentials. */
-  readonly keyFiles: { readonly id: string; readonly secret: string } | null
+  /**
+   * In the form of `~/.aws/credentials`; read for each use, so that new keys need no restart. Null for the SDK's own chain of
+   * credentials.
+   */
+  readonly credentialsFile: string | null
   /** The first retry of a request comes after this, or up to twice as long. */
   readonly retryMs: number
 }

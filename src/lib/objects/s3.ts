@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
+import type { GetObjectCommandOutput, S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
 import pRetry, { AbortError } from 'p-retry'
 import { newStream } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import type { FileDigest } from '#src/lib/hash.ts'
+import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
 import {
   ForeignObject,
   type Listed,
   type LocalFile,
   type ObjectStore,
   RemoteError,
-  readKeyFile,
   type S3Settings,
   s3Root,
   tooLarge,
@@ -152,17 +152,30 @@ async function writeTo(path: string | null, content: Readable): Promise<FileDige
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
-async function clientOf(sdk: Sdk, { region, endpoint, keyFiles }: S3Settings): Promise<S3Client> {
-  const keys = keyFiles && {
-    accessKeyId: readKeyFile('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
-    secretAccessKey: readKeyFile('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
+/** Reads the profile `default` of a file in the form of `~/.aws/credentials`. @throws RemoteError */
+async function readCredentials(path: string): Promise<NonNullable<S3ClientConfig['credentials']>> {
+  const origin = `S3_CREDENTIALS_FILE (${path})`
+  const { fromIni } = await import('@aws-sdk/credential-provider-ini')
+  try {
+    readSecretFile(path, origin)
+    const only = { filepath: path, configFilepath: path, profile: 'default', ignoreCache: true }
+    const keys = await fromIni(only)()
+    for (const key of [keys.accessKeyId, keys.secretAccessKey]) checkKey(key, origin)
+    return keys
+  } catch (error) {
+    const form = 'as ~/.aws/credentials has: [default], aws_access_key_id = …, aws_secret_access_key = …'
+    throw new RemoteError(error instanceof FatalError ? error.message : `${origin} lacks lines ${form}.`)
   }
+}
+
+async function clientOf(sdk: Sdk, { region, endpoint, credentialsFile }: S3Settings): Promise<S3Client> {
+  const keys = credentialsFile === null ? {} : { credentials: await readCredentials(credentialsFile) }
   return new sdk.S3Client({
     region,
     // At any other address, a name for each bucket may not exist.
     forcePathStyle: endpoint !== null,
     ...(endpoint ? { endpoint } : {}),
-    ...(keys ? { credentials: keys } : {}),
+    ...keys,
     // Stores other than Amazon's do not support the SDK's own checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
@@ -389,8 +402,7 @@ function reasonOf(error: unknown): string {
   if (status === 403)
     return `${name ?? '403'}. Check the keys, and their rights to read, write, list and delete.`
   if (name === 'NoSuchBucket') return 'there is no such bucket. Create it, or correct LAKE_URL or LOG_URL.'
-  if (name === 'CredentialsProviderError')
-    return 'no credentials were found. Set S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE.'
+  if (name === 'CredentialsProviderError') return 'no credentials were found. Set S3_CREDENTIALS_FILE.'
   return status === null ? `${text}.` : `it answered ${status} (${name}): ${text}.`
 }
 

@@ -39,7 +39,7 @@ export async function checkPrivacy({ paths, lake }: PrivacyOptions): Promise<Fin
     ...(await checkReaders(paths, lake)),
   ]
   if (findings.length > 0) return findings
-  return [ok(PRIVACY, root, 'Other users can open only what LAKE_MODE allows')]
+  return [ok(PRIVACY, root, 'Other users can open only what LAKE_READERS allows')]
 }
 
 /** A path, and the most permissive mode that it may have. */
@@ -134,14 +134,14 @@ async function checkReaders({ root, lake }: CompanyPaths, { mode, group }: LakeS
       () => group,
     )
     if (gid === group) continue
-    const what = `belongs to the group with id ${gid}, not to LAKE_GROUP (${group})`
+    const what = `belongs to the group with id ${gid}, not to that of LAKE_READERS (${group})`
     findings.push(warning(PRIVACY, path, what, 'The next run changes its group'))
   }
   const open = (mode ?? 0) & PASSED_DIRECTORY & ~PRIVATE_DIRECTORY
   for (const path of [dirname(root), root]) {
     const about = await stat(path)
     if ((about.mode & open) === open) continue
-    const what = `cannot be entered by users who may read the lake (${octal(about.mode)}, LAKE_MODE ${octal(mode ?? 0)})`
+    const what = `cannot be entered by users who may read the lake (${octal(about.mode)}; by LAKE_READERS, the lake has ${octal(mode ?? 0)})`
     const mend = `The next run corrects its mode, or run chmod ${octal(about.mode | open)} ${quoteForShell(path)}`
     findings.push(warning(PRIVACY, path, what, mend))
   }

@@ -61,8 +61,7 @@ export const VALUES: Readonly<Record<string, Values>> = {
   'a Redis Cluster': {
     ...ALL,
     redis: {
-      url: 'rediss://worker@redis.example.com',
-      cluster: ['redis-0.redis.data.svc', 'redis-1.redis.data.svc:6380'],
+      url: 'rediss://worker@redis-0.redis.data.svc,redis-1.redis.data.svc:6380?cluster',
       prefix: 'acme',
     },
   },
@@ -74,7 +73,13 @@ export const REFUSED: readonly (readonly [what: string, change: Values, message:
   ['no image', { image: { repository: '' } }, /\/image\/repository/],
   ['no Redis', { redis: { url: '' } }, /\/redis\/url/],
   ['a password of Redis', { redis: { url: 'redis://worker:secret@redis' } }, /\/redis\/url/],
-  ['a password of a cluster', { redis: { cluster: [':secret@redis:6379'] } }, /\/redis\/cluster/],
+  ['a password of a cluster', { redis: { url: 'redis://x:secret@a,b?cluster' } }, /\/redis\/url/],
+  ['two addresses of one Redis', { redis: { url: 'redis://a,b' } }, /\/redis\/url/],
+  [
+    'sentinels, which KEDA does not ask',
+    { redis: { url: 'redis://a,b/1?sentinel=mymaster' }, autoscaling: { enabled: true } },
+    /does not ask the sentinels/,
+  ],
   ['a key in a variable', { settings: { API_BASE_URL: 'https://a', API_KEY: 'x' } }, /\/settings/],
   ['a token in a variable', { settings: { API_BASE_URL: 'https://a', ADMIN_TOKEN: 'x' } }, /\/settings/],
   [

@@ -1,10 +1,11 @@
-import { cp, mkdir, readdir, realpath, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FORMAT_NAMES, type RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { TableKeeper } from '#src/extras/object_store/tables/format.ts'
 import { type Latest, readRemoteLatest } from '#src/extras/object_store/tables/latest.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import type { Served, Servers } from '#test/api/servers.ts'
+import { writeCredentials } from '#tools/s3_server.ts'
 
 /** A company whose lake is published, and what readers must find there. */
 
@@ -50,9 +51,7 @@ export async function settingsOf(
   endpoint: string,
   prefix: string,
 ): Promise<RemoteLakeSettings> {
-  const keyFiles = { id: join(directory, 's3_id'), secret: join(directory, 's3_secret') }
   await mkdir(directory, { recursive: true })
-  for (const path of Object.values(keyFiles)) await writeFile(path, SECRET)
   return {
     bucket: BUCKET,
     prefix,
@@ -63,7 +62,7 @@ export async function settingsOf(
     keepMs: 0,
     intervalMs: 0,
     retryMs: 100,
-    keyFiles,
+    credentialsFile: await writeCredentials(join(directory, 's3_credentials'), SECRET),
   }
 }
 
@@ -78,15 +77,14 @@ export function describeLake(
   },
 ): PublishedLake {
   const { directory, settings, catalog } = about
-  const { endpoint, prefix, keyFiles } = settings
+  const { endpoint, prefix, credentialsFile } = settings
   const data = join(directory, `data-${prefix}`)
   const environment = {
     ...{ API_BASE_URL: sandbox.url, API_KEY: sandbox.key, COMPANY, DATA_DIR: data },
     LAKE_URL: `s3://${BUCKET}/${prefix}`,
     LAKE_FORMATS: FORMAT_NAMES.join(),
     S3_ENDPOINT: `${endpoint}`,
-    S3_ACCESS_KEY_ID_FILE: `${keyFiles?.id}`,
-    S3_SECRET_ACCESS_KEY_FILE: `${keyFiles?.secret}`,
+    S3_CREDENTIALS_FILE: `${credentialsFile}`,
     ...(catalog ? { ICEBERG_CATALOG_URI: catalog.uri, ICEBERG_WAREHOUSE: catalog.warehouse } : {}),
   }
   const given: Given = {

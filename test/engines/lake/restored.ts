@@ -62,8 +62,7 @@ async function replaceLog(
       LAKE_URL: `s3://${BUCKET}/${prefix}`,
       LAKE_FORMATS: FORMAT_NAMES.join(),
       S3_ENDPOINT: endpoint,
-      S3_ACCESS_KEY_ID_FILE: `${settings.keyFiles?.id}`,
-      S3_SECRET_ACCESS_KEY_FILE: `${settings.keyFiles?.secret}`,
+      S3_CREDENTIALS_FILE: `${settings.credentialsFile}`,
     })
   await run(['sync'])
   await cp(join(company, 'raw'), backup, { recursive: true })

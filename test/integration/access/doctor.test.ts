@@ -43,7 +43,7 @@ async function privacyOf(settings: Environment = {}): Promise<Finding[]> {
   return findings.filter(({ check }) => check === 'privacy')
 }
 
-const WELL = [{ status: 'ok', what: 'Other users can open only what LAKE_MODE allows' }]
+const WELL = [{ status: 'ok', what: 'Other users can open only what LAKE_READERS allows' }]
 
 async function publish(settings: Environment = {}): Promise<void> {
   const ended = await runShared(['publish'], { ...prepared.environment, ...settings })
@@ -134,9 +134,9 @@ describe('doctor', () => {
     expect(await privacyOf()).toMatchObject([problem])
   })
 
-  test('reports a lake that is more open than LAKE_MODE or has another group, until the next run', async () => {
-    const LAKE_GROUP = String(process.getgid?.() === 0 ? 54_321 : process.getgid?.())
-    const settings = { LAKE_MODE: '0750', LAKE_GROUP }
+  test('reports a lake that is more open than LAKE_READERS says or has another group, until the next run', async () => {
+    const group = process.getgid?.() === 0 ? 54_321 : process.getgid?.()
+    const settings = { LAKE_READERS: `group:${group}` }
     const found = await privacyOf(settings)
     expect(found.map(({ subject, what }) => [subject, what])).toContainEqual([
       at('lake'),
@@ -144,7 +144,7 @@ describe('doctor', () => {
     ])
     if (isRoot) {
       const mend = 'The next run changes its group'
-      const what = `belongs to the group with id 0, not to LAKE_GROUP (${LAKE_GROUP})`
+      const what = `belongs to the group with id 0, not to that of LAKE_READERS (${group})`
       expect(found).toContainEqual(expect.objectContaining({ subject: at('lake'), what, mend }))
     }
     await publish(settings)
@@ -154,8 +154,8 @@ describe('doctor', () => {
   test('reports a path that blocks readers of the lake, until the next run', async () => {
     await chmod(at(), 0o700)
     expect(await privacyOf()).toMatchObject(WELL)
-    const settings = { LAKE_MODE: '0755' }
-    const what = 'cannot be entered by users who may read the lake (0700, LAKE_MODE 0755)'
+    const settings = { LAKE_READERS: 'all' }
+    const what = 'cannot be entered by users who may read the lake (0700; by LAKE_READERS, the lake has 0755)'
     const mend = `The next run corrects its mode, or run chmod 0711 ${at()}`
     expect(await privacyOf(settings)).toMatchObject([{ status: 'warning', subject: at(), what, mend }])
     await publish(settings)

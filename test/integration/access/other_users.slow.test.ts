@@ -125,7 +125,7 @@ describe.runIf(isRoot)('another user of the machine', () => {
     expect((await stat(directory)).mode & 0o777).toBe(0o711)
   })
 
-  test('reads the lake only as LAKE_MODE and LAKE_GROUP allow, including older snapshots', async () => {
+  test('reads the lake only as LAKE_READERS allows, including older snapshots', async () => {
     const company = await openCompany()
     const directory = dataOf(company)
     const lake = join(directory, 'acme/lake')
@@ -143,28 +143,27 @@ describe.runIf(isRoot)('another user of the machine', () => {
     }
 
     // Root may set any group.
-    const settings = { LAKE_MODE: '0750', LAKE_GROUP: String(GROUP) }
+    const settings = { LAKE_READERS: `group:${GROUP}` }
     if (WORKER !== 0) {
       const refused = await runWorker(['sync'], { ...company.environment, ...settings })
       expect(refused).toMatchObject({
         code: 2,
-        stderr: expect.stringMatching(/^.*LAKE_GROUP: .*set to 54321 \(EPERM\).*Make this user a member/s),
+        stderr: expect.stringMatching(/^.*LAKE_READERS: .*set to 54321 \(EPERM\).*Make this user a member/s),
       })
       expect(company.sandbox.requests.total).toBeGreaterThan(0)
     }
-    const asMember = { LAKE_MODE: '0750', LAKE_GROUP: WORKER === 0 ? String(GROUP) : String(WORKER) }
-    const own = { uid: STRANGER, gid: Number(asMember.LAKE_GROUP) }
-    await run(company, ['sync'], asMember)
+    const own = { uid: STRANGER, gid: WORKER === 0 ? GROUP : WORKER }
+    await run(company, ['sync'], { LAKE_READERS: `group:${own.gid}` })
     expect(await readdir(join(lake, 'snapshots'))).toHaveLength(2)
     expect(await seenBy(own)).toEqual(await ofLake())
     expect(await seenBy(stranger)).toEqual([])
 
-    await run(company, ['publish'], { LAKE_MODE: '700' })
+    await run(company, ['publish'], { LAKE_READERS: 'none' })
     expect(await seenBy(own)).toEqual([])
     // Without the setting, the mode does not change.
     await run(company, ['publish'])
     expect(await seenBy(own)).toEqual([])
-    await run(company, ['publish'], { LAKE_MODE: '755' })
+    await run(company, ['publish'], { LAKE_READERS: 'all' })
     expect(await seenBy(stranger)).toEqual(await ofLake())
     for (const [path, mode] of await modesBelow(lake))
       expect(mode, path).toBe((await stat(path)).isDirectory() ? '755' : '444')

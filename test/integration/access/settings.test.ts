@@ -12,32 +12,34 @@ import { startCompany } from '#test/support/synced.ts'
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o7777).toString(8)
 
-test('LAKE_MODE and LAKE_GROUP accept the usual notations; anything else is refused with a sentence', async () => {
-  const lake = (LAKE_MODE?: string, LAKE_GROUP?: string) => readSettings({ LAKE_MODE, LAKE_GROUP }).lake
+test('LAKE_READERS is all, group, a named group or none; anything else is refused with a sentence', async () => {
+  const lake = (LAKE_READERS?: string) => readSettings({ LAKE_READERS }).lake
   expect(lake()).toEqual({ mode: null, group: null })
-  expect(lake('0750', '0')).toEqual({ mode: 0o750, group: 0 })
+  expect(lake('all')).toEqual({ mode: 0o755, group: null })
+  expect(lake('group')).toEqual({ mode: 0o750, group: null })
+  expect(lake('group:0')).toEqual({ mode: 0o750, group: 0 })
+  expect(lake('none')).toEqual({ mode: 0o700, group: null })
   const [name, , id] = (await readFile('/etc/group', 'utf8')).split('\n')[1]?.split(':') ?? []
-  expect(lake('700', name)).toEqual({ mode: 0o700, group: Number(id) })
-  for (const wrong of ['0777', '0770', '640', '0o750', 'rwxr-x---', '1755'])
+  expect(lake(`group:${name}`)).toEqual({ mode: 0o750, group: Number(id) })
+  for (const wrong of ['0777', 'All', 'all:bi', 'none:0', 'group:', 'groups', 'rwxr-x---'])
     expect(() => lake(wrong), wrong).toThrow(
-      `LAKE_MODE=${wrong}: must be 0755 (all users can read), 0750 (only its group) or 0700 (only its owner).`,
+      `LAKE_READERS=${wrong}: must be all, none, or group: and its name, as in group:bi.`,
     )
-  expect(() => lake('0750', 'no-such-group')).toThrow(
-    'LAKE_GROUP=no-such-group: is not a group in /etc/group. If the group is defined elsewhere, use its number.',
+  expect(() => lake('group:no-such-group')).toThrow(
+    'LAKE_READERS=group:no-such-group: is not a group in /etc/group. If the group is defined elsewhere, use its number.',
   )
-  expect(() => lake('0750', '9999999999')).toThrow('LAKE_GROUP=9999999999: is not a valid group id.')
-  expect(() => lake('0750', '-1')).toThrow('LAKE_GROUP=-1: is not a group in /etc/group')
+  expect(() => lake('group:9999999999')).toThrow('LAKE_READERS=group:9999999999: is not a valid group id.')
+  expect(() => lake('group:-1')).toThrow('LAKE_READERS=group:-1: is not a group in /etc/group')
 })
 
-test('each company in the file has its own LAKE_MODE and LAKE_GROUP', async () => {
+test('each company in the file has its own LAKE_READERS', async () => {
   const file = join(await temporaryDirectory(), 'companies.yaml')
   const company = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'
-  // YAML reads 0750 as a number.
   await writeFile(
     file,
-    `companies:\n  acme: { ${company}, lake_mode: 0750, lake_group: 7 }\n  beta: { ${company} }\n`,
+    `companies:\n  acme: { ${company}, lake_readers: "group:7" }\n  beta: { ${company} }\n`,
   )
-  const { environments } = await readCompanies({ COMPANIES_FILE: file, LAKE_MODE: '0700' })
+  const { environments } = await readCompanies({ COMPANIES_FILE: file, LAKE_READERS: 'none' })
   const lakes = [...environments.values()].map(own => readSettings(own).lake)
   expect(lakes).toEqual([
     { mode: 0o750, group: 7 },
@@ -56,7 +58,7 @@ test('a lake closed by hand stays closed, including its new snapshots', async ()
   expect(await modeOf(root)).toBe('700')
   for (const [path, mode] of await modesBelow(join(root, 'lake', 'snapshots')))
     if (!path.endsWith('lake/snapshots')) expect(mode, path).toMatch(/^[47]00$/)
-  expect((await runShared(['publish'], { ...company.environment, LAKE_MODE: '0755' })).code).toBe(0)
+  expect((await runShared(['publish'], { ...company.environment, LAKE_READERS: 'all' })).code).toBe(0)
   expect(await modeOf(root)).toBe('711')
   for (const [path, mode] of await modesBelow(join(root, 'lake'))) expect(mode, path).toMatch(/^(444|755)$/)
 })

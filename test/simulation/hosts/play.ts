@@ -1,5 +1,5 @@
 import { cpSync, existsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
@@ -10,7 +10,7 @@ import { World } from '#src/sandbox/world.ts'
 import { KEY } from '#test/simulation/alter.ts'
 import { MemoryRedis } from '#test/simulation/memory_redis.ts'
 import { noticeEntry } from '#test/support/notices.ts'
-import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
+import { BUCKET, type S3Server, startS3, writeCredentials } from '#tools/s3_server.ts'
 
 /** A machine with a disk and a clock of its own. */
 export type Host = {
@@ -128,8 +128,6 @@ export async function addHost(play: HostsPlay): Promise<Host> {
   const name = NAMES[hosts.length] as string
   const dataDir = join(place, name)
   await mkdir(dataDir)
-  const keyFile = join(place, `${name}.key`)
-  await writeFile(keyFile, name)
   const host: Host = {
     name,
     paths: companyPaths(dataDir, 'acme'),
@@ -146,8 +144,7 @@ export async function addHost(play: HostsPlay): Promise<Host> {
       ANALYSIS_MAX_AGE: 'off',
       LOG_URL: `s3://${BUCKET}/hosts`,
       S3_ENDPOINT: s3.url,
-      S3_ACCESS_KEY_ID_FILE: keyFile,
-      S3_SECRET_ACCESS_KEY_FILE: keyFile,
+      S3_CREDENTIALS_FILE: await writeCredentials(join(place, `${name}.credentials`), name),
     },
     clockOffMs: random.weighted([
       [0, 3],

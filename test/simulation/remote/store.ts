@@ -1,10 +1,9 @@
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Settings } from '#config/settings.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { type CatalogRequest, type CatalogServer, startCatalog } from '#tools/iceberg_catalog.ts'
-import { BUCKET, type S3Request, type S3Server, startS3 } from '#tools/s3_server.ts'
+import { BUCKET, type S3Request, type S3Server, startS3, writeCredentials } from '#tools/s3_server.ts'
 import { Dead } from '../crash_point.ts'
 import type { RemoteStep } from './steps.ts'
 
@@ -40,8 +39,6 @@ export async function openStore(
   const s3 = await startS3()
   const has = (address: string) => s3.objects.has(address.slice(`s3://${BUCKET}/`.length))
   const catalog = random.chance(0.35) ? await startCatalog(has) : null
-  const keys = join(place, 'key')
-  await writeFile(keys, 'simulated')
   const formats = random.pick(['iceberg', 'delta', 'iceberg,delta'])
   const store: SimulatedStore = {
     s3,
@@ -52,8 +49,7 @@ export async function openStore(
       LAKE_KEEP: random.pick(['0s', '24h']),
       LAKE_PUBLISH_INTERVAL: random.pick(['0s', '0s', '2h']),
       S3_ENDPOINT: s3.url,
-      S3_ACCESS_KEY_ID_FILE: keys,
-      S3_SECRET_ACCESS_KEY_FILE: keys,
+      S3_CREDENTIALS_FILE: await writeCredentials(join(place, 'credentials'), 'simulated'),
       ...(catalog ? { ICEBERG_CATALOG_URI: catalog.uri, ICEBERG_WAREHOUSE: 'bi' } : {}),
     },
     faults: 'none',

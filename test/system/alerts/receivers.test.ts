@@ -234,7 +234,7 @@ test('a receiver that hangs holds up no other, and one that refuses is logged wi
   const host = new URL(receivers.url).host
   const problems = alerts.lines.filter(({ level }) => level === 'error').map(({ msg }) => msg)
   expect(problems.sort()).toEqual([
-    `Opsgenie at ${host} rejected the request (422). Check ALERT_OPSGENIE_KEY and ALERT_OPSGENIE_URL. Alerts are kept and sent later.`,
+    `Opsgenie at ${host} rejected the request (422). Check ALERT_OPSGENIE_KEY. Alerts are kept and sent later.`,
     `The Slack webhook at ${host} did not answer within 0.3 s. Check ALERT_SLACK_URL. Alerts are kept and sent later.`,
   ])
   receivers.intercept = () => false
@@ -278,8 +278,8 @@ test.each([
   [{ ALERT_OPSGENIE_KEY: `${SECRET} x` }, /^ALERT_OPSGENIE_KEY contains white space/],
   [{ ALERT_SLACK_URL: SECRET }, /^ALERT_SLACK_URL=\(not shown\): must be an http or https address\.$/],
   [
-    { ALERT_OPSGENIE_URL: `https://x/?k=${SECRET}` },
-    /^ALERT_OPSGENIE_URL=\(not shown\): must be an http or https address without a key\.$/,
+    { ALERT_OPSGENIE_KEY: `https://x/?k=${SECRET}` },
+    /^ALERT_OPSGENIE_KEY is neither a key nor an address with a key, as in https:\/\/KEY@api\.opsgenie\.com\.$/,
   ],
   [
     { ALERT_WARNINGS_TO: 'slack,sms' },
@@ -300,13 +300,11 @@ test('keys come from files, and an empty or missing file stops the worker', asyn
   }
   const { alerts } = readDaemonSettings({
     ALERT_PAGERDUTY_KEY_FILE: await file('pagerduty', `${PAGERDUTY_KEY}\n`),
-    ALERT_OPSGENIE_KEY_FILE: await file('opsgenie', `${OPSGENIE_KEY}\n`),
+    ALERT_OPSGENIE_KEY_FILE: await file('opsgenie', `https://${OPSGENIE_KEY}@api.eu.opsgenie.com/\n`),
     ALERT_SLACK_URL_FILE: await file('slack', `https://hooks.slack.com${SLACK_PATH}\n`),
-    ALERT_OPSGENIE_URL: 'https://api.eu.opsgenie.com/',
   })
   const severities = ['critical', 'warning']
   expect(alerts).toEqual({
-    afterPeriods: 3,
     repeatMs: 12 * HOUR,
     routes: [
       { to: 'slack', webhookUrl: `https://hooks.slack.com${SLACK_PATH}`, severities },

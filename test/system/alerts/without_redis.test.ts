@@ -94,7 +94,7 @@ test('an outage of Redis alerts once it lasts, and its end sends the recovery', 
       startedAt: clock(),
       now: clock(),
       isActive: () => false,
-      settings: { alerts: { afterPeriods: 3 }, redis: { prefix: redis.prefix } },
+      settings: { redis: { prefix: redis.prefix } },
       registry: { companies: new Map(), broken: new Map(), problem: 'companies.yaml is broken.' },
     })
     await alerts.deliver()

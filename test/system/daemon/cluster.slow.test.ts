@@ -24,9 +24,7 @@ const USER_PASSWORD = 'pw_5d1c'
 const BACK_WITHIN_MS = 30_000
 
 const settingsOf = ({ addresses }: OwnCluster) => ({
-  // Its host is not used.
-  REDIS_URL: 'redis://nobody.invalid:1',
-  REDIS_CLUSTER: addresses,
+  REDIS_URL: `redis://${addresses}?cluster`,
   REDIS_PREFIX: PREFIX,
 })
 const isOfRedis = ({ msg }: LogLine) => /^Redis (at|rejected)/.test(msg)
@@ -66,7 +64,7 @@ test.skipIf(!canOwnRedis)('a worker runs on a cluster, and its keys are in one s
   expect(await daemon.stop()).toBe(0)
   const again = await startDaemon({
     ...environment,
-    REDIS_CLUSTER: new URL(cluster.nodes[1]?.url ?? '').host,
+    REDIS_URL: `${cluster.nodes[1]?.url}?cluster`,
   })
   expect(await nextRun(again, 'acme', 0)).toMatchObject({ status: 'ok', unchanged: 3 })
   expect(await again.stop()).toBe(0)
@@ -163,7 +161,7 @@ test.skipIf(!canOwnRedis)('runs continue after the whole cluster was down', asyn
   await Promise.all(cluster.nodes.map(node => node.stop()))
   const line = await daemon.waitFor(({ msg }) => /^Redis at \S+ does not answer/.test(msg))
   expect(line.msg).toMatch(
-    /^Redis at 127\.0\.0\.1:\d+ does not answer \(\w+\)\. Start it, or set REDIS_CLUSTER\./,
+    /^Redis at 127\.0\.0\.1:\d+ does not answer \(\w+\)\. Start it, or set REDIS_URL\./,
   )
   const ready = await daemon.ask('/readyz')
   expect(ready.status).toBe(503)
@@ -193,23 +191,22 @@ test.skipIf(!canOwnRedis)('a cluster that cannot be used is reported in one sent
     expect(stderr).not.toContain(WRONG)
     return stderr.trim()
   }
-  const REDIS_URL = 'redis://nobody.invalid'
-  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: '127.0.0.1:1,127.0.0.1:2' })).toMatch(
-    /Redis at 127\.0\.0\.1:[12] does not answer \(ECONNREFUSED\)\. Start it, or set REDIS_CLUSTER\. No run was requested\.$/,
+  expect(await enqueue({ REDIS_URL: 'redis://127.0.0.1:1,127.0.0.1:2?cluster' })).toMatch(
+    /Redis at 127\.0\.0\.1:[12] does not answer \(ECONNREFUSED\)\. Start it, or set REDIS_URL\. No run was requested\.$/,
   )
   const single = await startOwnRedis()
   const { host } = new URL(single.url)
-  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: host })).toContain(
-    `Redis at ${host} is not in cluster mode. Unset REDIS_CLUSTER, set REDIS_URL to its address, then restart.`,
+  expect(await enqueue({ REDIS_URL: `redis://${host}?cluster` })).toContain(
+    `Redis at ${host} is not in cluster mode. Remove ?cluster from REDIS_URL, then restart.`,
   )
   const secured = await startOwnRedis({ password: 'pw_right_18', args: ['--cluster-enabled', 'yes'] })
-  const { host: guarded } = new URL(secured.url)
-  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: guarded })).toMatch(/\(NOAUTH\): it requires a password/)
-  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: guarded, REDIS_PASSWORD: WRONG })).toMatch(
+  const REDIS_URL = `redis://${new URL(secured.url).host}?cluster`
+  expect(await enqueue({ REDIS_URL })).toMatch(/\(NOAUTH\): it requires a password/)
+  expect(await enqueue({ REDIS_URL, REDIS_PASSWORD: WRONG })).toMatch(
     /\(WRONGPASS\): the password \(or the user in REDIS_URL\) is wrong/,
   )
   // A node that nobody gave a slot.
-  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: guarded, REDIS_PASSWORD: 'pw_right_18' })).toMatch(
+  expect(await enqueue({ REDIS_URL, REDIS_PASSWORD: 'pw_right_18' })).toMatch(
     /\(CLUSTERDOWN\): a part of the cluster has no master/,
   )
 })
@@ -225,7 +222,7 @@ test.skipIf(!canOwnRedis)('a cluster with TLS, a private authority and a user wi
   const environment = {
     ...company.environment,
     ...settingsOf(cluster),
-    REDIS_URL: 'rediss://worker@nobody.invalid',
+    REDIS_URL: `rediss://worker@${cluster.addresses}?cluster`,
     REDIS_PASSWORD: USER_PASSWORD,
     REDIS_CA_FILE: authority.certificate,
   }

@@ -42,7 +42,6 @@ test('a refused key affects no other company; its alert and its recovery are sen
     ...companies.environment,
     ...(await redisSettings()),
     ALERT_WEBHOOK_URL_FILE: urlFile,
-    ALERT_AFTER_PERIODS: '1000',
   }
   const aboutKeys = () => webhook.messages.filter(({ alert }) => alert === 'key_refused')
 

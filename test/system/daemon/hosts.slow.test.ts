@@ -41,11 +41,7 @@ test('a worker takes a company over from a lost host, with an empty disk, and ea
   expect(await third.stop()).toBe(0)
 
   company.world.update(company.world.ids()[0] as string, { edital: { objeto: 'Outro objeto' } })
-  const {
-    S3_ACCESS_KEY_ID_FILE: _,
-    S3_SECRET_ACCESS_KEY_FILE: __,
-    ...rest
-  } = (await anotherHost(other)).environment
+  const { S3_CREDENTIALS_FILE: _, ...rest } = (await anotherHost(other)).environment
   // Its runs find their key where the AWS SDK always looks.
   const often = {
     ...rest,

@@ -39,7 +39,7 @@ const STATES: readonly BadState[] = [
   {
     name: 'a node of a cluster',
     sentence:
-      /^Redis rejected the command \(CROSSSLOT\): it is part of a cluster\. Set REDIS_CLUSTER to the addresses/,
+      /^Redis rejected the command \(CROSSSLOT\): it is part of a cluster\. Set REDIS_URL to some of its nodes/,
     async spoil({ proxy }) {
       const { url } = await startOwnRedis({
         args: ['--cluster-enabled', 'yes'],

@@ -45,7 +45,6 @@ async function startWatched() {
     ALERT_WEBHOOK_URL_FILE: urlFile,
     ...receivers.settings,
     WORKER_CONCURRENCY: '4',
-    ALERT_AFTER_PERIODS: '1',
   }
   const secrets = [
     ...SLUGS.map(companies.keyOf),

@@ -56,10 +56,7 @@ test.skipIf(!canOwnRedis)('a worker follows a failover that sentinels decide', a
   const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
   const environment = {
     ...company.environment,
-    // Its host is not used.
-    REDIS_URL: 'redis://nobody.invalid:1/2',
-    REDIS_SENTINELS: `127.0.0.1:1, 127.0.0.1:${sentinel}`,
-    REDIS_SENTINEL_NAME: NAME,
+    REDIS_URL: `redis://127.0.0.1:1,127.0.0.1:${sentinel}/2?sentinel=${NAME}`,
     REDIS_SENTINEL_PASSWORD: OF_SENTINELS,
     REDIS_PASSWORD: PASSWORD,
     REDIS_PREFIX: 'sentinel',
@@ -85,15 +82,9 @@ test.skipIf(!canOwnRedis)('a worker follows a failover that sentinels decide', a
   for (const secret of [PASSWORD, OF_SENTINELS]) expect(text).not.toContain(secret)
 })
 
-test('wrong sentinels are named', async () => {
-  const company = await startCompany(notices(1, 1))
-  const environment = { ...company.environment, REDIS_SENTINELS: 'one two' }
-  const { code, stderr } = await runCommand(['sync', '--enqueue'], environment)
-  expect(code).toBe(2)
-  expect(stderr).toContain('REDIS_SENTINELS')
-  expect(stderr).toContain('must be addresses such as 10.0.0.1:26379, separated by commas')
-
-  const nobody = { ...environment, REDIS_SENTINELS: '127.0.0.1:1' }
+test('sentinels that do not answer are named', async () => {
+  const { environment } = await startCompany(notices(1, 1))
+  const nobody = { ...environment, REDIS_URL: 'redis://127.0.0.1:1?sentinel=bids' }
   const away = await runCommand(['sync', '--enqueue', '--wait', '2'], nobody)
   expect(away.code).not.toBe(0)
   expect(away.stderr).toMatch(/Redis at 127\.0\.0\.1:1 does not answer/)

@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { readSettings } from '#config/settings.ts'
@@ -13,6 +12,7 @@ import { notices } from '#test/support/notices.ts'
 import type { Environment } from '#test/support/project.ts'
 import { readMetrics } from '#test/support/prometheus.ts'
 import { runShared } from '#test/support/shared.ts'
+import { writeCredentials } from '#tools/s3_server.ts'
 
 vi.setConfig(DAEMON_TEST)
 
@@ -36,10 +36,10 @@ test('a host that serves a company catches up with a run of another host, and re
   await until(async () => (await ask()).status === 200, { what: 'the first answer' })
 
   const otherKey = join(environment.DATA_DIR as string, 'other-key')
-  await writeFile(otherKey, 'other')
+  await writeCredentials(otherKey, 'other')
   const other = await anotherHost({
     ...company,
-    environment: { ...environment, S3_ACCESS_KEY_ID_FILE: otherKey },
+    environment: { ...environment, S3_CREDENTIALS_FILE: otherKey },
   })
   const queues = queuesOf(environment)
   const runElsewhere = async (objeto: string) => {

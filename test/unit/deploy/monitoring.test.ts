@@ -139,7 +139,7 @@ describe('The chart', () => {
     const known = [...DAEMON_SETTINGS, ...COMPANY_SETTINGS, ...KEY_SETTINGS]
     const secret = known.filter(name => known.includes(`${name}_FILE`))
     expect(secret).toEqual(expect.arrayContaining(['API_KEY', 'ADMIN_TOKEN', 'REDIS_PASSWORD']))
-    const refused = [...secret, 'SMTP_PASSWORD', 'HEARTBEAT_URL', 'LOG_URL', 'S3_ACCESS_KEY_ID_FILE']
+    const refused = [...secret, 'SMTP_PASSWORD', 'HEARTBEAT_URL', 'LOG_URL', 'S3_CREDENTIALS_FILE']
     expect(refused.filter(name => validate(withSetting(name)))).toEqual([])
   })
 })

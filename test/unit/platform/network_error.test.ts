@@ -65,9 +65,7 @@ it.each([
 ])('EPROTO shows a server without TLS only if its text does: %s', (text, trouble) => {
   const error = Object.assign(new Error(text), { code: 'EPROTO' })
   expect(explainNetwork(error, '3 s')).toMatchObject({ trouble, code: 'EPROTO' })
-  expect(redisProblem(error, { url: 'rediss://redis', setting: 'REDIS_URL' })?.kind).toBe(
-    trouble === 'lost' ? 'away' : 'wrong',
-  )
+  expect(redisProblem(error, 'rediss://redis')?.kind).toBe(trouble === 'lost' ? 'away' : 'wrong')
 })
 
 it('of a redirect, only the origin of its target is shown', () => {

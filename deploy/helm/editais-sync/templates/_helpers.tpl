@@ -43,25 +43,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* Redis as YAML: host, port, user, database, tls; of a cluster, ports and addresses of its nodes. */}}
+{{/* Redis as YAML: host, port, user, database, tls; nodes of a cluster; the ports of all that redis.url names. */}}
 {{- define "editais-sync.redis" -}}
-{{- $url := urlParse .Values.redis.url -}}
+{{- $url := urlParse (regexReplaceAll ",[^/?]*" .Values.redis.url "") -}}
+{{- $default := ternary "26379" "6379" (contains "?sentinel=" .Values.redis.url) -}}
 {{- $port := regexFind ":[0-9]+$" $url.host -}}
 host: {{ trimSuffix $port $url.host | quote }}
-port: {{ trimPrefix ":" $port | default "6379" }}
+port: {{ trimPrefix ":" $port | default $default }}
 user: {{ $url.userinfo | quote }}
 database: {{ trimPrefix "/" $url.path | default "0" | quote }}
 tls: {{ eq $url.scheme "rediss" }}
 {{- $nodes := list }}
 {{- $ports := list }}
-{{- range .Values.redis.cluster }}
-{{- $own := trimPrefix ":" (regexFind ":[0-9]+$" .) | default "6379" }}
+{{- range splitList "," (regexReplaceAll "^rediss?://([^@/]*@)?|[/?].*$" .Values.redis.url "") }}
+{{- $own := trimPrefix ":" (regexFind ":[0-9]+$" .) | default $default }}
 {{- $nodes = append $nodes (printf "%s:%s" (regexReplaceAll ":[0-9]+$" . "") $own) }}
 {{- $ports = append $ports $own }}
 {{- end }}
-nodes: {{ join "," $nodes | quote }}
-ports: {{ uniq $ports | default (list (trimPrefix ":" $port | default "6379")) | toJson }}
-keys: {{ ternary (printf "{%s}" .Values.redis.prefix) .Values.redis.prefix (gt (len $nodes) 0) | quote }}
+{{- $isCluster := hasSuffix "?cluster" .Values.redis.url }}
+nodes: {{ ternary (join "," $nodes) "" $isCluster | quote }}
+ports: {{ uniq $ports | toJson }}
+keys: {{ ternary (printf "{%s}" .Values.redis.prefix) .Values.redis.prefix $isCluster | quote }}
 {{- end -}}
 
 {{/* "true" if there is a companies' file. */}}
@@ -85,6 +87,9 @@ keys: {{ ternary (printf "{%s}" .Values.redis.prefix) .Values.redis.prefix (gt (
 {{- end -}}
 {{- if and (eq $ways 0) (not .Values.secret.files.API_KEY_FILE) -}}
 {{- fail "secret.files.API_KEY_FILE is not set: name the key of the Secret that holds the company's API key." -}}
+{{- end -}}
+{{- if and .Values.autoscaling.enabled (contains "?sentinel=" .Values.redis.url) -}}
+{{- fail "autoscaling: KEDA does not ask the sentinels in redis.url. Turn it off, or name Redis itself." -}}
 {{- end -}}
 {{- if and .Values.secret.files (not .Values.secret.name) -}}
 {{- fail "secret.files names keys of a Secret, but secret.name is not set." -}}

@@ -203,19 +203,22 @@ function refusal(
 }
 
 function loginAdvice(login: CatalogLogin | null): string {
-  if (login === null) return 'Set ICEBERG_TOKEN_FILE or ICEBERG_OAUTH_CLIENT_ID.'
+  if (login === null) return 'Set ICEBERG_TOKEN_FILE or ICEBERG_CREDENTIAL_FILE.'
   return 'tokenFile' in login
     ? 'Check the token in ICEBERG_TOKEN_FILE, and its rights.'
-    : 'Check the rights of ICEBERG_OAUTH_CLIENT_ID, and ICEBERG_OAUTH_SCOPE.'
+    : 'Check the rights of the client in ICEBERG_CREDENTIAL_FILE, and ICEBERG_OAUTH_SCOPE.'
 }
 
 async function tokenOf(login: CatalogLogin | null, patience: Patience): Promise<string | null> {
   if (login === null) return null
   if ('tokenFile' in login) return readKeyFile('ICEBERG_TOKEN_FILE', login.tokenFile)
-  const { oauthUri, clientId, secretFile, scope } = login
-  const secret = readKeyFile('ICEBERG_OAUTH_CLIENT_SECRET_FILE', secretFile)
+  const { oauthUri, credentialFile, scope } = login
+  const [, id = '', secret = ''] =
+    /^([^:]+):(.+)$/.exec(readKeyFile('ICEBERG_CREDENTIAL_FILE', credentialFile)) ?? []
+  if (secret === '')
+    throw new RemoteError(`ICEBERG_CREDENTIAL_FILE (${credentialFile}) must have one line, CLIENT:SECRET.`)
   const name = `The authorization server at ${oauthUri}`
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret }
+  const form = { grant_type: 'client_credentials', client_id: id, client_secret: secret }
   const http = openClient(oauthUri, name, patience)
   try {
     const answer = await ask(http, name, {
@@ -228,7 +231,7 @@ async function tokenOf(login: CatalogLogin | null, patience: Patience): Promise<
     if (answer.status === 200 && typeof token === 'string' && token !== '') return token
     const why = lineOf(typeof error === 'string' ? error : answer.text)
     throw new RemoteError(
-      `${name} returned no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check the ICEBERG_OAUTH settings.`,
+      `${name} returned no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check ICEBERG_CREDENTIAL_FILE and the ICEBERG_OAUTH settings.`,
     )
   } finally {
     await http.close()
