@@ -1,4 +1,9 @@
-import { runProgram } from './program.ts'
+import { Command, CommanderError } from 'commander'
+import { type Environment, loadEnvironment } from '#config/settings.ts'
+import { printableLines } from '#schema/text_key.ts'
+import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
+import { endProcess, endWithReader } from '#src/lib/exit.ts'
+import { asTyped, IS_EDITAIS } from '#src/present/terminal/own_command.ts'
 import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 
@@ -22,4 +27,103 @@ const forget: Forget = async ({ environment, log, ...restored }) => {
   return await forgetBefore(readRedisSettings(environment), restored, log)
 }
 
-await runProgram({ enqueue, forget })
+type Open = (environment: Environment) => Promise<Command>
+
+/** Each is loaded only when it is used: an incremental run should not pay for the sandbox's vocabulary. */
+const COMMANDS: Readonly<Record<string, Open>> = {
+  sync: async environment => (await import('./sync.ts')).syncCommand(environment, enqueue),
+  status: async environment => (await import('./status.ts')).statusCommand(environment),
+  query: async environment => (await import('./query.ts')).queryCommand(environment),
+  ask: async environment => (await import('./ask.ts')).askCommand(environment),
+  catalog: async environment => (await import('./catalog.ts')).catalogCommand(environment),
+  dictionary: async () => (await import('./dictionary.ts')).dictionaryCommand(),
+  replay: async environment => (await import('./recover.ts')).replayCommand(environment),
+  rebuild: async environment => (await import('./recover.ts')).rebuildCommand(environment),
+  publish: async environment => (await import('./recover.ts')).publishCommand(environment),
+  restore: async environment => (await import('./recover.ts')).restoreCommand(environment, forget),
+  doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
+  serve: async environment => (await import('./serve.ts')).serveCommand(environment),
+  mcp: async environment => (await import('./mcp.ts')).mcpCommand(environment),
+  keys: async environment => (await import('./keys.ts')).keysCommand(environment),
+  webhooks: async environment => (await import('./webhooks.ts')).webhooksCommand(environment),
+  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
+  demo: async environment => (await import('./demo.ts')).demoCommand(environment),
+}
+
+/** Returns the commands of extras, which are loaded only if they are asked for. */
+async function commandsOfExtras(): Promise<Record<string, Open>> {
+  const { EXTRAS } = await import('#src/extras.ts')
+  const { EXTRA_TOOLS } = await import('./extra_tools.ts')
+  const all = EXTRAS.flatMap(({ commands = {} }) => Object.entries(commands))
+  return Object.fromEntries(all.map(([name, open]) => [name, environment => open(environment, EXTRA_TOOLS)]))
+}
+
+async function createProgram(name: string | undefined, environment: Environment): Promise<Command> {
+  const program = new Command(IS_EDITAIS ? 'editais' : 'npm run').description(
+    'Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.',
+  )
+  if (!IS_EDITAIS) program.addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
+  const isOwn = name !== undefined && Object.hasOwn(COMMANDS, name)
+  const commands = isOwn ? COMMANDS : { ...COMMANDS, ...(await commandsOfExtras()) }
+  const known = name !== undefined && Object.hasOwn(commands, name) ? [name] : Object.keys(commands)
+  for (const one of known) {
+    program.addCommand(await (commands[one] as Open)(environment))
+  }
+  const nested = program.commands.flatMap(({ commands }) => commands)
+  for (const command of [program, ...program.commands, ...nested]) {
+    if (!IS_EDITAIS) command.configureHelp({ commandUsage: usageWithNpm })
+    command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
+  }
+  return program
+}
+
+/** Returns a command's usage with npm, which takes the first name; all behind it, also a subcommand, follows two dashes. */
+function usageWithNpm(command: Command): string {
+  const names = [command.usage()]
+  for (let at: Command | null = command; at; at = at.parent) {
+    if (at.parent && !at.parent.parent) names.unshift('--')
+    names.unshift(at.name())
+  }
+  return names.join(' ')
+}
+
+/** `npm run sync --plan` has the options -p, -l, -a and -n of npm; of those, this one is not its default. */
+const PLAN_AS_READ_BY_NPM = 'parseable'
+
+/** Throws FatalError (usage) if npm kept an option of the command for itself: a plan without its option would be a run. */
+function refuseKeptByNpm(program: Command, environment: Environment): void {
+  const { npm_lifecycle_event: script } = environment
+  const command = program.commands.find(known => known.name() === script && script === process.argv[2])
+  const options = [command, ...(command?.commands ?? [])].flatMap(one => one?.options ?? [])
+  const kept = options.flatMap(({ long }) => {
+    const name = long === '--plan' ? PLAN_AS_READ_BY_NPM : long?.slice(2).replaceAll('-', '_')
+    const value = environment[`npm_config_${name}`]
+    if (!value || process.argv.some(given => given.split('=')[0] === long)) return []
+    return [value === 'true' ? `${long}` : `${long} ${value}`]
+  })
+  if (kept.length === 0) return
+  const all = [...new Set(kept)].join(' ')
+  throw new FatalError(
+    `npm kept ${all} for itself. Nothing was done. Write two dashes before the options: npm run ${script} -- ${all}`,
+    EXIT.usage,
+  )
+}
+
+endWithReader()
+try {
+  const environment = loadEnvironment()
+  const program = await createProgram(process.argv[2], environment)
+  if (!IS_EDITAIS) refuseKeptByNpm(program, environment)
+  await program.parseAsync()
+} catch (error) {
+  if (error instanceof CommanderError) {
+    // Commander has already printed the message.
+    process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+  } else {
+    const { message, exitCode } = explain(error)
+    process.stderr.write(`${asTyped(printableLines(message))}\n`)
+    // An interrupted command ends at once: it does not wait for a library's timers.
+    if (exitCode === EXIT.interrupted) endProcess(exitCode)
+    process.exitCode = exitCode
+  }
+}

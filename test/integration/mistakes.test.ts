@@ -1,9 +1,12 @@
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { PROJECT } from '#test/support/docker.ts'
 import { reportHere } from '#test/support/here.ts'
 import { openCompany, type PreparedCompany } from '#test/support/prepared.ts'
 import {
@@ -28,6 +31,27 @@ type Mistake = {
 }
 
 describe('a mistake', () => {
+  it('with npm, which keeps what stands before two dashes, does nothing, and shows how to write it', async () => {
+    const company = await openCompany(2)
+    const { PATH, HOME } = process.env
+    const options = { cwd: PROJECT, env: { PATH, HOME, ...company.environment } }
+    for (const [args, kept] of [
+      [['sync', '--plan'], '--plan'],
+      [['sync', '--id=n1', '--full'], '--full --id n1'],
+      [['sync', '--allow-mass-delete', '--', '--full'], '--allow-mass-delete'],
+      [['lake', 'publish', '--new-log'], '--new-log'],
+    ] as const) {
+      const how = `Nothing was done. Write two dashes before the options: npm run ${args[0]} -- ${kept}\n`
+      const stderr = expect.stringContaining(`npm kept ${kept} for itself. ${how}`)
+      await expect(promisify(execFile)('npm', ['run', ...args], options)).rejects.toMatchObject({
+        code: 2,
+        stderr,
+      })
+    }
+    expect(company.sandbox.requests.total).toBe(0)
+    expect(existsSync(companyDirectory(company.environment))).toBe(false)
+  })
+
   it('in the settings is reported before anything is sent or written', async () => {
     const company = await openCompany(2)
     const directory = await temporaryDirectory()

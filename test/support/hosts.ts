@@ -11,12 +11,10 @@ export const LOG = 'shared/acme/log'
 export async function startSharedLog(): Promise<{ s3: S3Server; settings: Environment }> {
   const s3 = await startS3()
   onTestFinished(() => s3.close())
-  const keys = await temporaryDirectory()
-  const file = await writeCredentials(join(keys, 'credentials'), 'id', 'secret')
   const settings = {
     LOG_URL: `s3://${BUCKET}/shared`,
     S3_ENDPOINT: s3.url,
-    S3_CREDENTIALS_FILE: file,
+    S3_CREDENTIALS_FILE: await writeCredentials(join(await temporaryDirectory(), 'key'), 'id', 'secret'),
   }
   return { s3, settings }
 }

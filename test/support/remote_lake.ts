@@ -31,11 +31,10 @@ export const SECRET = 'wJalrXUtnFEMI-of-this-test'
 export async function startRemote(settings: Environment = {}) {
   const s3 = await startS3()
   onTestFinished(() => s3.close())
-  const keys = await temporaryDirectory()
   const company = await startCompany(notices(1, 12), {
     LAKE_URL: ROOT,
     S3_ENDPOINT: s3.url,
-    S3_CREDENTIALS_FILE: await writeCredentials(join(keys, 'credentials'), ID, SECRET),
+    S3_CREDENTIALS_FILE: await writeCredentials(join(await temporaryDirectory(), 'key'), ID, SECRET),
     ...settings,
   })
   const lake = (...args: string[]) => runShared(['lake', ...args], company.environment)

@@ -5,11 +5,12 @@ import { environmentOf } from '#config/companies.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
-import { readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { martPath } from '#src/core/lake/export.ts'
+import { type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import type { CommandTools, CompanyContext } from '#src/extras/extra.ts'
 import { holdingStore } from '#src/extras/hold.ts'
-import { counted } from '#src/lib/count.ts'
+import { counted, formatCount } from '#src/lib/count.ts'
 import { EXIT, type ExitCode, FatalError } from '#src/lib/errors.ts'
 import { type ObjectStore, RemoteError, s3Root } from '#src/lib/objects/objects.ts'
 import { type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
@@ -19,10 +20,9 @@ import { type RemoteLag, remoteLag } from './lag.ts'
 import { readMarts } from './marts.ts'
 import { rowsOfParquet } from './parquet_bytes.ts'
 import { publishLatest, withS3, withTables } from './remote_lake.ts'
-import { type Latest, readRemoteLatest } from './tables/latest.ts'
+import type { Formats, ReadParquet, RemoteFile, TableKeeper } from './tables/format.ts'
+import { type Latest, readRemoteLatest, tableKey, tableNames } from './tables/latest.ts'
 import { vacuumRemote } from './vacuum.ts'
-import { type Verified, verifyRemote } from './verify.ts'
-
 /** Returns the lake in an object store. */
 export function lakeCommand(environment: Environment, tools: CommandTools): Command {
   const own = (name: string, description: string, work: Part) =>
@@ -210,4 +210,78 @@ function describeTables(tables: readonly Verified[]): string {
     problems: problems.length,
   }))
   return renderTable(['table', 'format', 'files', 'rows', 'bytes', 'problems'], rows)
+}
+
+/** One table of the object store, compared with the objects that are there and with the local lake. */
+type Verified = {
+  readonly table: string
+  readonly format: TableKeeper
+  readonly files: number
+  readonly rows: number
+  readonly bytes: number
+  /** Sentences; empty if nothing is wrong. */
+  readonly problems: readonly string[]
+}
+
+type VerifyRequest = {
+  readonly formats: Formats
+  readonly latest: Latest
+  /** The local snapshot of the same name, with its marts; null if it is gone: then rows are not compared. */
+  readonly local: Manifest | null
+  readonly parquet: ReadParquet
+}
+
+/** Compares every table with its files, and with the local snapshot of the same name. */
+async function verifyRemote(store: ObjectStore, request: VerifyRequest): Promise<Verified[]> {
+  const { formats, latest } = request
+  const verified: Verified[] = []
+  for (const table of tableNames(latest, formats)) {
+    const sizes = await sizesOf(store, tableKey(latest.company, table))
+    for (const format of formats.keys())
+      verified.push(await verifyTable(store, { ...request, table, format, sizes }))
+  }
+  return verified
+}
+
+/** Sizes of the data files, by their path below the table. */
+async function sizesOf(store: ObjectStore, directory: string): Promise<ReadonlyMap<string, number>> {
+  const sizes = new Map<string, number>()
+  for await (const { key, bytes } of store.list(`${directory}/data/`))
+    sizes.set(key.slice(directory.length + 1), bytes)
+  return sizes
+}
+
+type One = VerifyRequest & {
+  readonly table: string
+  readonly format: TableKeeper
+  readonly sizes: ReadonlyMap<string, number>
+}
+
+async function verifyTable(store: ObjectStore, one: One): Promise<Verified> {
+  const { table, format, formats, latest, local, parquet, sizes } = one
+  const known = latest[format]?.[table] ?? null
+  const opened = await formats.get(format)?.open(table, known)
+  const files = (await opened?.read(parquet)) ?? []
+  const rows = files.reduce((sum, file) => sum + file.rows, 0)
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+  const problems = files.flatMap(file =>
+    problemOf(file, sizes, `${store.root}/${latest.company}/lake/${table}`),
+  )
+  const expected = local && rowsOf(local, table)
+  if (expected !== null && expected !== rows)
+    problems.push(`It has ${counted(rows, 'row')}; the local snapshot has ${formatCount(expected)}.`)
+  return { table, format, files: files.length, rows, bytes, problems }
+}
+
+function problemOf({ path, bytes }: RemoteFile, sizes: ReadonlyMap<string, number>, place: string): string[] {
+  const size = sizes.get(path)
+  if (size === undefined) return [`${place}/${path} is gone.`]
+  return size === bytes
+    ? []
+    : [`${place}/${path} has ${counted(size, 'byte')} instead of ${formatCount(bytes)}.`]
+}
+
+function rowsOf({ tables, marts }: Manifest, name: string): number | null {
+  const mart = marts?.files.find(({ path }) => path === martPath(name))
+  return tables[name]?.rows ?? mart?.rows ?? null
 }
