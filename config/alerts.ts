@@ -91,13 +91,8 @@ function addressOf(environment: Environment, name: 'ALERT_WEBHOOK_URL' | 'ALERT_
   return value
 }
 
-type Service = {
-  readonly setting: string
-  readonly what: string
-  readonly baseUrl: string
-  /** What a key looks like, and the sentence for another one. */
-  readonly form?: readonly [RegExp, string]
-}
+/** `form`: what a key looks like, and the sentence for another one. */
+type Service = Readonly<Record<'setting' | 'what' | 'baseUrl', string>> & { form?: readonly [RegExp, string] }
 
 const PAGERDUTY: Service = {
   setting: 'ALERT_PAGERDUTY_KEY',
@@ -122,7 +117,7 @@ function accountOf(environment: Environment, { setting, what, baseUrl, form }: S
   const [, start, key, end] = /^(https?:\/\/)([^@/?#:]+)@([^@?#]+)$/.exec(value) ?? []
   const apiKey = key ?? value
   checkKey(apiKey, origin)
-  if (key === undefined ? value.includes('/') : !URL.canParse(`${start}${end}`)) {
+  if (key === undefined ? /[@:/]/.test(value) : !URL.canParse(`${start}${end}`)) {
     const example = baseUrl.replace('//', '//KEY@')
     throw new FatalError(
       `${origin} is neither a key nor an address with a key, as in ${example}.`,

@@ -8,6 +8,7 @@ import {
   type Environment,
   NO_ADDRESS,
   readSettings,
+  refuseMerged,
   SCHEDULE_SETTINGS,
   SLUG_RULE,
   slug,
@@ -50,6 +51,7 @@ export function companiesFile(environment: Environment): { path: string; named: 
  */
 export async function readCompanies(environment: Environment): Promise<Companies> {
   const { path } = companiesFile(environment)
+  refuseMerged(environment)
   const read = await readCompaniesFile(path)
   if (read === null) {
     const { company } = readSettings(environment)
@@ -249,5 +251,5 @@ function warnOfRemoved(environment: Environment): string[] {
 
 /** Returns the warning about a removed setting. @param shown its name as it is written there. */
 function removedWarning(name: string, shown = name): string {
-  return `${shown} is no longer a setting: ${REMOVED_SETTINGS.get(name)}. Remove it.`
+  return `${shown} is no longer a setting: ${REMOVED_SETTINGS.get(name)}. Remove ${shown}.`
 }

@@ -39,19 +39,22 @@ function addressOf(text: string, defaultPort: number): Address | null {
 }
 
 const NO_REDIS = 'must be an address such as redis://127.0.0.1:6379, or rediss:// for TLS'
-const SEVERAL =
-  'has several addresses: end it with ?cluster if they are nodes of a cluster, or with ?sentinel=NAME if they are sentinels'
+const NO_LIST =
+  'must have addresses such as 10.0.0.1:6379 and 10.0.0.2, separated by commas, and user and password once, before the first'
+const ENDING =
+  'must end with ?cluster if it has nodes of a cluster, or with ?sentinel=NAME if it has sentinels, not with both'
 const NO_MASTER = 'must name the master after ?sentinel=, as in `sentinel monitor NAME …`'
 const NO_DATABASE = 'may have only a database number after the port, as in redis://127.0.0.1:6379/1'
-const DATABASE_OF_CLUSTER = 'names a database. A cluster has only 0: share it by REDIS_PREFIX'
+const DATABASE_OF_CLUSTER =
+  'names a database, but a cluster has only database 0. Remove it; to share the cluster, set REDIS_PREFIX'
 
 /** Where Redis is: at an address; where sentinels say, whose addresses these are; or in the cluster of these nodes. */
-type RedisPlace = Pick<RedisSettings, 'url' | 'cluster'> & {
+type RedisAt = Pick<RedisSettings, 'url' | 'cluster'> & {
   readonly sentinels: Omit<SentinelSettings, 'password'> | null
 }
 
-/** `redis://one`, `redis://one,two?cluster` or `redis://one,two/1?sentinel=mymaster`. */
-const redisPlace = z.string().transform((text, context): RedisPlace => {
+/** Reads `redis://one`, `redis://one,two?cluster` or `redis://one,two/1?sentinel=mymaster`. */
+const redisAt = z.string().transform((text, context): RedisAt => {
   const refuse = (message: string) => {
     context.addIssue({ code: 'custom', message })
     return z.NEVER
@@ -60,25 +63,23 @@ const redisPlace = z.string().transform((text, context): RedisPlace => {
   const [first = '', ...more] = list.split(',').map(one => one.trim())
   if (!URL.canParse(`${start}${first}${end}`)) return refuse(NO_REDIS)
   const url = new URL(`${start}${first}${end}`)
-  const name = url.searchParams.get('sentinel')
-  const isCluster = url.searchParams.has('cluster')
-  const port = name === null ? REDIS_PORT : SENTINEL_PORT
-  const found = [first, ...more].map(one => addressOf(one, port))
-  const hosts = found.filter(host => host !== null)
-  if (hosts.length < found.length) return refuse(NO_REDIS)
   // ioredis would read any other text as database 0.
   if (!/^\/?(\d{1,5})?$/.test(url.pathname)) return refuse(NO_DATABASE)
-  if (isCluster === (name !== null)) {
-    return more.length > 0 || isCluster ? refuse(SEVERAL) : { url: text, sentinels: null, cluster: null }
-  }
-  if (isCluster && !/^\/?0*$/.test(url.pathname)) return refuse(DATABASE_OF_CLUSTER)
+  const kinds = [...url.searchParams.keys()].filter(name => /^(cluster|sentinel|name$)/i.test(name))
+  const [kind] = kinds
+  if (kind === undefined && more.length === 0) return { url: text, sentinels: null, cluster: null }
+  if (kinds.length !== 1 || (kind !== 'cluster' && kind !== 'sentinel')) return refuse(ENDING)
+  const name = url.searchParams.get('sentinel')
+  if (kind === 'cluster' && !/^\/?0*$/.test(url.pathname)) return refuse(DATABASE_OF_CLUSTER)
   if (name !== null && !/^[\w.-]+$/.test(name)) return refuse(NO_MASTER)
-  for (const own of ['cluster', 'sentinel']) url.searchParams.delete(own)
+  const hosts = [first, ...more].map(one => addressOf(one, kind === 'cluster' ? REDIS_PORT : SENTINEL_PORT))
+  if (!hosts.every(host => host !== null) || start?.includes(',')) return refuse(NO_LIST)
+  url.searchParams.delete(kind)
   url.port = String(hosts[0]?.port)
   return {
     url: url.href,
     sentinels: name === null ? null : { hosts, name },
-    cluster: isCluster ? hosts : null,
+    cluster: name === null ? hosts : null,
   }
 })
 
@@ -91,12 +92,13 @@ const hostNames = commaList(
 ).transform(names => names.map(name => name.toLowerCase()))
 
 const schema = z.object({
-  REDIS_URL: redisPlace.prefault('redis://127.0.0.1:6379'),
+  REDIS_URL: redisAt.prefault('redis://127.0.0.1:6379'),
   REDIS_PREFIX: z
     .string()
     .regex(/^[\w-]{1,64}$/, 'must be a name of 1 to 64 letters, digits, - and _')
     .default('editais-sync'),
   WORKER_HOST: z.string().regex(HOST_NAME, 'must be a name such as sync-a').default(hostname()),
+  WORKER_CONCURRENCY: wholeNumberSetting(1, 64).default(2),
   WORKER_FAIR_SHARE: limit.prefault('10m'),
   JOB_LOCK_MS: wholeNumberSetting(1000, 600_000).default(45_000),
   ...serveShape,

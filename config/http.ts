@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { HTTP_DEFAULTS, type HttpSettings } from '#src/lib/http/settings.ts'
 import { commaList } from './setting_kinds.ts'
@@ -30,7 +29,6 @@ export const serveShape = {
   SERVE_MAX_RPS: wholeNumberSetting(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
   SERVE_MAX_BEHIND: durationSetting.prefault('15m'),
-  WORKER_CONCURRENCY: wholeNumberSetting(1, 64).default(2),
   WEBHOOKS_ALLOW_PRIVATE: onOff.default('off'),
 }
 
@@ -43,8 +41,6 @@ export type ServeSettings = HttpSettings & {
   readonly corsOrigins: readonly string[]
   /** For how long a state may be served that is known not to be the newest. */
   readonly maxBehindMs: number
-  /** Maximum number of processes that prepare snapshots: one for each run that makes one, and not more than there are cores. */
-  readonly builders: number
   /** Whether webhooks may be sent to this machine and private networks. */
   readonly webhooksToPrivate: boolean
 }
@@ -63,7 +59,6 @@ export function serveSettings(values: z.output<typeof schema>): ServeSettings {
     maxRps: values.SERVE_MAX_RPS || null,
     corsOrigins: values.SERVE_CORS_ORIGINS,
     maxBehindMs: values.SERVE_MAX_BEHIND,
-    builders: Math.min(values.WORKER_CONCURRENCY, availableParallelism()),
     webhooksToPrivate: values.WEBHOOKS_ALLOW_PRIVATE === 'on',
   }
 }

@@ -15,17 +15,15 @@ export type LakeSettings = {
 
 const MODES = { all: 0o755, group: 0o750, none: 0o700 } as const
 
-/** `all`, `none`, or `group:` and its name or number; `group` is the one that the lake has. Only the worker writes there. */
+/** Reads who may read the lake, in which only the worker writes: `group` keeps its group, `group:bi` gives it another one. */
 const readers = z.string().transform((text, context): LakeSettings => {
   if (text === 'all' || text === 'group' || text === 'none') return { mode: MODES[text], group: null }
   const named = /^group:(.+)$/.exec(text)?.[1]
   const group = named && (/^\d{1,10}$/.test(named) ? Number(named) : groupNamed(named))
   if (typeof group === 'number' && group <= MAX_GROUP_ID) return { mode: MODES.group, group }
-  const message = typeof group === 'number' ? 'is not a valid group id' : group
-  context.addIssue({
-    code: 'custom',
-    message: message || 'must be all, none, or group: and its name, as in group:bi',
-  })
+  const problem = typeof group === 'number' ? 'is not a valid group id' : group
+  const message = problem || 'must be all, none, group, or group: and a name, as in group:bi'
+  context.addIssue({ code: 'custom', message })
   return z.NEVER
 })
 

@@ -19,7 +19,7 @@ const server = z.string().transform((text, context) => {
   const user = url && decoded(url.username)
   const isBare = url !== null && ['', '/'].includes(url.pathname) && !url.hash
   const query = url?.search ?? ''
-  const fits = query === '' || (url?.protocol === 'smtp:' && /^\?tls=(off|required)$/.test(query))
+  const fits = ['', '?tls=required', ...(url?.protocol === 'smtp:' ? ['?tls=off'] : [])].includes(query)
   if (url?.hostname && port && user !== null && isBare && fits && !url.password) {
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
     const isPlain = query === '?tls=off' || (query === '' && LOOPBACK.test(host))

@@ -46,10 +46,10 @@ const REPLACED: readonly (readonly [names: string, now: string])[] = [
   ['METABASE_DATABASE_ID', '`npm run metabase` finds or creates the database, and remembers it'],
   ['METABASE_TIMEOUT_MS', 'Metabase must answer a call within 15 s'],
   ['METABASE_TRINO_URL', '`npm run metabase` takes it as --trino'],
-  ['QUESTIONS_DIR', '`npm run ask` finds your questions in the directory `questions`'],
+  ['QUESTIONS_DIR', '`npm run ask` finds your questions in config/questions'],
   ['REDIS_TIMEOUT_MS', 'a connection is replaced if Redis does not answer a command within 10 s'],
   ['S3_PATH_STYLE', 'with S3_ENDPOINT the bucket is in the path, without it in the name of the host'],
-  ['SERVE_BUILDERS', 'as many snapshots are prepared at once as WORKER_CONCURRENCY says'],
+  ['SERVE_BUILDERS', 'two processes prepare snapshots'],
   ['SYNC_TIMEZONE', 'schedules are in SOURCE_TIMEZONE, as all local times of a company'],
   ['WORKER_PORTS', 'the port of a worker is HTTP_PORT, in Docker, too'],
   [
@@ -64,24 +64,27 @@ const REPLACED: readonly (readonly [names: string, now: string])[] = [
 
 /** What another setting says now. */
 const MERGED: typeof REPLACED = [
-  ['ALERT_OPSGENIE_URL', 'ALERT_OPSGENIE_KEY says it, too, as in https://KEY@api.eu.opsgenie.com'],
-  ['ALERT_PAGERDUTY_URL', 'ALERT_PAGERDUTY_KEY says it, too, as in https://KEY@events.eu.pagerduty.com'],
+  ['ALERT_OPSGENIE_URL', 'it is part of ALERT_OPSGENIE_KEY, as in https://KEY@api.eu.opsgenie.com'],
+  ['ALERT_PAGERDUTY_URL', 'it is part of ALERT_PAGERDUTY_KEY, as in https://KEY@events.eu.pagerduty.com'],
   [
     'ICEBERG_OAUTH_CLIENT_ID ICEBERG_OAUTH_CLIENT_SECRET_FILE',
     'ICEBERG_CREDENTIAL_FILE names a file with one line, CLIENT:SECRET',
   ],
-  ['LAKE_GROUP', 'LAKE_READERS says it, as in group:bi'],
+  ['LAKE_GROUP', 'it is part of LAKE_READERS, as in group:bi'],
   ['LAKE_MODE', 'LAKE_READERS is all for 0755, group for 0750, and none for 0700'],
-  ['REDIS_CLUSTER', 'REDIS_URL names the nodes, as in redis://10.0.0.1:6379,10.0.0.2:6379?cluster'],
+  [
+    'REDIS_CLUSTER',
+    'REDIS_URL has the nodes in place of its host, and ?cluster at its end (in Docker: in docker-compose.override.yml)',
+  ],
   [
     'REDIS_SENTINELS REDIS_SENTINEL_NAME',
-    'REDIS_URL says it, as in redis://10.0.0.1:26379,10.0.0.2:26379/0?sentinel=mymaster',
+    'REDIS_URL has the sentinels in place of its host, and ?sentinel=NAME at its end (in Docker: in docker-compose.override.yml)',
   ],
   [
     'S3_ACCESS_KEY_ID_FILE S3_SECRET_ACCESS_KEY_FILE',
     'S3_CREDENTIALS_FILE names one file with both parts of the key, as in ~/.aws/credentials',
   ],
-  ['SMTP_TLS', 'SMTP_URL says it, as in smtp://relay.lan?tls=off'],
+  ['SMTP_TLS', 'TLS is required unless SMTP_URL ends with ?tls=off'],
 ]
 
 const byName = (all: typeof REPLACED): ReadonlyMap<string, string> =>
@@ -91,7 +94,7 @@ const byName = (all: typeof REPLACED): ReadonlyMap<string, string> =>
 export const REMOVED_SETTINGS = byName(REPLACED)
 
 /**
- * Settings of earlier versions that became part of another one. To ignore one could open what was closed, or reach another
- * server: it is refused.
+ * Settings of earlier versions that became part of another one. Ignoring one could open what was closed, or reach another server,
+ * so each is refused.
  */
 export const MERGED_SETTINGS = byName(MERGED)

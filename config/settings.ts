@@ -348,11 +348,7 @@ function parse(environment: Environment): Parsed {
  * @throws FatalError (usage) that names every wrong one, or those that another one has replaced.
  */
 export function parseSettings<T extends z.ZodObject>(schema: T, environment: Environment): z.output<T> {
-  const merged = [...MERGED_SETTINGS].filter(([name]) => environment[name]?.trim())
-  if (merged.length > 0) {
-    const sentences = merged.map(([name, now]) => `${name} is no longer a setting: ${now}. Remove it.`)
-    throw new FatalError(sentences.join('\n'), EXIT.usage)
-  }
+  refuseMerged(environment)
   const known = Object.keys(schema.shape).map(name => [name, environment[name]?.trim() || undefined] as const)
   for (const [name, value] of known) refuseReplaced(name, value)
   const result = schema.safeParse(Object.fromEntries(known))
@@ -365,6 +361,14 @@ export function parseSettings<T extends z.ZodObject>(schema: T, environment: Env
     return `${name}=${value}: ${issue.message}.`
   })
   throw new FatalError(problems.join('\n'), EXIT.usage)
+}
+
+/** Throws FatalError (usage) if a setting is set that became part of another one. */
+export function refuseMerged(environment: Environment): void {
+  const merged = [...MERGED_SETTINGS].filter(([name]) => environment[name]?.trim())
+  if (merged.length === 0) return
+  const sentences = merged.map(([name, now]) => `${name} is no longer a setting: ${now}. Remove ${name}.`)
+  throw new FatalError(sentences.join('\n'), EXIT.usage)
 }
 
 /**

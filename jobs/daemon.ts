@@ -127,9 +127,9 @@ async function start(
   const logOf = (slug: string) => registry.companies.get(slug)?.settings.remoteLog ?? null
   const places = { dataDir, lakeOf, logOf }
   let catchUp: CatchUp | null = null
-  const { builders, maxBehindMs } = settings.serve
+  const { maxBehindMs } = settings.serve
   const behindOthers = (slug: string) => catchUp?.behind(slug) ?? null
-  const served = new ServedCompanies({ ...places, builders, maxBehindMs, behindOthers, log, now })
+  const served = new ServedCompanies({ ...places, maxBehindMs, behindOthers, log, now })
   const standby = createStandby({ registry, queues, log, signal: stopping })
   const http = await listen(shared, { served, standby, stopping })
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)

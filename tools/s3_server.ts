@@ -54,9 +54,12 @@ export type S3Server = {
 export const BUCKET = 'lake'
 const PAGE = 7
 
-/** Writes a key as `S3_CREDENTIALS_FILE` has it. @returns the path. @param id by default the secret, too. */
+/** Writes a key as `S3_CREDENTIALS_FILE` has it, after that of another profile. @returns the path. @param id by default the secret, too. */
 export async function writeCredentials(path: string, id: string, secret = id): Promise<string> {
-  await writeFile(path, `[default]\naws_access_key_id = ${id}\naws_secret_access_key = ${secret}\n`)
+  await writeFile(
+    path,
+    `[other]\naws_access_key_id=x\n\n[default]\r\naws_access_key_id = ${id}\r\naws_secret_access_key = ${secret}\n`,
+  )
   return path
 }
 

@@ -34,7 +34,7 @@ export function measureShape(): Measure[] {
     // 61,850 until each route of operators had its keys tested, and each extra was taken away.
     { name: 'lines of test', count: linesIn(['test']), limit: 62_060, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_495, goal: 5_000 },
-    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 543, goal: 300 },
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 541, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
     {
       name: 'pairs of folders that import each other',

@@ -41,7 +41,9 @@ export function redisProblem(error: unknown, address: string): RedisProblem | nu
   }
   if (CLUSTER.test(text)) return { kind: 'refused', sentence: redisRefusal('CROSSSLOT') }
   if (NO_CLUSTER.test(text)) {
-    return wrong(`Redis at ${host} is not in cluster mode. Remove ?cluster from REDIS_URL, then restart.`)
+    return wrong(
+      `Redis at ${host} is not in cluster mode. Set REDIS_URL to its address alone, without ?cluster, then restart.`,
+    )
   }
   if (isRefusal(error)) {
     const sentence = redisRefusal(text)

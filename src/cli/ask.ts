@@ -1,24 +1,22 @@
-import { resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Command } from 'commander'
+import { companiesFile } from '#config/companies.ts'
 import type { Environment } from '#config/settings.ts'
 import { cleanText } from '#schema/text_key.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
 import { printerFor, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 
-/** Where users keep questions of their own; it need not exist. */
-const QUESTIONS_DIRECTORY = 'questions'
-
 /** Returns a command for each saved question, whose options are its parameters. */
 export async function askCommand(environment: Environment): Promise<Command> {
-  const questions = await readQuestions(resolve(QUESTIONS_DIRECTORY))
+  const questions = await readQuestions(join(dirname(companiesFile(environment).path), 'questions'))
   const ask = new Command('ask')
     .usage('[question] [options]')
     .description('Ask the latest snapshot a saved question, for example: npm run ask -- pendencias --uf SP')
     .helpCommand(false)
     .addHelpText(
       'after',
-      '\nThe questions are those of the dashboards, and the .sql files in the directory `questions`: see docs/tools/README.md.',
+      '\nThe questions are those of the dashboards, and the .sql files in config/questions: see docs/tools/README.md.',
     )
     .argument('[question]')
     .action((key: string | undefined) => {

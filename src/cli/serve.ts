@@ -44,7 +44,6 @@ async function serve(environment: Environment): Promise<void> {
     KeyStore.openIfThere(dataDir, 0)?.close()
     const served = new ServedCompanies({
       dataDir,
-      builders: settings.builders,
       maxBehindMs: settings.maxBehindMs,
       lakeOf,
       logOf,

@@ -6,6 +6,8 @@ import type { MonthOrder } from './prepared_files.ts'
 
 const BUILD = join(import.meta.dirname, 'build.ts')
 
+/** A month that was prepared once is kept, so few are enough. */
+export const MAX_BUILDERS = 2
 /** A month of a large company takes seconds. */
 const MONTH_WITHIN_MS = 600_000
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
 import type { Behind } from './behind.ts'
-import { Builders } from './builders.ts'
+import { Builders, MAX_BUILDERS } from './builders.ts'
 import { ServedCompany, type Sources } from './company.ts'
 import { Refusal } from './contract/source.ts'
 import type { Feed } from './feed/feed.ts'
@@ -24,8 +24,8 @@ const USED_WITHIN_MS = 7 * 24 * 3_600_000
 export type ServedCompaniesOptions = Sources & {
   /** The directory of the keys. */
   readonly dataDir: string
-  /** Maximum number of processes that prepare snapshots. */
-  readonly builders: number
+  /** Maximum number of processes that prepare snapshots; two by default: each takes up to 700 MB. */
+  readonly builders?: number
   readonly log: Logger
   readonly now: () => Date
   /** Returns what other hosts have later than this one. Absent without hosts that share a log. */
@@ -56,7 +56,7 @@ export class ServedCompanies {
 
   constructor(options: ServedCompaniesOptions) {
     this.#options = options
-    this.#builders = new Builders(options.builders)
+    this.#builders = new Builders(options.builders ?? MAX_BUILDERS)
     this.#checkKeys()
     this.#timer = setInterval(() => this.#checkKeys(), CHECK_EVERY_MS).unref()
   }

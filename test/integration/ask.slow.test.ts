@@ -13,13 +13,13 @@ async function asked(
   entries = notices(1, 1, { uf: 'RN' }),
 ) {
   const { environment } = await startSynced(entries)
-  const directory = join(await temporaryDirectory(), 'questions')
-  await mkdir(directory)
+  const directory = join(await temporaryDirectory(), 'config/questions')
+  await mkdir(directory, { recursive: true })
   for (const [name, sql] of Object.entries(questions)) await writeFile(join(directory, name), sql)
   return {
     directory,
     environment,
-    ask: (...args: string[]) => runShared(['ask', ...args], environment, join(directory, '..')),
+    ask: (...args: string[]) => runShared(['ask', ...args], environment, join(directory, '../..')),
   }
 }
 
@@ -46,7 +46,7 @@ test('a parameter limits the rows, however it is written, and without it there a
   expect(await rowsOf('--uf', "RN' OR true --")).toEqual([])
 })
 
-test('a file in the directory `questions` is a question: values are bound, typed by the SQL, and one can be required', async () => {
+test('a file in config/questions is a question: values are bound, typed by the SQL, and one can be required', async () => {
   const { ask } = await asked({
     'por_id.sql':
       '-- Um edital\n-- Pelo número.\nSELECT {{id}}::BIGINT + 1 AS n FROM editais WHERE edital_id IS NOT NULL [[AND uf = {{uf}}]] [[AND orgao = {{orgao}}]]\n',

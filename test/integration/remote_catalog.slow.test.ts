@@ -240,6 +240,10 @@ test('a token or an OAuth client signs in, and neither appears anywhere', async 
   expect(shown[0]?.stderr).toContain(
     '(401): Not authorized: Bearer ***. Check the token in ICEBERG_TOKEN_FILE',
   )
+  await writeFile(secret, 'no-colon')
+  expect((await runShared(['lake', 'publish'], oauth)).stderr).toContain(
+    `(${secret}) must have one line, CLIENT:SECRET.`,
+  )
   expect(shown[1]?.stderr).toMatch(/The authorization server at \S+ returned no token \(401\): .*with \*\*\*/)
   expect(JSON.stringify([shown, await status()])).not.toMatch(/an-old|of-the-(test|client)/)
 })

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { expect, onTestFinished, test } from 'vitest'
@@ -62,11 +63,20 @@ test.each<[what: string, fault: (request: S3Request) => number | null, why: stri
 
 test('a key file that cannot be used is named, too', async () => {
   const { settings, standby } = await startStandby()
-  await writeFile(settings.S3_CREDENTIALS_FILE as string, '')
-  await standby.look()
-  expect(standby.stores).toEqual([
-    expect.stringContaining(`${CANNOT}S3_CREDENTIALS_FILE (${settings.S3_CREDENTIALS_FILE}) lacks lines as`),
-  ])
+  const path = settings.S3_CREDENTIALS_FILE as string
+  const commanded = `${path}.commanded`
+  for (const keys of [
+    '',
+    'x',
+    '[other]\naws_access_key_id = x',
+    `[default]\ncredential_process = touch ${commanded}`,
+  ]) {
+    await writeFile(path, keys)
+    await standby.look()
+    const why = `S3_CREDENTIALS_FILE (${path}) must have a line [default], then aws_access_key_id = `
+    expect(standby.stores).toEqual([expect.stringContaining(`${CANNOT}${why}`)])
+  }
+  expect(existsSync(commanded)).toBe(false)
 })
 
 test("a clock that differs from the store's is named, with the difference", async () => {

@@ -70,8 +70,9 @@ test.each(SAVED)('.env in %s is read whole, or refused', async (_, save, expecte
 test.each(SAVED)('a question, and SQL from a file, in %s', async (_, save, expected) => {
   const { environment } = await startSynced([noticeEntry(1, { objeto: 'café' }), noticeEntry(2)])
   const sql = "SELECT count(*) AS n FROM editais WHERE objeto = 'café' -- fim"
-  const question = await fileOf(save(`-- Nome\n-- Descricao\n${sql}`), 'questions/minha.sql')
-  const asked = await runShared(['ask', 'minha', '--csv'], environment, dirname(dirname(question)))
+  const question = await fileOf(save(`-- Nome\n-- Descricao\n${sql}`), 'config/questions/minha.sql')
+  const place = join(question, '../../..')
+  const asked = await runShared(['ask', 'minha', '--csv'], environment, place)
   const file = await fileOf(save(sql), 'a.sql')
   const queried = await runShared(['query', '--csv', '--file', file], environment)
   for (const [path, ended, lines] of [

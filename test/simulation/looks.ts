@@ -2,6 +2,7 @@ import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import { writeLook } from '#src/core/company/state.ts'
 import { type Look, look } from '#src/core/pipeline/look.ts'
+import { NEXT } from '#src/core/pipeline/run.ts'
 import { sealedSegments } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { plan } from '#src/operate/plan.ts'
@@ -113,8 +114,7 @@ async function planOf(play: Play) {
   const { openApi: _, ...context } = contextOf(play)
   const { signal } = context
   const api = createApiClient({ ...readApiSettings(play.environment), retryMs: 1, signal, nowMs: Date.now })
-  const request = { full: false, restart: false, statuses: null, ids: null, allowMassDelete: false }
-  return await plan(request, { ...context, api, onProgress: () => {} }).finally(() => api.close())
+  return await plan(NEXT, { ...context, api, onProgress: () => {} }).finally(() => api.close())
 }
 
 function pastOf(world: World): Past {

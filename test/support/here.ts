@@ -4,21 +4,13 @@ import { createApiClient } from '#src/core/api/client.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
 import { untimed } from '#src/core/pipeline/request.ts'
-import type { RunResult } from '#src/core/pipeline/run.ts'
+import { NEXT, type RunResult } from '#src/core/pipeline/run.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import { hosts } from '#src/extras.ts'
 import { followers, publishBehind } from '#src/operate/extras.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import type { Environment } from './project.ts'
-
-const EVERYTHING: SyncRequest = {
-  full: false,
-  restart: false,
-  allowMassDelete: false,
-  statuses: null,
-  ids: null,
-}
 
 /** One run as the command does it, in this process: for tests of many runs, where starting processes takes longest. */
 export async function syncHere(
@@ -30,7 +22,7 @@ export async function syncHere(
   const { signal } = context
   const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   try {
-    const run = () => sync({ ...EVERYTHING, ...request }, { ...context, api })
+    const run = () => sync({ ...NEXT, ...request }, { ...context, api })
     return await (context.sharedLog ? holdingCompany(context, SILENT, { what: 'sync' }, run) : run())
   } finally {
     await api.close()

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Answer, Api } from '#src/core/api/client.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
+import { NEXT } from '#src/core/pipeline/run.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { RequestError } from '#src/lib/errors.ts'
-import { type SyncRequest, sync } from '#src/sync.ts'
+import { sync } from '#src/sync.ts'
 import { contextHere } from './here.ts'
 import { validDocuments } from './judged.ts'
 import { type Mutation, mutated, mutation } from './mutations.ts'
@@ -19,14 +20,6 @@ import {
   type ExpectedRow,
   editalRow,
 } from './oracle/rows.ts'
-
-const EVERYTHING: SyncRequest = {
-  full: false,
-  restart: false,
-  allowMassDelete: false,
-  statuses: null,
-  ids: null,
-}
 
 /** The answers of a possibly hostile API for one notice: its element of the list, and its analysis. */
 export type Said = {
@@ -73,7 +66,7 @@ export async function loadAndCompare(said: readonly Said[], dataDir: string): Pr
     COMPANY: 'acme',
   }
   const context = contextHere(environment)
-  const { report } = await sync(EVERYTHING, { ...context, api: apiThatSays(judged) })
+  const { report } = await sync(NEXT, { ...context, api: apiThatSays(judged) })
   compareReport(report, judged)
   const rows = compareTables(await readSnapshot(dataDir, readTables), judged)
   return { documents: 2 * judged.length, quarantined: report.quarantined, rows }

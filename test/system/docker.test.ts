@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { DAEMON_SETTINGS, readDaemonSettings, readSchedule } from '#config/daemon.ts'
 import { COMPANY_SETTINGS, readSettings, SCHEDULE_SETTINGS } from '#config/settings.ts'
+import { MAX_BUILDERS } from '#src/server/builders.ts'
 import {
   COMPOSE_FILE,
   DEMO_FILE,
@@ -218,9 +219,9 @@ describe('docker-compose.yml', () => {
       expect.soft(mem_limit, name).toMatch(/^\d+[mg]$/)
       expect.soft(Number(pids_limit), name).toBeGreaterThan(0)
     }
-    const { concurrency, serve } = readDaemonSettings({})
+    const { concurrency } = readDaemonSettings({})
     // The maxima in docs/internals/measurements.md.
-    const megabytes = concurrency * 900 + serve.builders * 700 + 2 * 700 + 800 + 640
+    const megabytes = concurrency * 900 + MAX_BUILDERS * 700 + 2 * 700 + 800 + 640
     expect(bytesOf(services.worker.mem_limit)).toBeGreaterThan(megabytes * 1_000_000)
     // Rewriting its file can double its memory, and it must refuse jobs before it is killed.
     const maxmemory = services.redis.command?.at(-1)

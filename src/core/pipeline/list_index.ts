@@ -102,7 +102,7 @@ async function fileOf(path: string): Promise<string | null> {
   )
 }
 
-/** Omits settings that affect no data: where `ask` looks for questions depends on the working directory. */
+/** Omits the setting that affects no data. */
 function basisOf({ logLevel: _, ...settings }: Settings): string {
   return hashOf(JSON.stringify([programHash(), settings]))
 }

@@ -28,7 +28,7 @@ import { detectLeft } from './detect.ts'
 import { writeListIndex } from './list_index.ts'
 import { createLoader, type Loader } from './load.ts'
 import { missingNotices, unlistedRecords } from './missing.ts'
-import { decideRefetch, type InStage, type SyncRequest } from './request.ts'
+import { decideRefetch, type InStage } from './request.ts'
 import type { ShownPage } from './shown.ts'
 
 /** Progress of a run; `total` is 0 while unknown. */
@@ -268,7 +268,8 @@ export function openOptions(context: RunContext): WarehouseOptions {
 /** The daemon reads the index of every company, 50 bytes a notice; a larger company gets only runs. */
 const MAX_INDEXED = 100_000
 
-const NEXT: SyncRequest = { full: false, restart: false, statuses: null, ids: null, allowMassDelete: false }
+/** The request of an ordinary run. */
+export const NEXT = { full: false, restart: false, statuses: null, ids: null, allowMassDelete: false }
 
 /** The input of a run that leaves an index: the pages of a list that was whole in one pass, and everything stored. */
 type Leaving = {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { GetObjectCommandOutput, S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
+import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
 import pRetry, { AbortError } from 'p-retry'
 import { newStream } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
@@ -152,24 +152,31 @@ async function writeTo(path: string | null, content: Readable): Promise<FileDige
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
-/** Reads the profile `default` of a file in the form of `~/.aws/credentials`. @throws RemoteError */
-async function readCredentials(path: string): Promise<NonNullable<S3ClientConfig['credentials']>> {
+const KEY_NAMES = ['aws_access_key_id', 'aws_secret_access_key', 'aws_session_token'] as const
+
+/** Reads the keys of the profile `default` in the form of `~/.aws/credentials`, and nothing else of it. @throws RemoteError */
+function readCredentials(path: string) {
   const origin = `S3_CREDENTIALS_FILE (${path})`
-  const { fromIni } = await import('@aws-sdk/credential-provider-ini')
   try {
-    readSecretFile(path, origin)
-    const only = { filepath: path, configFilepath: path, profile: 'default', ignoreCache: true }
-    const keys = await fromIni(only)()
-    for (const key of [keys.accessKeyId, keys.secretAccessKey]) checkKey(key, origin)
-    return keys
+    const profiles = readSecretFile(path, origin).split(/^\[/m)
+    const lines = profiles.find(profile => profile.startsWith('default]'))?.split('\n') ?? []
+    const values = new Map(
+      lines.map(line => [line.split('=')[0]?.trim(), line.replace(/^[^=]*=/, '').trim()]),
+    )
+    const [accessKeyId = '', secretAccessKey = '', sessionToken] = KEY_NAMES.map(name => values.get(name))
+    if (accessKeyId === '' || secretAccessKey === '')
+      throw new FatalError(
+        `${origin} must have a line [default], then ${KEY_NAMES[0]} = … and ${KEY_NAMES[1]} = …`,
+      )
+    for (const key of [accessKeyId, secretAccessKey, sessionToken ?? '-']) checkKey(key, origin)
+    return { accessKeyId, secretAccessKey, ...(sessionToken ? { sessionToken } : {}) }
   } catch (error) {
-    const form = 'as ~/.aws/credentials has: [default], aws_access_key_id = …, aws_secret_access_key = …'
-    throw new RemoteError(error instanceof FatalError ? error.message : `${origin} lacks lines ${form}.`)
+    throw new RemoteError(messageOf(error))
   }
 }
 
 async function clientOf(sdk: Sdk, { region, endpoint, credentialsFile }: S3Settings): Promise<S3Client> {
-  const keys = credentialsFile === null ? {} : { credentials: await readCredentials(credentialsFile) }
+  const keys = credentialsFile === null ? {} : { credentials: readCredentials(credentialsFile) }
   return new sdk.S3Client({
     region,
     // At any other address, a name for each bucket may not exist.

@@ -141,7 +141,7 @@ async function checkReaders({ root, lake }: CompanyPaths, { mode, group }: LakeS
   for (const path of [dirname(root), root]) {
     const about = await stat(path)
     if ((about.mode & open) === open) continue
-    const what = `cannot be entered by users who may read the lake (${octal(about.mode)}; by LAKE_READERS, the lake has ${octal(mode ?? 0)})`
+    const what = `cannot be entered by users who may read the lake (mode ${octal(about.mode)}; LAKE_READERS gives the lake ${octal(mode ?? 0)})`
     const mend = `The next run corrects its mode, or run chmod ${octal(about.mode | open)} ${quoteForShell(path)}`
     findings.push(warning(PRIVACY, path, what, mend))
   }

@@ -155,7 +155,8 @@ describe('doctor', () => {
     await chmod(at(), 0o700)
     expect(await privacyOf()).toMatchObject(WELL)
     const settings = { LAKE_READERS: 'all' }
-    const what = 'cannot be entered by users who may read the lake (0700; by LAKE_READERS, the lake has 0755)'
+    const what =
+      'cannot be entered by users who may read the lake (mode 0700; LAKE_READERS gives the lake 0755)'
     const mend = `The next run corrects its mode, or run chmod 0711 ${at()}`
     expect(await privacyOf(settings)).toMatchObject([{ status: 'warning', subject: at(), what, mend }])
     await publish(settings)

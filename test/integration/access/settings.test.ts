@@ -23,7 +23,7 @@ test('LAKE_READERS is all, group, a named group or none; anything else is refuse
   expect(lake(`group:${name}`)).toEqual({ mode: 0o750, group: Number(id) })
   for (const wrong of ['0777', 'All', 'all:bi', 'none:0', 'group:', 'groups', 'rwxr-x---'])
     expect(() => lake(wrong), wrong).toThrow(
-      `LAKE_READERS=${wrong}: must be all, none, or group: and its name, as in group:bi.`,
+      `LAKE_READERS=${wrong}: must be all, none, group, or group: and a name, as in group:bi.`,
     )
   expect(() => lake('group:no-such-group')).toThrow(
     'LAKE_READERS=group:no-such-group: is not a group in /etc/group. If the group is defined elsewhere, use its number.',

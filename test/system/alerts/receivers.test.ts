@@ -278,7 +278,7 @@ test.each([
   [{ ALERT_OPSGENIE_KEY: `${SECRET} x` }, /^ALERT_OPSGENIE_KEY contains white space/],
   [{ ALERT_SLACK_URL: SECRET }, /^ALERT_SLACK_URL=\(not shown\): must be an http or https address\.$/],
   [
-    { ALERT_OPSGENIE_KEY: `https://x/?k=${SECRET}` },
+    { ALERT_OPSGENIE_KEY: `${SECRET}@api.eu.opsgenie.com` },
     /^ALERT_OPSGENIE_KEY is neither a key nor an address with a key, as in https:\/\/KEY@api\.opsgenie\.com\.$/,
   ],
   [

@@ -7,6 +7,7 @@ import { takeSlot } from '#jobs/queues/slots.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import { noteFailure, readFailure } from '#src/core/company/failure.ts'
 import { type CompanyState, readState } from '#src/core/company/state.ts'
+import { NEXT } from '#src/core/pipeline/run.ts'
 import { EXIT } from '#src/lib/errors.ts'
 import { createLogger } from '#src/lib/log.ts'
 import { sync } from '#src/sync.ts'
@@ -44,8 +45,7 @@ async function interruptedRun(environment: Environment) {
   const context = { ...contextHere(environment), signal: AbortSignal.abort() }
   const { signal } = context
   const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
-  const request = { full: false, restart: false, allowMassDelete: false, statuses: null, ids: null }
-  const { report } = await sync(request, { ...context, api }).finally(() => api.close())
+  const { report } = await sync(NEXT, { ...context, api }).finally(() => api.close())
   return report
 }
 

@@ -299,7 +299,7 @@ test.skipIf(!canOwnRedis)('a cluster that cannot be used is reported in one sent
   const single = await startOwnRedis()
   const { host } = new URL(single.url)
   expect(await enqueue({ REDIS_URL: `redis://${host}?cluster` })).toContain(
-    `Redis at ${host} is not in cluster mode. Remove ?cluster from REDIS_URL, then restart.`,
+    `Redis at ${host} is not in cluster mode. Set REDIS_URL to its address alone, without ?cluster, then restart.`,
   )
   const secured = await startOwnRedis({ password: 'pw_right_18', args: ['--cluster-enabled', 'yes'] })
   const REDIS_URL = `redis://${new URL(secured.url).host}?cluster`

@@ -5,6 +5,7 @@ import { QueueKeys } from 'bullmq'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { DAEMON_SETTINGS } from '#config/daemon.ts'
+import { MERGED_SETTINGS } from '#config/setting_kinds.ts'
 import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
 import { ALERTS } from '#jobs/alerts/table.ts'
 import { createMetrics, type MetricsOptions } from '#jobs/http/metrics.ts'
@@ -139,7 +140,14 @@ describe('The chart', () => {
     const known = [...DAEMON_SETTINGS, ...COMPANY_SETTINGS, ...KEY_SETTINGS]
     const secret = known.filter(name => known.includes(`${name}_FILE`))
     expect(secret).toEqual(expect.arrayContaining(['API_KEY', 'ADMIN_TOKEN', 'REDIS_PASSWORD']))
-    const refused = [...secret, 'SMTP_PASSWORD', 'HEARTBEAT_URL', 'LOG_URL', 'S3_CREDENTIALS_FILE']
+    const refused = [
+      ...secret,
+      'SMTP_PASSWORD',
+      'HEARTBEAT_URL',
+      'LOG_URL',
+      'S3_CREDENTIALS_FILE',
+      ...MERGED_SETTINGS.keys(),
+    ]
     expect(refused.filter(name => validate(withSetting(name)))).toEqual([])
   })
 })

@@ -60,6 +60,9 @@ tls: {{ eq $url.scheme "rediss" }}
 {{- $nodes = append $nodes (printf "%s:%s" (regexReplaceAll ":[0-9]+$" . "") $own) }}
 {{- $ports = append $ports $own }}
 {{- end }}
+{{- if contains "?sentinel=" .Values.redis.url }}
+{{- $ports = append $ports "6379" }}
+{{- end }}
 {{- $isCluster := hasSuffix "?cluster" .Values.redis.url }}
 nodes: {{ ternary (join "," $nodes) "" $isCluster | quote }}
 ports: {{ uniq $ports | toJson }}
