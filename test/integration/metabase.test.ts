@@ -20,6 +20,20 @@ import {
 import { temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 
+const OPTIONS = 'additional-options'
+
+/** Opens the catalog as the driver does with these details; its library takes lists only as SQL. */
+async function openAsMetabase(details: Readonly<Record<string, unknown>>, more: Record<string, string> = {}) {
+  const options = Object.fromEntries(new URLSearchParams(String(details[OPTIONS])))
+  const { allowed_directories: readable, ...others } = options
+  const config = { access_mode: 'READ_ONLY', ...more, ...others }
+  const instance = await DuckDBInstance.create(company.catalogPath, config)
+  const connection = await instance.connect()
+  await connection.run(`SET allowed_directories = ${readable}`)
+  await connection.run(String(details.init_sql))
+  return { instance, connection }
+}
+
 let company: Published
 
 beforeAll(async () => {
@@ -49,6 +63,7 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
   expect((await stat(keyFile)).mode & 0o777).toBe(0o600)
   expect(state.settings.get('report-timezone')).toBe('America/Sao_Paulo')
   expect(state.settings.get('anon-tracking-enabled')).toBe(false)
+  expect(state.settings.get('start-of-week')).toBe('monday')
 
   const database = state.databases.find(({ id }) => id === done.databaseId)
   expect(database).toMatchObject({ name: 'Editais (acme)', engine: 'duckdb' })
@@ -96,17 +111,24 @@ test('a run keeps what others made, repairs our changed items and restores remov
   const [ours] = cards as [(typeof cards)[number]]
   const collectionId = collections.at(-1)?.id
   // A card with the same name, a copy of ours, and a dashboard with the same name.
-  const theirs = { ...ours, id: 9001, description: 'nossa', display: 'table' }
-  const copy = { ...ours, id: 9002, name: 'Cópia' }
+  const person = { creator: { id: 2, email: 'ana@example.com' }, creator_id: 2 }
+  const theirs = { ...ours, ...person, id: 9001, description: 'nossa', display: 'table' }
   const theirDashboard = {
-    id: 9003,
-    name: 'Funil e carteira',
-    description: null,
-    collection_id: collectionId,
-    dashcards: [],
+    ...{ id: 9003, name: 'Funil e carteira', description: null, archived: false },
+    ...{ collection_id: collectionId, dashcards: [], ...person },
   }
+  // A copy has our mark, and may be edited; the original is then in the trash.
+  const original = cards[2] as (typeof cards)[number]
+  const copy = { ...original, ...person, id: 9002, name: 'Cópia', display: 'row' }
+  const copiedDashboard = {
+    ...structuredClone(dashboards[1] as (typeof dashboards)[number]),
+    ...person,
+    id: 9005,
+  }
+  Object.assign(original, { archived: true })
+  Object.assign(dashboards[1] as object, { archived: true })
   cards.push(theirs, copy)
-  dashboards.push(theirDashboard)
+  dashboards.push(theirDashboard, copiedDashboard)
   // Their card on our dashboard, in a tab.
   const [dashboard] = dashboards as [(typeof dashboards)[number]]
   const dashcards = dashboard.dashcards as Record<string, unknown>[]
@@ -114,7 +136,7 @@ test('a run keeps what others made, repairs our changed items and restores remov
   dashcards.push({ ...added, visualization_settings: { 'card.title': 'x' }, created_at: 'now' })
   Object.assign(dashboard, { tabs: [{ id: 5, name: 'Geral', position: 0 }] })
   for (const dashcard of dashcards) dashcard.dashboard_tab_id = 5
-  const kept = structuredClone([theirs, copy, theirDashboard])
+  const kept = structuredClone([theirs, copy, theirDashboard, copiedDashboard])
   // Our items, changed and removed.
   Object.assign(ours, { name: 'outro nome', display: 'table' })
   const removed = cards.splice(1, 1)[0]
@@ -123,11 +145,12 @@ test('a run keeps what others made, repairs our changed items and restores remov
 
   const done = await run()
   expect(metabase.violations).toEqual([])
-  expect(done.changes).toEqual(['1 card created', '1 card repaired', '1 dashboard repaired'])
+  expect(done.changes).toEqual(['1 card created', '2 cards repaired', '2 dashboards repaired'])
+  expect([original.archived, dashboards[1]?.archived]).toEqual([false, false])
   expect(done.warnings).toEqual([expect.stringMatching(/time zone is UTC, not America\/Sao_Paulo/)])
   const own = CARDS[0] as (typeof CARDS)[number]
   expect(ours).toMatchObject({ name: (await readCard(own.key)).name, display: own.display })
-  expect([theirs, copy, theirDashboard]).toEqual(kept)
+  expect([theirs, copy, theirDashboard, copiedDashboard]).toEqual(kept)
   const after = dashboard.dashcards as Record<string, unknown>[]
   expect(after).toHaveLength((DASHBOARDS[0]?.cards.length ?? 0) + 1)
   expect(after.find(({ id }) => id === 9004)).toMatchObject(added)
@@ -277,7 +300,48 @@ test('the command finds the latest snapshot, and prints its changes and what the
   expect(metabase.violations).toEqual([])
 })
 
-const OPTIONS = 'additional-options'
+test('DuckDB in Metabase reads the lake, and nothing else, unless its administrator says otherwise', async () => {
+  const { metabase, run } = await newMetabase(company)
+  await run()
+  const { details } = metabase.state.databases.at(-1) as unknown as { details: Record<string, string> }
+  const { instance, connection } = await openAsMetabase(details)
+  for (const { key } of CARDS) {
+    const { sql } = await readCard(key)
+    await connection.run(sql.replaceAll(/\[\[.*?\]\]/gs, ''))
+  }
+  const elsewhere = join(await temporaryDirectory(), 'x.csv')
+  for (const sql of [
+    "FROM read_text('/etc/hostname')",
+    `COPY (SELECT 1) TO '${elsewhere}'`,
+    `ATTACH '${elsewhere}.duckdb'`,
+    'INSTALL httpfs',
+    'SET enable_external_access = true',
+  ])
+    await expect(connection.run(sql), sql).rejects.toThrow(/disabled|Permission|enable external access/)
+  instance.closeSync()
+
+  // On another file, so that DuckDB takes other options.
+  Object.assign(details, { init_sql: 'SET enable_external_access = true;', [OPTIONS]: '' })
+  await run({ catalogPath: join(company.lake, 'latest', 'catalog.duckdb') })
+  expect(metabase.state.databases.at(-1)?.details).toMatchObject({
+    init_sql: 'SET enable_external_access = true;',
+    [OPTIONS]: '',
+  })
+})
+
+test('a driver that is not there is named, and so is what was done before', async () => {
+  const { metabase, keyFile } = await newMetabase(company)
+  metabase.hasDriver = false
+  const passwordFile = `${keyFile}.password`
+  await writeFile(passwordFile, ADMIN.adminPassword)
+  const settings = { ...company.environment, METABASE_URL: metabase.url, METABASE_API_KEY_FILE: keyFile }
+  const admin = ['--admin', ADMIN.adminEmail, '--admin-password-file', passwordFile]
+  const { code, stderr } = await runShared(['metabase', ...admin], settings)
+  expect(code).toBe(EXIT.failed)
+  expect(stderr).toMatch(
+    /^Before it failed, this command created the first user, dados@example\.com; created the API key "editais-sync" and wrote it to .*\nMetabase at \S+ has no driver for DuckDB\./,
+  )
+})
 
 test('a query that needs more than its memory spills into a directory of its own', async () => {
   const { metabase, run } = await newMetabase(company)
@@ -286,17 +350,13 @@ test('a query that needs more than its memory spills into a directory of its own
   const { details } = metabase.state.databases.at(-1) as unknown as { details: Record<string, unknown> }
   const own = join(spillDirectory, `acme-${basename(dirname(company.catalogPath))}`)
   expect(details).toMatchObject({ memory_limit: '70MB' })
-  expect(details[OPTIONS]).toBe(`temp_directory=${own}&max_temp_directory_size=4GB`)
+  expect(details[OPTIONS]).toBe(
+    `allowed_directories=['${company.lake}/']&temp_directory=${own}&max_temp_directory_size=4GB`,
+  )
   expect(metabase.violations).toEqual([])
 
-  const options = Object.fromEntries(new URLSearchParams(String(details[OPTIONS])))
-  const instance = await DuckDBInstance.create(company.catalogPath, {
-    access_mode: 'READ_ONLY',
-    threads: '1',
-    memory_limit: String(details.memory_limit),
-    ...options,
-  })
-  const connection = await instance.connect()
+  const limits = { threads: '1', memory_limit: String(details.memory_limit) }
+  const { instance, connection } = await openAsMetabase(details, limits)
   // Read as a stream: at the first rows all are sorted, and most of them still on disk.
   const sorted = await connection.stream('SELECT random() AS x FROM range(9_000_000) ORDER BY x')
   expect((await sorted.fetchChunk())?.rowCount).toBeGreaterThan(0)
@@ -304,7 +364,7 @@ test('a query that needs more than its memory spills into a directory of its own
   instance.closeSync()
 })
 
-test('the memory is shared by the databases of all companies, and other details stay', async () => {
+test('the memory is shared by the databases of all companies with the next snapshot, and other details stay', async () => {
   const { metabase, run } = await newMetabase(company)
   const resources = { memoryMb: 1000, spillDirectory: '/spill' }
   const { databaseId } = await run({ resources })
@@ -316,18 +376,26 @@ test('the memory is shared by the databases of all companies, and other details 
   Object.assign(database, { cache_ttl: 3600 })
   metabase.state.databases.push({ id: 9001, engine: 'duckdb', description: marked('', 'boreal', 'base') })
   metabase.state.databases.push({ id: 9002, engine: 'duckdb', description: 'theirs' })
-  expect(await run({ resources })).toMatchObject({ databaseId, changes: [expect.stringMatching(/^pointed/)] })
-  expect(details()).toMatchObject({ memory_limit: '500MB', init_sql: 'SELECT 1' })
+  // DuckDB has the file open, and would refuse other options.
+  expect(await run({ resources })).toMatchObject({ databaseId, changes: [] })
+  const catalogPath = join(company.lake, 'latest', 'catalog.duckdb')
+  expect(await run({ resources, catalogPath })).toMatchObject({
+    changes: [expect.stringMatching(/^pointed/)],
+  })
+  expect(details()).toMatchObject({
+    memory_limit: '500MB',
+    init_sql: 'SELECT 1; SET enable_external_access = false;',
+  })
   expect(details()[OPTIONS]).toMatch(
-    /^threads=2&temp_directory=\/spill\/acme-[^&]+&max_temp_directory_size=4GB$/,
+    /^threads=2&allowed_directories=\['[^&]+'\]&temp_directory=\/spill\/[^&]+&max_temp_directory_size=4GB$/,
   )
   expect(database.cache_ttl).toBe(3600)
 
   metabase.writes()
-  expect(await run({ resources })).toMatchObject({ changes: [] })
+  expect(await run({ resources, catalogPath })).toMatchObject({ changes: [] })
   // Without settings, Metabase's own count.
   Object.assign(details(), { memory_limit: '3GB' })
-  expect(await run()).toMatchObject({ changes: [] })
+  expect(await run({ catalogPath })).toMatchObject({ changes: [] })
   expect(metabase.writes()).toEqual([])
   expect(metabase.violations).toEqual([])
 })

@@ -90,6 +90,20 @@ test('if Metabase is down or refuses, data is still published, and the next run 
     expect(reads()).toBe(join((await status()).snapshot.directory, 'catalog.duckdb'))
     expect((await status()).metabase).toMatchObject({ error: null })
   }
+  // Details of databases are hidden from a key without the rights: what it reads is then unknown, not nothing.
+  const [key] = metabase.state.apiKeys
+  const old = reads()
+  Object.assign(key as object, { admin: false })
+  company.world.put(noticeEntry(count + 1))
+  metabase.writes()
+  await syncHere(environment)
+  expect([reads(), metabase.writes()]).toEqual([old, []])
+  const error = expect.stringMatching(
+    /may not administer Metabase.*nothing was changed there\..*Administrators/,
+  )
+  expect((await status()).metabase).toMatchObject({ reads: [old], error })
+  Object.assign(key as object, { admin: true })
+
   metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
   await syncHere(environment)
   const shown = await runShared(['status'], environment)

@@ -2,7 +2,7 @@
  * The parts of Metabase's answers that are read here. Its API is documented by its source code: each endpoint's
  * `defendpoint` names its parameters and body. What is sent and read here, and what `test/support/metabase/api.ts`
  * accepts, comes from these files of metabase/metabase below `src/metabase/`, each at the commit named (2025 and
- * 2026). None of it was tested against a running Metabase.
+ * 2026). What a running Metabase 0.63.2 did besides is in `docs/operating/metabase.md`.
  *
  *     session/api.clj 00309a4              settings_rest/api.clj 038837f       warehouses_rest/api.clj 004f0ce
  *     setup_rest/api.clj 038837f           permissions_rest/api.clj 02a18f3    queries_rest/api/card.clj 00f4566
@@ -64,25 +64,25 @@ export type MetabaseSetting = {
   readonly is_env_setting: boolean
 }
 
-/** A collection, or a dashboard among a collection's items. */
-export type MetabaseItem = {
-  /** `root` for the root collection. */
+/** A collection; `root` is the id of the root collection. */
+export type MetabaseCollection = {
   readonly id: number | 'root'
   readonly name: string
   readonly description?: string | null
 }
 
-/** `GET /api/card/:id?legacy-mbql=true`. */
-export type MetabaseCard = {
+/** A card in `GET /api/card`, or a dashboard in `GET /api/dashboard`. */
+export type MetabaseItem = {
   readonly id: number
   readonly name: string
   readonly description: string | null
+  /** A person, or the user that Metabase has for an API key. */
+  readonly creator?: { readonly id: number; readonly email?: string } | null
 }
 
 export type MetabaseDashcard = {
   readonly id: number
   readonly card_id: number | null
-  readonly card?: { readonly description?: string | null } | null
   readonly dashboard_tab_id?: number | null
 } & Readonly<Record<string, unknown>>
 

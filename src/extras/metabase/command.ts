@@ -37,6 +37,7 @@ export function metabaseCommand(environment: Environment): Command {
       const catalogPath = join(manifest.directory, 'catalog.duckdb')
       const signal = stopSignal(() => process.stderr.write(`Stopping. ${AGAIN}\n`))
       const { url, adminPassword } = settings
+      const changes: string[] = []
       const client = createMetabase({ url, signal, secrets: adminPassword ? [adminPassword] : [] })
       try {
         const done = await provision({
@@ -51,6 +52,7 @@ export function metabaseCommand(environment: Environment): Command {
           syncMs: SYNC_MS,
           pollMs: POLL_MS,
           signal,
+          onChange: change => void changes.push(change),
           onStep: step => process.stderr.isTTY && process.stderr.write(`Metabase: ${step}\n`),
         })
         // From now on the worker points Metabase to new snapshots, and keeps the snapshot that it reads.
@@ -62,6 +64,10 @@ export function metabaseCommand(environment: Environment): Command {
           error: null,
         })
         process.stdout.write(options.json ? `${JSON.stringify(done)}\n` : describe(done))
+      } catch (error) {
+        if (changes.length > 0)
+          process.stderr.write(`Before it failed, this command ${changes.join('; ')}.\n`)
+        throw error
       } finally {
         await client.close()
       }

@@ -6,7 +6,7 @@ import {
   type FilterSpec,
 } from '#config/metabase/dashboards.ts'
 import { readCard } from '#src/present/questions.ts'
-import type { MetabaseCard, MetabaseDashboard, MetabaseDashcard, MetabaseItem } from './answers.ts'
+import type { MetabaseCollection, MetabaseDashboard, MetabaseDashcard, MetabaseItem } from './answers.ts'
 import type { Metabase } from './client.ts'
 import { covers } from './covers.ts'
 import { titled } from './database.ts'
@@ -18,7 +18,13 @@ type Built = {
   readonly shown: readonly { readonly name: string; readonly url: string }[]
 }
 
-type Place = { readonly client: Metabase; readonly databaseId: number; readonly company: string }
+type Place = {
+  readonly client: Metabase
+  readonly databaseId: number
+  readonly company: string
+  /** The id of our key's user. */
+  readonly user: number
+}
 
 /** Properties of a dashboard's card that a PUT of the dashboard accepts (`UpdatedDashboardCard`). */
 const DASHCARD_PROPERTIES = [
@@ -27,32 +33,38 @@ const DASHCARD_PROPERTIES = [
 ]
 
 /**
- * Creates the company's collection, cards and dashboards if they are missing, and reverts users' changes to them.
- * What users created stays unchanged, even under the same name or on our dashboards.
+ * Creates the company's collection, cards and dashboards if they are missing, reverts users' changes to them, and takes them out of
+ * the trash. What users created stays unchanged: copies of ours, and what has the same name or is on our dashboards.
  */
 export async function buildDashboards(place: Place): Promise<Built> {
-  const { client, databaseId, company } = place
+  const { client, databaseId } = place
   const collectionId = await ensureCollection(place)
-  const cards = await client.get<MetabaseCard[]>('/api/card', { f: 'database', model_id: databaseId })
-  const { data: dashboards } = await client.get<{ data: MetabaseItem[] }>(
-    `/api/collection/${collectionId}/items`,
-    { models: 'dashboard' },
-  )
+  const cards = [
+    ...(await client.get<MetabaseItem[]>('/api/card', { f: 'database', model_id: databaseId })),
+    ...(await client.get<MetabaseItem[]>('/api/card', { f: 'archived' })),
+  ]
+  const dashboards = [
+    ...(await client.get<MetabaseItem[]>('/api/dashboard', { f: 'all' })),
+    ...(await client.get<MetabaseItem[]>('/api/dashboard', { f: 'archived' })),
+  ]
   const done = { cards: { made: 0, changed: 0 }, dashboards: { made: 0, changed: 0 } }
+  const built = new Map<string, { readonly id: number; readonly sql: string }>()
+  for (const spec of DASHBOARDS)
+    for (const card of spec.cards) {
+      const { outcome, ...made } = await ensureCard(place, { card, spec, collectionId, cards })
+      if (outcome) done.cards[outcome] += 1
+      built.set(card.key, made)
+    }
+  const own = new Set([...built.values()].map(({ id }) => id))
   const shown: { name: string; url: string }[] = []
   for (const [position, spec] of DASHBOARDS.entries()) {
-    const wanted: WantedDashcard[] = []
-    for (const card of spec.cards) {
-      const { id, sql, outcome } = await ensureCard(place, { card, spec, collectionId, cards })
-      if (outcome) done.cards[outcome] += 1
-      wanted.push({
-        card_id: id,
-        ...placeCard(card),
-        parameter_mappings: filtersOf(sql, spec.filters).map(filter => parameterMapping(id, filter)),
-      })
-    }
-    const existing = ours(dashboards, company, spec.key)?.id ?? null
-    const outcome = await ensureDashboard(place, { spec, wanted, existing, collectionId, position })
+    const wanted = spec.cards.map(card => {
+      const { id, sql } = built.get(card.key) as { id: number; sql: string }
+      const mappings = filtersOf(sql, spec.filters).map(filter => parameterMapping(id, filter))
+      return { card_id: id, ...placeCard(card), parameter_mappings: mappings }
+    })
+    const existing = ours(dashboards, place, spec.key)?.id ?? null
+    const outcome = await ensureDashboard(place, { spec, wanted, own, existing, collectionId, position })
     if (outcome.did) done.dashboards[outcome.did] += 1
     shown.push({ name: spec.name, url: `${client.url}/dashboard/${outcome.id}` })
   }
@@ -60,8 +72,11 @@ export async function buildDashboards(place: Place): Promise<Built> {
 }
 
 async function ensureCollection({ client, company }: Place): Promise<number> {
-  const existing = ours(await client.get<MetabaseItem[]>('/api/collection'), company, 'colecao')
-  if (existing) return existing.id
+  const all = await client.get<MetabaseCollection[]>('/api/collection')
+  const found = all.flatMap(({ id, description }) =>
+    typeof id === 'number' && isMarked(description, company, 'colecao') ? [id] : [],
+  )
+  if (found.length > 0) return Math.min(...found)
   const description = marked('Painéis e perguntas sobre os editais acompanhados.', company, 'colecao')
   const made = await client.post<{ id: number }>('/api/collection', {
     name: titled('Editais', company),
@@ -74,13 +89,14 @@ type CardRequest = {
   readonly card: CardSpec
   readonly spec: DashboardSpec
   readonly collectionId: number
-  readonly cards: readonly MetabaseCard[]
+  readonly cards: readonly MetabaseItem[]
 }
 
 async function ensureCard(
-  { client, databaseId, company }: Place,
+  place: Place,
   { card, spec, collectionId, cards }: CardRequest,
 ): Promise<{ id: number; sql: string; outcome: 'made' | 'changed' | null }> {
+  const { client, databaseId, company } = place
   const { name, description, sql } = await readCard(card.key)
   const filters = filtersOf(sql, spec.filters)
   const wanted = {
@@ -91,7 +107,7 @@ async function ensureCard(
     dataset_query: nativeQuery(databaseId, sql, filters),
     parameters: cardParameters(filters),
   }
-  const existing = ours(cards, company, card.key)
+  const existing = ours(cards, place, card.key)
   if (!existing) {
     const made = await client.post<{ id: number }>('/api/card', {
       ...wanted,
@@ -101,9 +117,10 @@ async function ensureCard(
     return { id: made.id, sql, outcome: 'made' }
   }
   // Without `legacy-mbql`, the query comes in another form than it was sent in.
-  const actual = await client.get<MetabaseCard>(`/api/card/${existing.id}`, { 'legacy-mbql': true })
-  if (covers(actual, wanted)) return { id: existing.id, sql, outcome: null }
-  await client.put(`/api/card/${existing.id}`, wanted)
+  const actual = await client.get<MetabaseItem>(`/api/card/${existing.id}`, { 'legacy-mbql': true })
+  const there = { ...wanted, archived: false }
+  if (covers(actual, there)) return { id: existing.id, sql, outcome: null }
+  await client.put(`/api/card/${existing.id}`, there)
   return { id: existing.id, sql, outcome: 'changed' }
 }
 
@@ -115,6 +132,8 @@ type WantedDashcard = ReturnType<typeof placeCard> & {
 type DashboardRequest = {
   readonly spec: DashboardSpec
   readonly wanted: readonly WantedDashcard[]
+  /** The ids of all our cards. */
+  readonly own: ReadonlySet<number>
   readonly existing: number | null
   readonly collectionId: number
   /** Index among the dashboards, from 0. */
@@ -123,7 +142,7 @@ type DashboardRequest = {
 
 async function ensureDashboard(
   { client, company }: Place,
-  { spec, wanted, existing, collectionId, position }: DashboardRequest,
+  { spec, wanted, own, existing, collectionId, position }: DashboardRequest,
 ): Promise<{ id: number; did: 'made' | 'changed' | null }> {
   const about = {
     name: spec.name,
@@ -141,11 +160,12 @@ async function ensureDashboard(
       })
     ).id
   const dashboard = await client.get<MetabaseDashboard>(`/api/dashboard/${id}`)
-  const { mine, others } = sortOut(dashboard, company)
-  if (covers(dashboard, about) && sameDashcards(mine, wanted)) return { id, did: null }
+  const { mine, others } = sortOut(dashboard, own)
+  const there = { ...about, archived: false }
+  if (covers(dashboard, there) && sameDashcards(mine, wanted)) return { id, did: null }
   const tabs = (dashboard.tabs ?? []).map(tab => ({ id: tab.id, name: tab.name }))
   await client.put(`/api/dashboard/${id}`, {
-    ...about,
+    ...there,
     dashcards: [...arranged(mine, wanted, tabs[0]?.id ?? null), ...others.map(accepted)],
     tabs,
   })
@@ -153,13 +173,9 @@ async function ensureDashboard(
 }
 
 /** Separates the cards on a dashboard: ours, and those that users added. */
-function sortOut(dashboard: MetabaseDashboard, company: string) {
-  const keys = DASHBOARDS.flatMap(({ cards }) => cards.map(({ key }) => key))
-  const isOurs = ({ card }: MetabaseDashcard) => keys.some(key => isMarked(card?.description, company, key))
-  return {
-    mine: dashboard.dashcards.filter(isOurs),
-    others: dashboard.dashcards.filter(dashcard => !isOurs(dashcard)),
-  }
+function sortOut({ dashcards }: MetabaseDashboard, own: ReadonlySet<number>) {
+  const isOurs = ({ card_id: id }: MetabaseDashcard) => id !== null && own.has(id)
+  return { mine: dashcards.filter(isOurs), others: dashcards.filter(dashcard => !isOurs(dashcard)) }
 }
 
 function sameDashcards(mine: readonly MetabaseDashcard[], wanted: readonly WantedDashcard[]): boolean {
@@ -213,14 +229,16 @@ function nativeQuery(databaseId: number, sql: string, filters: readonly FilterSp
     type: 'native',
     native: {
       query: sql,
-      'template-tags': Object.fromEntries(
-        filters.map(({ key, name }) => [
-          key,
-          { id: tagId(key), name: key, 'display-name': name, type: 'text' },
-        ]),
-      ),
+      // Metabase drops an empty map, and the card would look changed in every run.
+      ...(filters.length === 0 ? {} : { 'template-tags': templateTags(filters) }),
     },
   }
+}
+
+function templateTags(filters: readonly FilterSpec[]) {
+  return Object.fromEntries(
+    filters.map(({ key, name }) => [key, { id: tagId(key), name: key, 'display-name': name, type: 'text' }]),
+  )
 }
 
 /** Makes the parameters of a card, as Metabase's editor derives them from its variables. */

@@ -1,7 +1,9 @@
 import { isAbsolute, relative } from 'node:path'
+import { FatalError, messageOf } from '#src/lib/errors.ts'
 import type { MetabaseDatabase } from './answers.ts'
 import type { Metabase } from './client.ts'
 import { isMarked, marked } from './mark.ts'
+import { type Resources, resourceDetails } from './resources.ts'
 
 /** How Metabase opens a catalog; the names are the DuckDB driver's (its `metabase-plugin.yaml`). */
 const FIRST_DETAILS = {
@@ -35,17 +37,26 @@ export async function findDatabase(
   return found.sort((a, b) => a.id - b.id)[0] ?? null
 }
 
-/** Adds the database. Metabase opens it at once, and reads its schema later. */
+/** Adds the database, with all its options: Metabase opens it at once, and cannot change options of an open file. */
 export async function createDatabase(
   client: Metabase,
   { company }: Owner,
   catalogPath: string,
+  resources: Resources,
 ): Promise<MetabaseDatabase> {
-  const database = await client.post<MetabaseDatabase>('/api/database', {
-    name: titled('Editais', company),
-    engine: 'duckdb',
-    details: { database_file: catalogPath, ...FIRST_DETAILS },
-  })
+  const own = await resourceDetails(client, { details: FIRST_DETAILS }, catalogPath, resources)
+  const database = await client
+    .post<MetabaseDatabase>('/api/database', {
+      name: titled('Editais', company),
+      engine: 'duckdb',
+      details: { database_file: catalogPath, ...FIRST_DETAILS, ...own },
+    })
+    .catch(error => {
+      if (!/valid database engine/.test(messageOf(error))) throw error
+      throw new FatalError(
+        `Metabase at ${client.url} has no driver for DuckDB. Put duckdb.metabase-driver.jar into its directory of plugins, and restart it: docs/operating/metabase.md.`,
+      )
+    })
   const description = marked(
     'Editais acompanhados e suas análises. Cada publicação troca o arquivo que esta base lê.',
     company,

@@ -1,3 +1,5 @@
+import type { MetabaseItem } from './answers.ts'
+
 /**
  * Marks what we created at the end of its description, with company and key. Names cannot identify it: users may
  * change them, and may use the same name for objects of their own.
@@ -20,14 +22,21 @@ export function companyOfMark(description: string | null | undefined): string | 
   return /\[editais-sync ([^/\s\]]+)\/base\]/.exec(description ?? '')?.[1] ?? null
 }
 
-/** Returns the object that we created: a user's copy of it has the same description but a higher id. */
-export function ours<T extends { readonly id: number | 'root'; readonly description?: string | null }>(
-  those: readonly T[],
-  company: string,
+/** Metabase's own address for the user of an API key. */
+const KEY_USER = '@api-key.invalid'
+
+/**
+ * Returns the object that we created; null if there is none. A copy has our mark, too, but the person who made it as its creator.
+ * @param user the id of our key's user. Objects of an earlier key are ours only if that user created none.
+ */
+export function ours(
+  those: readonly MetabaseItem[],
+  { company, user }: { readonly company: string; readonly user: number },
   key: string,
-): (T & { readonly id: number }) | null {
+): MetabaseItem | null {
   const found = those
-    .filter((one): one is T & { readonly id: number } => typeof one.id === 'number')
     .filter(({ description }) => isMarked(description, company, key))
-  return found.sort((a, b) => a.id - b.id)[0] ?? null
+    .filter(({ creator }) => creator?.id === user || creator?.email?.endsWith(KEY_USER))
+  const rank = ({ creator }: MetabaseItem) => (creator?.id === user ? 0 : 1)
+  return found.sort((a, b) => rank(a) - rank(b) || a.id - b.id)[0] ?? null
 }

@@ -121,7 +121,7 @@ function errorText(text: string): string {
     if (typeof body === 'string') return body
     const { message, errors } = body as { message?: unknown; errors?: unknown }
     const parts = [typeof message === 'string' ? message : '', errors ? JSON.stringify(errors) : '']
-    return parts.filter(Boolean).join(' ')
+    return parts.filter(Boolean).join(' ') || JSON.stringify(body)
   } catch {
     return /^\s*</.test(text) ? '' : text
   }

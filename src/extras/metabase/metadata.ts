@@ -3,7 +3,7 @@ import { comment } from '#schema/comment.ts'
 import { CATALOG, type Relation } from '#schema/marts/marts.ts'
 import { throwIfInterrupted } from '#src/lib/errors.ts'
 import type { MetabaseField, MetabaseTable } from './answers.ts'
-import type { Metabase } from './client.ts'
+import { CONNECTIONS, type Metabase } from './client.ts'
 import { covers } from './covers.ts'
 import { syncSchema } from './point.ts'
 
@@ -44,23 +44,31 @@ export async function describeTables(
       table.fields.map(field => [`${table.name}.${field.name}`, field.id] as const),
     ),
   )
-  const changed = { tables: 0, fields: 0 }
+  const changes: [path: string, change: object][] = []
+  let changedTables = 0
   for (const meaning of meanings) {
     const table = tables.get(meaning.name)
     if (!table) continue
     const wanted = { display_name: meaning.label, description: meaning.description }
     if (!covers(table, wanted)) {
       await client.put(`/api/table/${table.id}`, wanted)
-      changed.tables += 1
+      changedTables += 1
     }
     for (const [field, column] of pairs(table, meaning)) {
       const change = fieldChange(field, column, idOf)
-      if (!change) continue
-      await client.put(`/api/field/${field.id}`, change)
-      changed.fields += 1
+      if (change) changes.push([`/api/field/${field.id}`, change])
     }
   }
-  return { ...changed, missing: missingOf(meanings, tables) }
+  // There is no call for several columns; one after another, those of a new Metabase take a minute.
+  const left = changes.toReversed()
+  const putAll = async () => {
+    for (let one = left.pop(); one; one = left.pop()) await client.put(...one)
+  }
+  // Nothing is sent any more once one has failed.
+  const ended = Array.from({ length: CONNECTIONS }, () => putAll().catch(error => left.splice(0) && error))
+  const failed = (await Promise.all(ended)).find(error => error !== undefined)
+  if (failed !== undefined) throw failed
+  return { tables: changedTables, fields: changes.length, missing: missingOf(meanings, tables) }
 }
 
 /** Returns the tables by name, as soon as all are there or `syncMs` is over. */

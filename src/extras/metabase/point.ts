@@ -33,27 +33,41 @@ export async function pointDatabase(request: {
 }): Promise<Pointed> {
   const { client, databaseId, owner, catalogPath, columnsChanged, onRead = () => {} } = request
   const database = await readDatabase(client, databaseId, owner)
-  const { details = {} } = database
+  const { details } = database
+  // What it reads is unknown then, so what was known stays.
+  if (details === undefined)
+    throw new FatalError(
+      `The API key of METABASE_API_KEY_FILE may not administer Metabase at ${client.url}, so nothing was changed there. Put it into the group Administrators (Admin, Authentication, API keys).`,
+    )
   const from = typeof details.database_file === 'string' ? details.database_file : null
-  const resources = await resourceDetails(client, database, catalogPath, request.resources)
-  const wanted = { database_file: catalogPath, read_only: true, ...resources }
+  const wanted = { database_file: catalogPath, read_only: true }
   const moved = !covers(details, wanted)
   const before = from === null ? [] : [from]
   onRead(before)
   if (moved) {
+    // Only another file can have other options: DuckDB opens a file once.
+    const resources = await resourceDetails(client, database, catalogPath, request.resources)
     // Until Metabase answers, it may read either one.
     onRead([...before, catalogPath])
-    await client.put(`/api/database/${databaseId}`, {
-      // Sends all details, so that other settings stay.
-      details: { ...details, ...wanted },
-      // Paid editions clear it if it is missing.
-      cache_ttl: database.cache_ttl ?? null,
-    })
+    await client
+      .put(`/api/database/${databaseId}`, {
+        // Sends all details, so that other settings stay.
+        details: { ...details, ...wanted, ...resources },
+        // Paid editions clear it if it is missing.
+        cache_ttl: database.cache_ttl ?? null,
+      })
+      .catch(error => {
+        if (error instanceof MetabaseError && REFUSALS.has(error.trouble)) onRead(before)
+        throw error
+      })
   }
   onRead([catalogPath])
   if (columnsChanged) await syncSchema(client, databaseId)
   return { from, moved, synced: columnsChanged }
 }
+
+/** Metabase then goes on with the file that it had. */
+const REFUSALS: ReadonlySet<string> = new Set(['rejected', 'forbidden', 'key_refused'])
 
 /** Reads a database of Metabase. @throws FatalError if it does not exist, is not DuckDB's, or belongs to another company. */
 async function readDatabase(client: Metabase, databaseId: number, owner: Owner): Promise<MetabaseDatabase> {

@@ -26,6 +26,8 @@ export type ProvisionRequest = Owner &
     /** Null leaves a connection to Trino as it is. */
     readonly trino: TrinoTarget | null
     readonly onStep?: (step: string) => void
+    /** Called with each change once it is made: a later one may fail. */
+    readonly onChange?: (change: string) => void
   }
 
 export type Provisioned = {
@@ -47,14 +49,17 @@ export type Provisioned = {
  * @throws FatalError, mostly MetabaseError, and InterruptedError.
  */
 export async function provision(request: ProvisionRequest): Promise<Provisioned> {
-  const { client, onStep = () => {} } = request
+  const { client, onStep = () => {}, onChange = () => {} } = request
   const changes: string[] = []
-  const did = (what: string) => void changes.push(what)
+  const did = (what: string) => {
+    changes.push(what)
+    onChange(what)
+  }
   const didEach = (count: number, one: string, how: string) => {
-    if (count > 0) changes.push(`${counted(count, one)} ${how}`)
+    if (count > 0) did(`${counted(count, one)} ${how}`)
   }
   onStep('logging in')
-  for (const step of await becomeAdmin(client, request.access)) did(step)
+  const user = await becomeAdmin(client, request.access, did)
   const { version } = await client.get<Properties>('/api/session/properties')
 
   onStep('settings')
@@ -63,7 +68,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
 
   onStep('database')
   const found = await findDatabase(client, request)
-  const database = found ?? (await createDatabase(client, request, request.catalogPath))
+  const database = found ?? (await createDatabase(client, request, request.catalogPath, request.resources))
   if (!found) did(`added the database "${database.name}" (${database.id})`)
   const { moved } = await pointDatabase({
     client,
@@ -89,6 +94,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     client,
     databaseId: database.id,
     company: request.company,
+    user,
   })
   didEach(cards.made, 'card', 'created')
   didEach(cards.changed, 'card', 'repaired')
@@ -160,6 +166,11 @@ async function settle(
     await client.put('/api/setting/report-timezone', { value: timezone })
     changed.push(`set the report time zone to ${timezone}`)
   }
+  const week = settings.get('start-of-week')
+  if (!isSet(week)) {
+    await client.put('/api/setting/start-of-week', { value: 'monday' })
+    changed.push('set the start of the week to Monday')
+  }
   const formatting = settings.get('custom-formatting')
   if (!isSet(formatting)) {
     await client.put('/api/setting/custom-formatting', { value: FORMATTING })
@@ -205,20 +216,18 @@ type Access = {
 /**
  * Gives the client an administrator's identity. If there is no API key yet, creates the first user (if Metabase has
  * none) or logs in as the given one, creates a key, and writes it to `apiKeyFile` for all later runs.
- * @returns what was changed.
+ * @returns the id of the key's user.
  * @throws FatalError that names what is missing.
  */
-async function becomeAdmin(client: Metabase, access: Access): Promise<string[]> {
+async function becomeAdmin(client: Metabase, access: Access, did: (what: string) => void): Promise<number> {
   const properties = await client.get<Properties>('/api/session/properties')
   if (access.apiKey) {
     client.identify({ apiKey: access.apiKey })
-    await checkAdmin(client)
-    return []
+    return await userOfKey(client)
   }
   const { apiKeyFile, adminEmail, adminPassword } = access
   if (!apiKeyFile || !adminEmail || !adminPassword) throw noAccess(access)
   await checkWritable(apiKeyFile)
-  const steps: string[] = []
   if (properties['has-user-setup']) {
     const { id } = await client.post<{ id: string }>('/api/session', {
       username: adminEmail,
@@ -227,17 +236,19 @@ async function becomeAdmin(client: Metabase, access: Access): Promise<string[]> 
     client.identify({ session: id })
   } else {
     await makeFirstUser(client, properties, { email: adminEmail, password: adminPassword })
-    steps.push(`created the first user, ${adminEmail}`)
+    did(`created the first user, ${adminEmail}`)
   }
   const apiKey = await makeKey(client, apiKeyFile)
+  did(`created the API key "${KEY_NAME}" and wrote it to ${apiKeyFile}`)
   await client.delete('/api/session')
   client.identify({ apiKey })
-  return [...steps, `created the API key "${KEY_NAME}" and wrote it to ${apiKeyFile}`]
+  return await userOfKey(client)
 }
 
-async function checkAdmin(client: Metabase): Promise<void> {
-  const user = await client.get<{ is_superuser?: boolean }>('/api/user/current')
-  if (user.is_superuser) return
+/** Returns the id of the user that Metabase has for the key. @throws FatalError if the key is no administrator's. */
+async function userOfKey(client: Metabase): Promise<number> {
+  const user = await client.get<{ id: number; is_superuser?: boolean }>('/api/user/current')
+  if (user.is_superuser) return user.id
   throw new FatalError(
     `The API key of METABASE_API_KEY_FILE may not administer Metabase at ${client.url}. Put it into the group Administrators (Admin, Authentication, API keys).`,
   )

@@ -25,15 +25,23 @@ const legacyQuery = z
   .strictObject({
     database: positive,
     type: z.literal('native'),
-    native: z.strictObject({ query: nonBlank, 'template-tags': z.record(z.string(), templateTag) }),
+    native: z.strictObject({
+      query: nonBlank,
+      'template-tags': z.record(z.string(), templateTag).optional(),
+    }),
   })
   .refine(
-    ({ native }) => Object.entries(native['template-tags']).every(([key, { name }]) => key === name),
+    ({ native }) => Object.entries(native['template-tags'] ?? {}).every(([key, { name }]) => key === name),
     'keys in template tag map must match the :name of their values',
   )
   .refine(({ native }) => {
     const used = new Set([...native.query.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map(([, name]) => name))
-    return [...used].sort().join() === Object.keys(native['template-tags']).sort().join()
+    return (
+      [...used].sort().join() ===
+      Object.keys(native['template-tags'] ?? {})
+        .sort()
+        .join()
+    )
   }, 'the variables of the SQL are not the template tags')
 
 const target = z.tuple([z.literal('variable'), z.tuple([z.literal('template-tag'), nonBlank])])
@@ -168,7 +176,12 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
     ...cardProperties,
   }),
   'PUT /api/card/:id': z
-    .strictObject({ name: nonBlank, description: z.string().nullish(), ...cardProperties })
+    .strictObject({
+      name: nonBlank,
+      description: z.string().nullish(),
+      archived: z.boolean(),
+      ...cardProperties,
+    })
     .partial(),
   'POST /api/dashboard': z.strictObject({
     name: nonBlank,
@@ -179,6 +192,7 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
   }),
   'PUT /api/dashboard/:id': z.strictObject({
     name: nonBlank.nullish(),
+    archived: z.boolean().nullish(),
     description: z.string().nullish(),
     parameters: z.array(parameter).nullish(),
     dashcards: unique(z.array(dashcard)).nullish(),
@@ -201,14 +215,17 @@ export const QUERIES: Readonly<Record<string, z.ZodType>> = {
     skip_fields: z.stringbool().optional(),
   }),
   'GET /api/collection': z.strictObject({ archived: z.stringbool().optional() }),
-  'GET /api/collection/:id/items': z.strictObject({ models: z.enum(['card', 'dashboard']).optional() }),
   'GET /api/card': z
-    .strictObject({ f: z.enum(['all', 'database']), model_id: z.coerce.number().int().positive().optional() })
+    .strictObject({
+      f: z.enum(['all', 'database', 'archived']),
+      model_id: z.coerce.number().int().positive().optional(),
+    })
     .refine(
       ({ f, model_id: id }) => f !== 'database' || id !== undefined,
       'model_id is a required parameter',
     ),
   'GET /api/card/:id': z.strictObject({ 'legacy-mbql': z.stringbool().optional() }),
+  'GET /api/dashboard': z.strictObject({ f: z.enum(['all', 'mine', 'archived']).optional() }),
   'GET /api/dashboard/:id': z.strictObject({ dashboard_load_id: nonBlank.optional() }),
 }
 

@@ -17,6 +17,7 @@ export type Installation = {
   violated(what: string, problem: unknown): Refusal
   /** Delay before a schema is read. */
   readonly syncMs: number
+  readonly hasDriver: boolean
   /** The Trino that it reaches; null for none. */
   readonly trino: TrinoAround | null
 }
@@ -33,8 +34,17 @@ export type Handler = (request: {
 /** By method and path, as `GET /api/card/:id`. A handler returns the body of the answer; undefined for none (204). */
 export type Routes = Readonly<Record<string, Handler>>
 
-export function add(those: Entity[], body: object, nextId: () => number): Entity {
-  const made = { ...body, id: nextId(), archived: false } as Entity
+/** Adds an object of who sends it: the user of an API key, whose id is a thousand and that of the key, or else a person. */
+export function add(
+  those: Entity[],
+  body: object,
+  { state, nextId }: Pick<Installation, 'state' | 'nextId'>,
+  headers: IncomingHttpHeaders = {},
+): Entity {
+  const key = state.apiKeys.find(one => one.key === headers['x-api-key'])
+  const email = key ? `api-key-user-${key.id}@api-key.invalid` : state.user?.email
+  const creator = { id: key ? 1000 + key.id : 1, email }
+  const made = { ...body, id: nextId(), archived: false, creator, creator_id: creator.id } as Entity
   those.push(made)
   return made
 }

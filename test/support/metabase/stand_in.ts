@@ -32,6 +32,8 @@ export class StandIn {
   /** Delay before a schema is read. */
   syncMs = 0
   trino: TrinoAround | null = null
+  /** Whether DuckDB's driver is among its plugins. */
+  hasDriver = true
   /** Answers instead of the API if it returns true. */
   intercept: (request: IncomingMessage, response: ServerResponse) => boolean = () => false
   readonly #server: Server = createServer((request, response) => this.#answer(request, response))
@@ -91,7 +93,7 @@ export class StandIn {
       this.violations.push(`${method} ${url.pathname} is not an endpoint`)
       throw new Refusal(404, 'API endpoint does not exist.')
     }
-    if (!PUBLIC.has(route)) this.#checkIdentity(headers, url.pathname)
+    if (!PUBLIC.has(route)) this.#checkIdentity(headers, method, url.pathname)
     const asked = (QUERIES[route] ?? z.strictObject({})).safeParse(Object.fromEntries(url.searchParams))
     if (!asked.success) throw this.violated(route, z.prettifyError(asked.error))
     if (raw !== '' && headers['content-type'] !== 'application/json') {
@@ -101,16 +103,22 @@ export class StandIn {
     if (!sent.success) throw this.violated(route, z.prettifyError(sent.error))
     const body = (sent.data ?? {}) as Entity
     const query = asked.data as Readonly<Record<string, unknown>>
-    return await handler({ id, body, query, path: url.pathname, headers })
+    const answer = await handler({ id, body, query, path: url.pathname, headers })
+    return this.#isReader(headers) ? { ...(answer as object), details: undefined } : answer
   }
 
-  #checkIdentity(headers: IncomingMessage['headers'], path: string): void {
+  /** Whether the key is not that of an administrator: it then sees no details of databases. */
+  #isReader(headers: IncomingMessage['headers']): boolean {
+    return this.state.apiKeys.some(({ key, admin }) => !admin && key === headers['x-api-key'])
+  }
+
+  #checkIdentity(headers: IncomingMessage['headers'], method: string, path: string): void {
     const { apiKeys, sessions } = this.state
     const key = apiKeys.find(one => one.key === headers['x-api-key'])
     if (!key && !sessions.has(String(headers['x-metabase-session']))) {
       throw new Refusal(401, 'Unauthenticated')
     }
-    if (key && !key.admin && !path.endsWith('/user/current')) {
+    if (key && !key.admin && !(method === 'GET' && /\/user\/current$|\/database\/\d+$/.test(path))) {
       throw new Refusal(403, "You don't have permissions to do that.")
     }
   }
@@ -124,7 +132,7 @@ function routeOf(method: string, path: string): { route: string; id: number } {
   return { route: `${method} ${pattern}`, id }
 }
 
-const SETTINGS = ['anon-tracking-enabled', 'report-timezone', 'custom-formatting']
+const SETTINGS = ['anon-tracking-enabled', 'report-timezone', 'custom-formatting', 'start-of-week']
 
 /** Setup, sessions, API keys and settings. */
 function userRoutes({ state, nextId, violated }: Installation): Routes {
@@ -152,10 +160,10 @@ function userRoutes({ state, nextId, violated }: Installation): Routes {
     'DELETE /api/session': ({ headers }) => {
       state.sessions.delete(String(headers['x-metabase-session']))
     },
-    'GET /api/user/current': ({ headers }) => ({
-      id: 1,
-      is_superuser: state.apiKeys.find(({ key }) => key === headers['x-api-key'])?.admin ?? true,
-    }),
+    'GET /api/user/current': ({ headers }) => {
+      const key = state.apiKeys.find(({ key }) => key === headers['x-api-key'])
+      return { id: key ? 1000 + key.id : 1, is_superuser: key?.admin ?? true }
+    },
     'GET /api/permissions/group': () => [
       { id: 1, name: 'All Users', magic_group_type: 'all-internal-users', member_count: 1 },
       { id: 2, name: 'Administrators', magic_group_type: 'admin', member_count: 1 },
@@ -187,32 +195,31 @@ function login({ sessions }: State): { id: string } {
   return { id }
 }
 
-type Query = { database: number; native: { query: string; 'template-tags': object } }
+type Query = { database: number; native: { query: string; 'template-tags'?: object } }
 
 /** Collections, cards and dashboards. */
 function contentRoutes(installation: Installation): Routes {
-  const { state, nextId } = installation
+  const { state } = installation
   return {
     'GET /api/collection': () => [{ id: 'root', name: 'Our analytics' }, ...state.collections],
-    'POST /api/collection': ({ body }) => add(state.collections, body, nextId),
-    'GET /api/collection/:id/items': ({ id, query: { models } }) => {
-      find(state.collections, id)
-      const those = models === 'dashboard' ? state.dashboards : state.cards
-      const data = those
-        .filter(one => one.collection_id === id)
-        .map(({ id, name, description }) => ({ id, name, description, model: models }))
-      return { data, total: data.length }
-    },
-    'GET /api/card': ({ query: { model_id } }) =>
-      state.cards.filter(({ dataset_query: query }) => (query as Query).database === model_id).map(modern),
-    'POST /api/card': ({ body }) => {
+    'POST /api/collection': ({ body }) => add(state.collections, body, installation),
+    'GET /api/card': ({ query: { f, model_id } }) =>
+      state.cards
+        .filter(({ archived }) => archived === (f === 'archived'))
+        .filter(({ dataset_query: query }) => f === 'archived' || (query as Query).database === model_id)
+        .map(modern),
+    'POST /api/card': ({ body, headers }) => {
       find(state.databases, (body.dataset_query as Query).database)
-      return modern(add(state.cards, body, nextId))
+      return modern(add(state.cards, withoutEmptyTags(body), installation, headers))
     },
     'GET /api/card/:id': ({ id, query }) =>
       query['legacy-mbql'] ? find(state.cards, id) : modern(find(state.cards, id)),
-    'PUT /api/card/:id': ({ id, body }) => modern(Object.assign(find(state.cards, id), body, { id })),
-    'POST /api/dashboard': ({ body }) => add(state.dashboards, { ...body, dashcards: [], tabs: [] }, nextId),
+    'PUT /api/card/:id': ({ id, body }) =>
+      modern(Object.assign(find(state.cards, id), withoutEmptyTags(body), { id })),
+    'GET /api/dashboard': ({ query: { f } }) =>
+      state.dashboards.filter(({ archived }) => archived === (f === 'archived')),
+    'POST /api/dashboard': ({ body, headers }) =>
+      add(state.dashboards, { ...body, dashcards: [], tabs: [] }, installation, headers),
     'GET /api/dashboard/:id': ({ id }) => {
       const dashboard = find(state.dashboards, id)
       const dashcards = dashboard.dashcards as { card_id?: number | null }[]
@@ -245,6 +252,13 @@ function replaceDashboard(id: number, body: Entity, { state, nextId, violated }:
   return Object.assign(find(state.dashboards, id), body, { id, dashcards: placed, tabs })
 }
 
+/** Metabase keeps no empty map of variables. */
+function withoutEmptyTags(card: Entity): Entity {
+  const { database, type, native } = (card.dataset_query ?? {}) as Query & { type?: string }
+  if (!native || Object.keys(native['template-tags'] ?? {}).length > 0) return card
+  return { ...card, dataset_query: { database, type, native: { query: native.query } } }
+}
+
 /** A card as Metabase returns it by default since v57: its query in MBQL 5. */
 function modern(card: Entity): Entity {
   const { database, native } = card.dataset_query as Query
@@ -272,6 +286,8 @@ function databaseRoutes(installation: Installation): Routes {
   return {
     'GET /api/database': () => ({ data: state.databases, total: state.databases.length }),
     'POST /api/database': async ({ body }) => {
+      if (body.engine === 'duckdb' && !installation.hasDriver)
+        throw new Refusal(400, { engine: 'value must be a valid database engine.' })
       await checkOpens(body, installation)
       const made = { ...body, id: nextId(), description: null, initial_sync_status: 'incomplete' }
       state.databases.push(made)
@@ -283,6 +299,7 @@ function databaseRoutes(installation: Installation): Routes {
       const database = find(state.databases, id)
       if (database.is_sample) throw violated('PUT /api/database', 'The sample database cannot be edited.')
       const details = { ...(database.details as object), ...(body.details as object | undefined) }
+      checkOptions(database.details as Details, details as Details)
       await checkOpens({ ...database, details }, installation)
       // A paid edition: what is not sent is cleared.
       return Object.assign(database, body, { id, details, cache_ttl: body.cache_ttl ?? null })
@@ -304,6 +321,18 @@ function databaseRoutes(installation: Installation): Routes {
       return Object.assign(find(fields, id), body, { id })
     },
   }
+}
+
+type Details = Readonly<Record<string, unknown>>
+
+/** DuckDB opens a file once, with the options that it had then. */
+function checkOptions(open: Details, wanted: Details): void {
+  const options = ['read_only', 'memory_limit', 'additional-options']
+  if (open.database_file !== wanted.database_file || options.every(name => open[name] === wanted[name]))
+    return
+  const message =
+    "Connection Error: Can't open a connection to same database file with a different configuration than existing connections."
+  throw new Refusal(400, { message })
 }
 
 /** Metabase's driver asks Trino for the catalog, not for the schema. */
