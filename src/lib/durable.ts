@@ -25,13 +25,16 @@ export const SALVAGE_STEPS = ['damaged.link', 'damaged.directory'] as const
 /** Steps of a look of the daemon, which is no run. */
 const LOOK_STEPS = ['look.rename'] as const
 
+/** Steps of a publish to the object store, which follows a run. */
+const REMOTE_STEPS = ['remote.sync', 'remote.rename', 'remote.directory'] as const
+
 /** Steps that restore a disk from the shared log. */
 const RESTORE_STEPS = [
   ...(['restored.rename', 'restored.directory', 'base.rename', 'base.remove', 'base.directory'] as const),
 ] as const
 
 type Steps = typeof DURABLE_STEPS | typeof SALVAGE_STEPS | typeof LOOK_STEPS | typeof RESTORE_STEPS
-export type DurableStep = Steps[number]
+export type DurableStep = (Steps | typeof REMOTE_STEPS)[number]
 
 /** The effect of a step on the disk. */
 export type Operation =

@@ -255,6 +255,13 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     invariant: 'I13',
+    name: 'pending-not-synced',
+    file: 'src/extras/object_store/state.ts',
+    from: "  await syncFile('remote.sync', part)\n",
+    to: '',
+  },
+  {
+    invariant: 'I13',
     name: 'vacuum-of-what-is-named',
     file: 'src/extras/object_store/vacuum.ts',
     from: '    if (each.some(({ isNamed }) => isNamed(key))) continue\n',

@@ -1,8 +1,9 @@
-import { readFile, rename, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { z } from 'zod'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { latestName } from '#src/core/lake/manifest.ts'
-import { writeNew } from '#src/lib/durable.ts'
+import { move, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
 
 const state = z.object({
   tried_at: z.string(),
@@ -68,10 +69,16 @@ export async function isRemoteBehind(
   return state.snapshot !== latest && (sinceMs < 0 || sinceMs >= settings.intervalMs)
 }
 
-/** Writes atomically, so that the file can be read at any time. */
+/**
+ * Writes atomically and durably: a snapshot that the store may have in part must be known after a power failure, too, because its
+ * marts, made again, would be other ones.
+ */
 export async function writeRemoteState(path: string, known: RemoteState): Promise<void> {
-  await writeNew(`${path}.part`, `${JSON.stringify(known)}\n`)
-  await rename(`${path}.part`, path)
+  const part = `${path}.part`
+  await writeNew(part, `${JSON.stringify(known)}\n`)
+  await syncFile('remote.sync', part)
+  await move('remote.rename', part, path)
+  await syncDirectory('remote.directory', dirname(path))
 }
 
 /** Deletes the state, because there is no object store any more. */
