@@ -1,11 +1,13 @@
-import { readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DASHBOARDS } from '#config/metabase/dashboards.ts'
+import { companyPaths } from '#src/core/company/company.ts'
 import { mark, marked } from '#src/extras/metabase/mark.ts'
 import { relationMeanings } from '#src/extras/metabase/metadata.ts'
 import { pointDatabase } from '#src/extras/metabase/point.ts'
+import { readMetabaseState } from '#src/extras/metabase/state.ts'
 import { EXIT } from '#src/lib/errors.ts'
 import { readCard } from '#src/present/questions.ts'
 import {
@@ -22,19 +24,26 @@ import { runShared } from '#test/support/shared.ts'
 
 const OPTIONS = 'additional-options'
 
-/** Opens the catalog as the driver does with these details; its library takes lists only as SQL. */
+/** Opens the catalog as the driver does with these details, twice; a list is a text that DuckDB reads. */
 async function openAsMetabase(details: Readonly<Record<string, unknown>>, more: Record<string, string> = {}) {
   const options = Object.fromEntries(new URLSearchParams(String(details[OPTIONS])))
   const { allowed_directories: readable, ...others } = options
   const config = { access_mode: 'READ_ONLY', ...more, ...others }
   const instance = await DuckDBInstance.create(company.catalogPath, config)
-  const connection = await instance.connect()
-  await connection.run(`SET allowed_directories = ${readable}`)
-  await connection.run(String(details.init_sql))
-  return { instance, connection }
+  const connections = [await instance.connect(), await instance.connect()] as const
+  await connections[0].run(`SET allowed_directories = '${String(readable).replaceAll("'", "''")}'`)
+  for (const connection of connections) await connection.run(String(details.init_sql))
+  return { instance, connection: connections[1] }
 }
 
 let company: Published
+
+/** Returns the catalog of a second snapshot, which is the first one again. */
+async function anotherSnapshot(): Promise<string> {
+  const place = join(company.lake, 'snapshots', 'another')
+  await symlink(dirname(company.catalogPath), place).catch(() => {})
+  return join(place, 'catalog.duckdb')
+}
 
 beforeAll(async () => {
   company = await publishCompany()
@@ -126,7 +135,8 @@ test('a run keeps what others made, repairs our changed items and restores remov
     id: 9005,
   }
   Object.assign(original, { archived: true })
-  Object.assign(dashboards[1] as object, { archived: true })
+  // With the collection, which is then in the trash as well.
+  Object.assign(dashboards[1] as object, { archived: true, collection_id: 1 })
   cards.push(theirs, copy)
   dashboards.push(theirDashboard, copiedDashboard)
   // Their card on our dashboard, in a tab.
@@ -147,6 +157,7 @@ test('a run keeps what others made, repairs our changed items and restores remov
   expect(metabase.violations).toEqual([])
   expect(done.changes).toEqual(['1 card created', '2 cards repaired', '2 dashboards repaired'])
   expect([original.archived, dashboards[1]?.archived]).toEqual([false, false])
+  expect([original.collection_id, dashboards[1]?.collection_id]).toEqual([collectionId, collectionId])
   expect(done.warnings).toEqual([expect.stringMatching(/time zone is UTC, not America\/Sao_Paulo/)])
   const own = CARDS[0] as (typeof CARDS)[number]
   expect(ours).toMatchObject({ name: (await readCard(own.key)).name, display: own.display })
@@ -320,13 +331,34 @@ test('DuckDB in Metabase reads the lake, and nothing else, unless its administra
     await expect(connection.run(sql), sql).rejects.toThrow(/disabled|Permission|enable external access/)
   instance.closeSync()
 
-  // On another file, so that DuckDB takes other options.
-  Object.assign(details, { init_sql: 'SET enable_external_access = true;', [OPTIONS]: '' })
-  await run({ catalogPath: join(company.lake, 'latest', 'catalog.duckdb') })
-  expect(metabase.state.databases.at(-1)?.details).toMatchObject({
-    init_sql: 'SET enable_external_access = true;',
-    [OPTIONS]: '',
-  })
+  // SQL of a user stays, and the database is then open.
+  Object.assign(details, { init_sql: 'SELECT 1', [OPTIONS]: 'threads=2' })
+  const { warnings } = await run({ catalogPath: await anotherSnapshot() })
+  expect(warnings).toEqual([
+    expect.stringMatching(/^People who may write SQL.*unless it has an Init SQL of your own/),
+  ])
+  const after = metabase.state.databases.at(-1)?.details
+  expect(after).toMatchObject({ init_sql: 'SELECT 1', [OPTIONS]: 'threads=2' })
+})
+
+test('a database from before is closed by the next snapshot, and a quote in its path is no end of the list', async () => {
+  const { metabase, run } = await newMetabase(company)
+  await run()
+  const { details } = metabase.state.databases.at(-1) as unknown as { details: Record<string, string> }
+  const before = `${details.init_sql}`.replace(' SET enable_external_access = false;', '')
+  Object.assign(details, { init_sql: before, [OPTIONS]: undefined })
+  expect((await run()).warnings).toEqual([expect.stringMatching(/The next snapshot closes the database/)])
+  const place = join(await temporaryDirectory(), "o'b", 'lake', 'snapshots')
+  await mkdir(place, { recursive: true })
+  await symlink(dirname(company.catalogPath), join(place, 'one'))
+  expect((await run({ catalogPath: join(place, 'one', 'catalog.duckdb') })).warnings).toEqual([])
+  const after = metabase.state.databases.at(-1)?.details as Record<string, unknown>
+  const { connection, instance } = await openAsMetabase(after)
+  const answer = await connection.runAndReadAll(
+    "SELECT unnest(current_setting('allowed_directories')) AS one",
+  )
+  expect(answer.getRowObjects()).toContainEqual({ one: `${dirname(place)}/` })
+  instance.closeSync()
 })
 
 test('a driver that is not there is named, and so is what was done before', async () => {
@@ -339,8 +371,20 @@ test('a driver that is not there is named, and so is what was done before', asyn
   const { code, stderr } = await runShared(['metabase', ...admin], settings)
   expect(code).toBe(EXIT.failed)
   expect(stderr).toMatch(
-    /^Before it failed, this command created the first user, dados@example\.com; created the API key "editais-sync" and wrote it to .*\nMetabase at \S+ has no driver for DuckDB\./,
+    /^Before it failed, this command did this:\n- created the first user, dados@example\.com\n- created the API key "editais-sync"\n- wrote it to .*\n(?:- set .*\n){3}Metabase at \S+ has no driver for DuckDB\./,
   )
+
+  // From then on, the snapshot that Metabase reads is kept, although the rest failed.
+  metabase.hasDriver = true
+  metabase.intercept = ({ method, url }, response) => {
+    const fails = method === 'POST' && url === '/api/collection'
+    if (fails) response.destroy()
+    return fails
+  }
+  expect(await runShared(['metabase'], settings)).toMatchObject({ code: EXIT.failed })
+  const known = await readMetabaseState(companyPaths(dirname(dirname(company.lake)), 'acme').metabase)
+  const error = '`npm run metabase` did not finish. Run it again.'
+  expect(known).toMatchObject({ reads: [company.catalogPath], catalog_hash: null, error })
 })
 
 test('a query that needs more than its memory spills into a directory of its own', async () => {
@@ -378,17 +422,12 @@ test('the memory is shared by the databases of all companies with the next snaps
   metabase.state.databases.push({ id: 9002, engine: 'duckdb', description: 'theirs' })
   // DuckDB has the file open, and would refuse other options.
   expect(await run({ resources })).toMatchObject({ databaseId, changes: [] })
-  const catalogPath = join(company.lake, 'latest', 'catalog.duckdb')
+  const catalogPath = await anotherSnapshot()
   expect(await run({ resources, catalogPath })).toMatchObject({
     changes: [expect.stringMatching(/^pointed/)],
   })
-  expect(details()).toMatchObject({
-    memory_limit: '500MB',
-    init_sql: 'SELECT 1; SET enable_external_access = false;',
-  })
-  expect(details()[OPTIONS]).toMatch(
-    /^threads=2&allowed_directories=\['[^&]+'\]&temp_directory=\/spill\/[^&]+&max_temp_directory_size=4GB$/,
-  )
+  expect(details()).toMatchObject({ memory_limit: '500MB', init_sql: 'SELECT 1' })
+  expect(details()[OPTIONS]).toBe('threads=2&temp_directory=/spill/acme-another&max_temp_directory_size=4GB')
   expect(database.cache_ttl).toBe(3600)
 
   metabase.writes()

@@ -78,6 +78,8 @@ export type MetabaseItem = {
   readonly description: string | null
   /** A person, or the user that Metabase has for an API key. */
   readonly creator?: { readonly id: number; readonly email?: string } | null
+  /** In the trash. */
+  readonly archived?: boolean
 }
 
 export type MetabaseDashcard = {
@@ -91,6 +93,7 @@ export type MetabaseDashboard = {
   readonly id: number
   readonly name: string
   readonly description: string | null
+  readonly archived?: boolean
   readonly dashcards: readonly MetabaseDashcard[]
   readonly tabs?: readonly { readonly id: number; readonly name: string }[]
 }

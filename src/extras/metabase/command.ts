@@ -38,6 +38,19 @@ export function metabaseCommand(environment: Environment): Command {
       const signal = stopSignal(() => process.stderr.write(`Stopping. ${AGAIN}\n`))
       const { url, adminPassword } = settings
       const changes: string[] = []
+      const remember = async (
+        database_id: number,
+        reads: readonly string[],
+        catalog_hash: string | null,
+        error: string | null,
+      ) =>
+        await writeMetabaseState(path, {
+          tried_at: new Date().toISOString(),
+          database_id,
+          reads,
+          catalog_hash,
+          error,
+        })
       const client = createMetabase({ url, signal, secrets: adminPassword ? [adminPassword] : [] })
       try {
         const done = await provision({
@@ -53,20 +66,15 @@ export function metabaseCommand(environment: Environment): Command {
           pollMs: POLL_MS,
           signal,
           onChange: change => void changes.push(change),
+          onRead: (id, reads) => remember(id, reads, null, UNFINISHED),
           onStep: step => process.stderr.isTTY && process.stderr.write(`Metabase: ${step}\n`),
         })
         // From now on the worker points Metabase to new snapshots, and keeps the snapshot that it reads.
-        await writeMetabaseState(path, {
-          tried_at: new Date().toISOString(),
-          database_id: done.databaseId,
-          reads: [catalogPath],
-          catalog_hash: manifest.catalog_hash,
-          error: null,
-        })
+        await remember(done.databaseId, [catalogPath], manifest.catalog_hash, null)
         process.stdout.write(options.json ? `${JSON.stringify(done)}\n` : describe(done))
       } catch (error) {
         if (changes.length > 0)
-          process.stderr.write(`Before it failed, this command ${changes.join('; ')}.\n`)
+          process.stderr.write(`Before it failed, this command did this:\n${listed(changes)}`)
         throw error
       } finally {
         await client.close()
@@ -74,10 +82,14 @@ export function metabaseCommand(environment: Environment): Command {
     })
 }
 
+const UNFINISHED = '`npm run metabase` did not finish. Run it again.'
+
+const listed = (changes: readonly string[]) => changes.map(change => `- ${change}\n`).join('')
+
 function describe(done: Provisioned): string {
   const { changes, warnings, dashboards, databaseId, trinoDatabaseId, metabaseVersion } = done
   const lines = [
-    ...changes.map(change => `- ${change}`),
+    ...(changes.length > 0 ? [listed(changes).trimEnd()] : []),
     ...(changes.length === 0 ? ['Nothing to change.'] : []),
     ...warnings.map(warning => `! ${warning}`),
     '',

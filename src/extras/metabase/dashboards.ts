@@ -34,19 +34,19 @@ const DASHCARD_PROPERTIES = [
 
 /**
  * Creates the company's collection, cards and dashboards if they are missing, reverts users' changes to them, and takes them out of
- * the trash. What users created stays unchanged: copies of ours, and what has the same name or is on our dashboards.
+ * the trash. What users created stays unchanged: copies of ours, what has the same name, and their cards on our dashboards.
  */
 export async function buildDashboards(place: Place): Promise<Built> {
   const { client, databaseId } = place
   const collectionId = await ensureCollection(place)
-  const cards = [
-    ...(await client.get<MetabaseItem[]>('/api/card', { f: 'database', model_id: databaseId })),
-    ...(await client.get<MetabaseItem[]>('/api/card', { f: 'archived' })),
-  ]
-  const dashboards = [
-    ...(await client.get<MetabaseItem[]>('/api/dashboard', { f: 'all' })),
-    ...(await client.get<MetabaseItem[]>('/api/dashboard', { f: 'archived' })),
-  ]
+  const cards = await withTrash(
+    place,
+    await client.get<MetabaseItem[]>('/api/card', { f: 'database', model_id: databaseId }),
+    DASHBOARDS.flatMap(spec => spec.cards),
+    '/api/card',
+  )
+  const known = await client.get<MetabaseItem[]>('/api/dashboard', { f: 'all' })
+  const dashboards = await withTrash(place, known, DASHBOARDS, '/api/dashboard')
   const done = { cards: { made: 0, changed: 0 }, dashboards: { made: 0, changed: 0 } }
   const built = new Map<string, { readonly id: number; readonly sql: string }>()
   for (const spec of DASHBOARDS)
@@ -69,6 +69,17 @@ export async function buildDashboards(place: Place): Promise<Built> {
     shown.push({ name: spec.name, url: `${client.url}/dashboard/${outcome.id}` })
   }
   return { ...done, shown }
+}
+
+/** Returns the items, and those in the trash if one of ours is missing: the trash of a large Metabase is long. */
+async function withTrash(
+  place: Place,
+  items: readonly MetabaseItem[],
+  specs: readonly { readonly key: string }[],
+  path: '/api/card' | '/api/dashboard',
+): Promise<readonly MetabaseItem[]> {
+  if (specs.every(({ key }) => ours(items, place, key) !== null)) return items
+  return [...items, ...(await place.client.get<MetabaseItem[]>(path, { f: 'archived' }))]
 }
 
 async function ensureCollection({ client, company }: Place): Promise<number> {
@@ -118,9 +129,10 @@ async function ensureCard(
   }
   // Without `legacy-mbql`, the query comes in another form than it was sent in.
   const actual = await client.get<MetabaseItem>(`/api/card/${existing.id}`, { 'legacy-mbql': true })
-  const there = { ...wanted, archived: false }
-  if (covers(actual, there)) return { id: existing.id, sql, outcome: null }
-  await client.put(`/api/card/${existing.id}`, there)
+  if (covers(actual, { ...wanted, archived: false })) return { id: existing.id, sql, outcome: null }
+  // Its collection may be in the trash, too.
+  const restored = actual.archived ? { archived: false, collection_id: collectionId } : {}
+  await client.put(`/api/card/${existing.id}`, { ...wanted, ...restored })
   return { id: existing.id, sql, outcome: 'changed' }
 }
 
@@ -159,13 +171,17 @@ async function ensureDashboard(
         collection_position: position + 1,
       })
     ).id
-  const dashboard = await client.get<MetabaseDashboard>(`/api/dashboard/${id}`)
+  let dashboard = await client.get<MetabaseDashboard>(`/api/dashboard/${id}`)
+  if (dashboard.archived) {
+    // Metabase changes no cards of a dashboard in the trash.
+    await client.put(`/api/dashboard/${id}`, { archived: false, collection_id: collectionId })
+    dashboard = await client.get<MetabaseDashboard>(`/api/dashboard/${id}`)
+  } else if (covers(dashboard, about) && sameDashcards(sortOut(dashboard, own).mine, wanted))
+    return { id, did: null }
   const { mine, others } = sortOut(dashboard, own)
-  const there = { ...about, archived: false }
-  if (covers(dashboard, there) && sameDashcards(mine, wanted)) return { id, did: null }
   const tabs = (dashboard.tabs ?? []).map(tab => ({ id: tab.id, name: tab.name }))
   await client.put(`/api/dashboard/${id}`, {
-    ...there,
+    ...about,
     dashcards: [...arranged(mine, wanted, tabs[0]?.id ?? null), ...others.map(accepted)],
     tabs,
   })

@@ -3,7 +3,7 @@ import { FatalError, messageOf } from '#src/lib/errors.ts'
 import type { MetabaseDatabase } from './answers.ts'
 import type { Metabase } from './client.ts'
 import { isMarked, marked } from './mark.ts'
-import { type Resources, resourceDetails } from './resources.ts'
+import { databaseDetails, type Resources } from './resources.ts'
 
 /** How Metabase opens a catalog; the names are the DuckDB driver's (its `metabase-plugin.yaml`). */
 const FIRST_DETAILS = {
@@ -12,8 +12,6 @@ const FIRST_DETAILS = {
   old_implicit_casting: true,
   // By default, DuckDB takes up to 80 % of the machine's memory, beside a JVM.
   memory_limit: '1GB',
-  // A catalog needs only built-in extensions, and nothing from the network.
-  init_sql: 'SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;',
 }
 
 export type Owner = {
@@ -43,8 +41,9 @@ export async function createDatabase(
   { company }: Owner,
   catalogPath: string,
   resources: Resources,
+  onMade: (database: MetabaseDatabase) => Promise<void>,
 ): Promise<MetabaseDatabase> {
-  const own = await resourceDetails(client, { details: FIRST_DETAILS }, catalogPath, resources)
+  const own = await databaseDetails(client, {}, catalogPath, resources)
   const database = await client
     .post<MetabaseDatabase>('/api/database', {
       name: titled('Editais', company),
@@ -57,6 +56,7 @@ export async function createDatabase(
         `Metabase at ${client.url} has no driver for DuckDB. Put duckdb.metabase-driver.jar into its directory of plugins, and restart it: docs/operating/metabase.md.`,
       )
     })
+  await onMade(database)
   const description = marked(
     'Editais acompanhados e suas análises. Cada publicação troca o arquivo que esta base lê.',
     company,

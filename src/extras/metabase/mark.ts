@@ -26,17 +26,17 @@ export function companyOfMark(description: string | null | undefined): string | 
 const KEY_USER = '@api-key.invalid'
 
 /**
- * Returns the object that we created; null if there is none. A copy has our mark, too, but the person who made it as its creator.
- * @param user the id of our key's user. Objects of an earlier key are ours only if that user created none.
+ * Returns the object that we created; null if there is none. A copy has our mark, too, but later, and the person who made it as its
+ * creator.
+ * @param user the id of our key's user. If that user created none, the first is ours if it is of an earlier key.
  */
 export function ours(
   those: readonly MetabaseItem[],
   { company, user }: { readonly company: string; readonly user: number },
   key: string,
 ): MetabaseItem | null {
-  const found = those
-    .filter(({ description }) => isMarked(description, company, key))
-    .filter(({ creator }) => creator?.id === user || creator?.email?.endsWith(KEY_USER))
-  const rank = ({ creator }: MetabaseItem) => (creator?.id === user ? 0 : 1)
-  return found.sort((a, b) => rank(a) - rank(b) || a.id - b.id)[0] ?? null
+  const found = those.filter(({ description }) => isMarked(description, company, key))
+  const [first = null, ...others] = found.sort((a, b) => a.id - b.id)
+  const own = [first, ...others].find(one => one?.creator?.id === user)
+  return own ?? (first?.creator?.email?.endsWith(KEY_USER) ? first : null)
 }

@@ -121,7 +121,8 @@ function errorText(text: string): string {
     if (typeof body === 'string') return body
     const { message, errors } = body as { message?: unknown; errors?: unknown }
     const parts = [typeof message === 'string' ? message : '', errors ? JSON.stringify(errors) : '']
-    return parts.filter(Boolean).join(' ') || JSON.stringify(body)
+    const others = Object.entries(body as object).filter(([, value]) => typeof value === 'string')
+    return parts.filter(Boolean).join(' ') || others.map(([name, value]) => `${name}: ${value}`).join(', ')
   } catch {
     return /^\s*</.test(text) ? '' : text
   }

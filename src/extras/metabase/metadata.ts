@@ -65,9 +65,12 @@ export async function describeTables(
     for (let one = left.pop(); one; one = left.pop()) await client.put(...one)
   }
   // Nothing is sent any more once one has failed.
-  const ended = Array.from({ length: CONNECTIONS }, () => putAll().catch(error => left.splice(0) && error))
-  const failed = (await Promise.all(ended)).find(error => error !== undefined)
-  if (failed !== undefined) throw failed
+  const stop = (error: unknown) => {
+    left.length = 0
+    return { error }
+  }
+  const ended = Array.from({ length: CONNECTIONS }, () => putAll().catch(stop))
+  for (const end of await Promise.all(ended)) if (end) throw end.error
   return { tables: changedTables, fields: changes.length, missing: missingOf(meanings, tables) }
 }
 

@@ -1,11 +1,10 @@
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import type { MetabaseDatabase } from './answers.ts'
 import type { Metabase } from './client.ts'
-import { covers } from './covers.ts'
 import type { Owner } from './database.ts'
 import { companyOfMark } from './mark.ts'
 import { MetabaseError } from './metabase_error.ts'
-import { type Resources, resourceDetails } from './resources.ts'
+import { databaseDetails, type Resources } from './resources.ts'
 
 type Pointed = {
   /** The file it pointed at before; null for none. */
@@ -19,7 +18,7 @@ type Pointed = {
  * file before it accepts it, and then drops the connections to the old one. It is asked to read the schema again only
  * if columns changed, and does so later.
  * @param catalogPath absolute, and the same for Metabase: the data directory is mounted at the same path.
- * @throws FatalError, mostly MetabaseError; nothing was changed unless `sync_schema` failed.
+ * @throws FatalError, mostly MetabaseError.
  */
 export async function pointDatabase(request: {
   readonly client: Metabase
@@ -29,45 +28,45 @@ export async function pointDatabase(request: {
   readonly columnsChanged: boolean
   readonly resources: Resources
   /** Called with the catalogs that Metabase may read, as soon as they are known. */
-  readonly onRead?: (catalogs: readonly string[]) => void
+  readonly onRead?: (catalogs: readonly string[]) => void | Promise<void>
 }): Promise<Pointed> {
   const { client, databaseId, owner, catalogPath, columnsChanged, onRead = () => {} } = request
   const database = await readDatabase(client, databaseId, owner)
   const { details } = database
-  // What it reads is unknown then, so what was known stays.
-  if (details === undefined)
-    throw new FatalError(
-      `The API key of METABASE_API_KEY_FILE may not administer Metabase at ${client.url}, so nothing was changed there. Put it into the group Administrators (Admin, Authentication, API keys).`,
-    )
-  const from = typeof details.database_file === 'string' ? details.database_file : null
-  const wanted = { database_file: catalogPath, read_only: true }
-  const moved = !covers(details, wanted)
-  const before = from === null ? [] : [from]
-  onRead(before)
+  const from = details?.database_file
+  // They are hidden from others. What it reads is unknown then, so what was known stays.
+  if (typeof from !== 'string') throw new FatalError(noAdministrator(client))
+  const moved = from !== catalogPath
+  await onRead([from])
   if (moved) {
-    // Only another file can have other options: DuckDB opens a file once.
-    const resources = await resourceDetails(client, database, catalogPath, request.resources)
+    // Only a file that is not open yet can have other options.
+    const own = await databaseDetails(client, database, catalogPath, request.resources)
     // Until Metabase answers, it may read either one.
-    onRead([...before, catalogPath])
+    await onRead([from, catalogPath])
     await client
       .put(`/api/database/${databaseId}`, {
         // Sends all details, so that other settings stay.
-        details: { ...details, ...wanted, ...resources },
+        details: { ...details, database_file: catalogPath, read_only: true, ...own },
         // Paid editions clear it if it is missing.
         cache_ttl: database.cache_ttl ?? null,
       })
-      .catch(error => {
-        if (error instanceof MetabaseError && REFUSALS.has(error.trouble)) onRead(before)
+      .catch(async error => {
+        if (error instanceof MetabaseError && REFUSALS.has(error.trouble)) await onRead([from])
         throw error
       })
+    await onRead([catalogPath])
   }
-  onRead([catalogPath])
   if (columnsChanged) await syncSchema(client, databaseId)
   return { from, moved, synced: columnsChanged }
 }
 
-/** Metabase then goes on with the file that it had. */
-const REFUSALS: ReadonlySet<string> = new Set(['rejected', 'forbidden', 'key_refused'])
+/** Metabase did not try: it goes on with the file that it had. */
+const REFUSALS: ReadonlySet<string> = new Set(['forbidden', 'key_refused'])
+
+/** Returns the message for a key without the rights to set up Metabase. */
+export function noAdministrator({ url }: Metabase): string {
+  return `The API key of METABASE_API_KEY_FILE may not administer Metabase at ${url}, so nothing was changed there. Put it into the group Administrators (Admin, Authentication, API keys).`
+}
 
 /** Reads a database of Metabase. @throws FatalError if it does not exist, is not DuckDB's, or belongs to another company. */
 async function readDatabase(client: Metabase, databaseId: number, owner: Owner): Promise<MetabaseDatabase> {

@@ -12,8 +12,8 @@ import { createDatabase, findDatabase, type Owner, titled } from './database.ts'
 import { isMarked, marked } from './mark.ts'
 import { MetabaseError } from './metabase_error.ts'
 import { describeTables, type MetabasePatience } from './metadata.ts'
-import { pointDatabase } from './point.ts'
-import type { Resources } from './resources.ts'
+import { noAdministrator, pointDatabase } from './point.ts'
+import { isClosed, type Resources } from './resources.ts'
 
 export type ProvisionRequest = Owner &
   MetabasePatience & {
@@ -28,6 +28,8 @@ export type ProvisionRequest = Owner &
     readonly onStep?: (step: string) => void
     /** Called with each change once it is made: a later one may fail. */
     readonly onChange?: (change: string) => void
+    /** Called with the database and the catalogs that it may read, once they are known: from then on they must be kept. */
+    readonly onRead?: (databaseId: number, catalogs: readonly string[]) => Promise<void>
   }
 
 export type Provisioned = {
@@ -49,7 +51,7 @@ export type Provisioned = {
  * @throws FatalError, mostly MetabaseError, and InterruptedError.
  */
 export async function provision(request: ProvisionRequest): Promise<Provisioned> {
-  const { client, onStep = () => {}, onChange = () => {} } = request
+  const { client, onStep = () => {}, onChange = () => {}, onRead = async () => {} } = request
   const changes: string[] = []
   const did = (what: string) => {
     changes.push(what)
@@ -63,13 +65,16 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   const { version } = await client.get<Properties>('/api/session/properties')
 
   onStep('settings')
-  const { changed, warnings } = await settle(client, request.sourceTimezone)
-  changed.forEach(did)
+  const warnings = await settle(client, request.sourceTimezone, did)
 
   onStep('database')
   const found = await findDatabase(client, request)
-  const database = found ?? (await createDatabase(client, request, request.catalogPath, request.resources))
-  if (!found) did(`added the database "${database.name}" (${database.id})`)
+  const database =
+    found ??
+    (await createDatabase(client, request, request.catalogPath, request.resources, async made => {
+      did(`added the database "${made.name}" (${made.id})`)
+      await onRead(made.id, [request.catalogPath])
+    }))
   const { moved } = await pointDatabase({
     client,
     databaseId: database.id,
@@ -77,6 +82,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     catalogPath: request.catalogPath,
     columnsChanged: false,
     resources: request.resources,
+    onRead: catalogs => onRead(database.id, catalogs),
   })
   if (moved) did(`pointed the database to ${request.catalogPath}`)
 
@@ -108,9 +114,22 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     trinoDatabaseId: trino.databaseId,
     metabaseVersion: version?.tag ?? null,
     changes,
-    warnings: [...warnings, ...unread(described.missing, 'the catalog'), ...trino.warnings],
+    warnings: [
+      ...warnings,
+      ...(await openness(client, database.id)),
+      ...unread(described.missing, 'the catalog'),
+      ...trino.warnings,
+    ],
     dashboards: shown,
   }
+}
+
+/** Returns a warning if people who may write SQL can read more than the lake. */
+async function openness(client: Metabase, databaseId: number): Promise<string[]> {
+  if (isClosed(await client.get<MetabaseDatabase>(`/api/database/${databaseId}`))) return []
+  return [
+    'People who may write SQL in Metabase can read and write the files of its process. The next snapshot closes the database, unless it has an Init SQL of your own, or the path of the data directory has & or =: docs/operating/metabase.md.',
+  ]
 }
 
 type TrinoSetUp = {
@@ -152,37 +171,30 @@ const FORMATTING = {
   'type/Temporal': { date_style: 'D/M/YYYY', date_separator: '/', time_style: 'HH:mm' },
 }
 
-/** Changes global settings of Metabase only if they are unset: other users may depend on them. */
+/** Sets global settings of Metabase that are unset: other users may depend on the others. @returns warnings. */
 async function settle(
   client: Metabase,
   timezone: string,
-): Promise<{ changed: string[]; warnings: string[] }> {
+  did: (what: string) => void,
+): Promise<readonly string[]> {
   const settings = new Map(
     (await client.get<MetabaseSetting[]>('/api/setting')).map(setting => [setting.key, setting]),
   )
-  const changed: string[] = []
   const zone = settings.get('report-timezone')
-  if (!isSet(zone)) {
-    await client.put('/api/setting/report-timezone', { value: timezone })
-    changed.push(`set the report time zone to ${timezone}`)
-  }
-  const week = settings.get('start-of-week')
-  if (!isSet(week)) {
-    await client.put('/api/setting/start-of-week', { value: 'monday' })
-    changed.push('set the start of the week to Monday')
-  }
-  const formatting = settings.get('custom-formatting')
-  if (!isSet(formatting)) {
-    await client.put('/api/setting/custom-formatting', { value: FORMATTING })
-    changed.push('set the formats of numbers, money and dates')
-  }
-  const warnings =
-    isSet(zone) && zone?.value !== timezone && !zone?.is_env_setting
-      ? [
-          `Metabase's report time zone is ${zone?.value}, not ${timezone} (SOURCE_TIMEZONE). It was not changed. Columns named "local" do not depend on it.`,
-        ]
-      : []
-  return { changed, warnings }
+  for (const [key, value, what] of [
+    ['report-timezone', timezone, `the report time zone to ${timezone}`],
+    ['start-of-week', 'monday', 'the start of the week to Monday'],
+    ['custom-formatting', FORMATTING, 'the formats of numbers, money and dates'],
+  ] as const)
+    if (!isSet(settings.get(key))) {
+      await client.put(`/api/setting/${key}`, { value })
+      did(`set ${what}`)
+    }
+  return isSet(zone) && zone?.value !== timezone && !zone?.is_env_setting
+    ? [
+        `Metabase's report time zone is ${zone?.value}, not ${timezone} (SOURCE_TIMEZONE). It was not changed. Columns named "local" do not depend on it.`,
+      ]
+    : []
 }
 
 /** Returns whether a value was set; one that comes from Metabase's environment cannot be changed anyway. */
@@ -235,11 +247,12 @@ async function becomeAdmin(client: Metabase, access: Access, did: (what: string)
     })
     client.identify({ session: id })
   } else {
-    await makeFirstUser(client, properties, { email: adminEmail, password: adminPassword })
-    did(`created the first user, ${adminEmail}`)
+    const who = { email: adminEmail, password: adminPassword }
+    await makeFirstUser(client, properties, who, () => did(`created the first user, ${adminEmail}`))
   }
-  const apiKey = await makeKey(client, apiKeyFile)
-  did(`created the API key "${KEY_NAME}" and wrote it to ${apiKeyFile}`)
+  const apiKey = await makeKey(client, () => did(`created the API key "${KEY_NAME}"`))
+  await writeSecret(apiKeyFile, apiKey)
+  did(`wrote it to ${apiKeyFile}`)
   await client.delete('/api/session')
   client.identify({ apiKey })
   return await userOfKey(client)
@@ -249,9 +262,7 @@ async function becomeAdmin(client: Metabase, access: Access, did: (what: string)
 async function userOfKey(client: Metabase): Promise<number> {
   const user = await client.get<{ id: number; is_superuser?: boolean }>('/api/user/current')
   if (user.is_superuser) return user.id
-  throw new FatalError(
-    `The API key of METABASE_API_KEY_FILE may not administer Metabase at ${client.url}. Put it into the group Administrators (Admin, Authentication, API keys).`,
-  )
+  throw new FatalError(noAdministrator(client))
 }
 
 function noAccess({ apiKeyFile }: Access): FatalError {
@@ -267,6 +278,7 @@ async function makeFirstUser(
   client: Metabase,
   properties: Properties,
   { email, password }: { email: string; password: string },
+  onMade: () => void,
 ): Promise<void> {
   const { id } = await client.post<{ id: string }>('/api/setup', {
     token: properties['setup-token'],
@@ -274,6 +286,7 @@ async function makeFirstUser(
     prefs: { site_name: 'Editais', site_locale: 'pt_BR', allow_tracking: false },
   })
   client.identify({ session: id })
+  onMade()
   // The setup enables tracking despite `allow_tracking`; a value from Metabase's environment cannot be changed.
   const settings = await client.get<MetabaseSetting[]>('/api/setting')
   const tracking = settings.find(({ key }) => key === 'anon-tracking-enabled')
@@ -284,7 +297,7 @@ async function makeFirstUser(
 
 type Group = { readonly id: number; readonly name: string; readonly magic_group_type?: string | null }
 
-async function makeKey(client: Metabase, path: string): Promise<string> {
+async function makeKey(client: Metabase, onMade: () => void): Promise<string> {
   const groups = await client.get<Group[]>('/api/permissions/group')
   const admins =
     groups.find(group => group.magic_group_type === 'admin') ??
@@ -293,14 +306,14 @@ async function makeKey(client: Metabase, path: string): Promise<string> {
   const keys = await client.get<{ name: string }[]>('/api/api-key')
   if (keys.some(({ name }) => name === KEY_NAME)) {
     throw new FatalError(
-      `Metabase already has an API key "${KEY_NAME}", and does not show its value again. Put the key into ${path}, or delete it in Metabase (Admin, Authentication, API keys) and run this again.`,
+      `Metabase already has an API key "${KEY_NAME}", and does not show its value again. Put the key into the file of METABASE_API_KEY_FILE, or delete it in Metabase (Admin, Authentication, API keys) and run this again.`,
     )
   }
   const { unmasked_key: key } = await client.post<{ unmasked_key: string }>('/api/api-key', {
     name: KEY_NAME,
     group_id: admins.id,
   })
-  await writeSecret(path, key)
+  onMade()
   return key
 }
 

@@ -8,48 +8,53 @@ export type Resources = Pick<MetabaseTarget, 'memoryMb' | 'spillDirectory'>
 
 /** The driver writes it as "a=b&c=d", and its values win over the driver's own. */
 const OPTIONS = 'additional-options'
-const SPILL = ['temp_directory', 'max_temp_directory_size']
-const READABLE = 'allowed_directories'
+const SPILL = ['temp_directory', 'max_temp_directory_size'] as const
 
 /** Maximum that a database may spill: a query that needs more fails, before it fills a disk that others use, too. */
 const MAX_SPILL = '4GB'
-/** DuckDB would otherwise read and write, for anyone who may write SQL, every file that Metabase's user can. */
-const LOCK = 'SET enable_external_access = false;'
+/** A catalog needs only built-in extensions, and nothing from the network. */
+const OPEN = 'SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;'
+/** Without it, who may write SQL reads and writes every file that Metabase's user can. The driver runs it on each connection. */
+const CLOSED = `${OPEN} SET enable_external_access = false;`
 
 /**
- * Returns the details by which DuckDB, inside of Metabase, reads the lake and nothing else, stays within its memory, and has a
- * directory for what does not fit. Other details that users changed stay, and so does their own `enable_external_access`.
+ * Returns the details by which DuckDB, inside of Metabase, opens no file outside of the lake, stays within its memory, and has a
+ * directory for what does not fit. SQL of a user in `init_sql` stays: DuckDB refuses some of it once it is closed.
  * @param database without an id if it does not exist yet.
  */
-export async function resourceDetails(
+export async function databaseDetails(
   client: Metabase,
   database: Pick<MetabaseDatabase, 'details'> & { readonly id?: number },
   catalogPath: string,
   { memoryMb, spillDirectory }: Resources,
 ): Promise<Record<string, string>> {
-  const given = textOf(database.details?.[OPTIONS])
-  const init = textOf(database.details?.init_sql).trimEnd()
+  const { [OPTIONS]: given, init_sql: init = OPEN } = database.details ?? {}
   const lake = dirname(dirname(dirname(catalogPath)))
-  // Options are separated by `&`.
-  const isDecided = lake.includes('&') || /enable_external_access/i.test(init)
-  const isLocked = !isDecided || init.includes(LOCK)
+  const closes = [OPEN, CLOSED].includes(String(init)) && !UNSPEAKABLE.test(lake)
   const options = [
-    ...(isLocked ? [`${READABLE}=['${lake.replaceAll("'", "''")}/']`] : []),
+    // DuckDB reads the text as a list, in which a quote has a backslash before it.
+    ...(closes ? [`allowed_directories=['${lake.replaceAll(/[\\']/g, '\\$&')}/']`] : []),
     ...(spillDirectory === null ? [] : spillOf(catalogPath, spillDirectory)),
   ]
   const own = new Set(options.map(nameOf))
-  const others = given.split('&').filter(option => option !== '' && !own.has(nameOf(option)))
+  const others = typeof given === 'string' ? given.split('&').filter(option => option !== '') : []
+  const all = [...others.filter(option => !own.has(nameOf(option))), ...options]
   return {
     ...(memoryMb === null ? {} : { memory_limit: await shareOf(memoryMb, client, database) }),
-    ...(isDecided
-      ? {}
-      : { init_sql: `${init}${init === '' || init.endsWith(';') ? '' : ';'} ${LOCK}`.trim() }),
-    [OPTIONS]: [...others, ...options].join('&'),
+    ...(closes ? { init_sql: CLOSED } : {}),
+    ...(all.length === 0 ? {} : { [OPTIONS]: all.join('&') }),
   }
 }
 
-const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
+/** The signs that separate options. */
+const UNSPEAKABLE = /[&=]/
+
 const nameOf = (option: string) => option.split('=', 1)[0]
+
+/** Returns whether a database opens no file outside of the lake. */
+export function isClosed({ details }: Pick<MetabaseDatabase, 'details'>): boolean {
+  return details?.init_sql === CLOSED && String(details[OPTIONS]).includes('allowed_directories=')
+}
 
 /** Returns the memory for one company's database: those of all companies may be in use at once. */
 async function shareOf(

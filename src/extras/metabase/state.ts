@@ -1,7 +1,7 @@
 import { readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { z } from 'zod'
-import { writeNew } from '#src/lib/durable.ts'
+import { syncPath, writeNew } from '#src/lib/durable.ts'
 
 const state = z.object({
   tried_at: z.string(),
@@ -39,10 +39,13 @@ export function snapshotsOf(known: MetabaseState | null): string[] {
   return (known?.reads ?? []).map(catalog => basename(dirname(catalog)))
 }
 
-/** Writes atomically, so that the file can be read at any time. */
+/** Writes atomically and durably: after a power failure, too, the snapshot that Metabase reads must be known. */
 export async function writeMetabaseState(path: string, known: MetabaseState): Promise<void> {
-  await writeNew(`${path}.part`, `${JSON.stringify(known)}\n`)
-  await rename(`${path}.part`, path)
+  const part = `${path}.part`
+  await writeNew(part, `${JSON.stringify(known)}\n`)
+  await syncPath(part)
+  await rename(part, path)
+  await syncPath(dirname(path))
 }
 
 /** Deletes the state: Metabase no longer follows the company. */

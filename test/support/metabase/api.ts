@@ -180,6 +180,7 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
       name: nonBlank,
       description: z.string().nullish(),
       archived: z.boolean(),
+      collection_id: positive,
       ...cardProperties,
     })
     .partial(),
@@ -193,6 +194,7 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
   'PUT /api/dashboard/:id': z.strictObject({
     name: nonBlank.nullish(),
     archived: z.boolean().nullish(),
+    collection_id: positive.nullish(),
     description: z.string().nullish(),
     parameters: z.array(parameter).nullish(),
     dashcards: unique(z.array(dashcard)).nullish(),

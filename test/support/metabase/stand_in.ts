@@ -237,6 +237,9 @@ function contentRoutes(installation: Installation): Routes {
 }
 
 function replaceDashboard(id: number, body: Entity, { state, nextId, violated }: Installation): Entity {
+  const before = find(state.dashboards, id)
+  if (body.dashcards && before.archived) throw new Refusal(404, 'The object has been archived.')
+  if (!body.dashcards) return Object.assign(before, body, { id })
   const { dashcards = [], tabs = [] } = body as unknown as { dashcards?: Entity[]; tabs?: Entity[] }
   for (const { card_id: cardId, parameter_mappings: mappings, dashboard_tab_id: tab } of dashcards) {
     if (cardId) find(state.cards, Number(cardId))
@@ -249,7 +252,7 @@ function replaceDashboard(id: number, body: Entity, { state, nextId, violated }:
     }
   }
   const placed = dashcards.map(one => ({ ...one, id: one.id < 0 ? nextId() : one.id, action_id: null }))
-  return Object.assign(find(state.dashboards, id), body, { id, dashcards: placed, tabs })
+  return Object.assign(before, body, { id, dashcards: placed, tabs })
 }
 
 /** Metabase keeps no empty map of variables. */
