@@ -59,8 +59,10 @@ const redisAt = z.string().transform((text, context): RedisAt => {
     context.addIssue({ code: 'custom', message })
     return z.NEVER
   }
-  const [, start, list = '', end] = /^(rediss?:\/\/(?:[^/?#]*@)?)([^@/?#]+)(.*)$/.exec(text) ?? []
-  const [first = '', ...more] = list.split(',').map(one => one.trim())
+  const [, protocol, authority = '', end] = /^(rediss?:)\/\/([^/?#]+)(.*)$/s.exec(text) ?? []
+  const hostsAt = authority.lastIndexOf('@') + 1
+  const start = `${protocol}//${authority.slice(0, hostsAt)}`
+  const [first = '', ...more] = authority.slice(hostsAt).split(',')
   if (!URL.canParse(`${start}${first}${end}`)) return refuse(NO_REDIS)
   const url = new URL(`${start}${first}${end}`)
   // ioredis would read any other text as database 0.
@@ -72,8 +74,9 @@ const redisAt = z.string().transform((text, context): RedisAt => {
   const name = url.searchParams.get('sentinel')
   if (kind === 'cluster' && !/^\/?0*$/.test(url.pathname)) return refuse(DATABASE_OF_CLUSTER)
   if (name !== null && !/^[\w.-]+$/.test(name)) return refuse(NO_MASTER)
-  const hosts = [first, ...more].map(one => addressOf(one, kind === 'cluster' ? REDIS_PORT : SENTINEL_PORT))
-  if (!hosts.every(host => host !== null) || start?.includes(',')) return refuse(NO_LIST)
+  const port = kind === 'cluster' ? REDIS_PORT : SENTINEL_PORT
+  const hosts = [first, ...more].map(one => addressOf(one.trim(), port))
+  if (!hosts.every(host => host !== null) || start.includes(',')) return refuse(NO_LIST)
   url.searchParams.delete(kind)
   url.port = String(hosts[0]?.port)
   return {
