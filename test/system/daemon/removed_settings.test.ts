@@ -19,7 +19,8 @@ test('removed settings are warned about: once by a worker, also when the file ch
     SYNC_CRON: NEVER,
     HTTP_MAX_CONNECTIONS: '7',
   }
-  const limit = 'HTTP_MAX_CONNECTIONS is no longer a setting: a server accepts 2000 connections. Remove HTTP_MAX_CONNECTIONS.'
+  const limit =
+    'HTTP_MAX_CONNECTIONS is no longer a setting: a server accepts 2000 connections. Remove HTTP_MAX_CONNECTIONS.'
   const zone = `${file}: acme: sync_timezone is no longer a setting: schedules are in SOURCE_TIMEZONE, as all local times of a company. Remove sync_timezone.`
   const daemon = await startDaemon(environment)
   await daemon.waitFor(({ msg }) => msg === limit)
