@@ -26,7 +26,7 @@ export function companyOfMark(description: string | null | undefined): string | 
 const KEY_USER = '@api-key.invalid'
 
 /**
- * Returns the object that we created; null if there is none. A copy has our mark, too, but later, and the person who made it as its
+ * Returns the object that we created, or null. A person's copy has our mark as well, but it has a higher id, and that person is its
  * creator.
  * @param user the id of our key's user. If that user created none, the first is ours if it is of an earlier key.
  */
