@@ -165,7 +165,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I12',
     name: 'look-by-updated-at',
-    file: 'src/core/pipeline/shown.ts',
+    file: 'src/core/pipeline/list_index.ts',
     from: 'fingerprint(drift.length > 0 ? withoutUnknown(compared) : compared)',
     to: 'fingerprint(JSON.parse(compared).updated_at)',
   },
@@ -193,7 +193,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'found',
     name: 'list-given-up',
-    file: 'src/lib/lines_file.ts',
+    file: 'src/lib/lines.ts',
     from: "    const closed = new Promise(resolve => this.#stream.once('close', resolve))\n    this.#stream.destroy()\n    if (!this.#stream.closed) await closed\n",
     to: "    this.#stream.destroy()\n    if (!this.#stream.closed) await (await import('node:events')).once(this.#stream, 'close')\n",
   },

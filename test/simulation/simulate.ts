@@ -65,7 +65,7 @@ async function oneRun(play: Play): Promise<void> {
   const { random, company } = play
   passTime(play)
   for (let changes = random.int(0, 8); changes > 0; changes -= 1) company.change()
-  const isEmptied = company.world.size > 30 && random.chance(0.2)
+  const isEmptied = play.runs > 0 && company.world.size > 30 && random.chance(0.5)
   if (isEmptied) removeMost(play)
   await lookBefore(play)
   const drawn = play.runs === 0 ? 'sync' : drawOperation(random)

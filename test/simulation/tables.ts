@@ -8,7 +8,7 @@ import { martSql } from '#src/core/lake/catalog.ts'
 import { countNotices, type Manifest } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
-import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_list.ts'
+import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import { assertHolds } from './assertions.ts'
 

@@ -21,6 +21,8 @@ export type SimulatedStore = {
   readonly catalog: CatalogServer | null
   readonly environment: Readonly<Record<string, string>>
   faults: StoreFaults
+  /** How wrong the catalog's clock is. */
+  readonly catalogAheadMs: number
   /** Called before and after each write; throws Dead if the process died there. */
   reach: (step: RemoteStep, when: 'before' | 'after') => void
   /** Between two requests, when nothing is under way: what a reader sees then. */
@@ -53,6 +55,7 @@ export async function openStore(
       ...(catalog ? { ICEBERG_CATALOG_URI: catalog.uri, ICEBERG_WAREHOUSE: 'bi' } : {}),
     },
     faults: 'none',
+    catalogAheadMs: createRandom(`clock ${seed}`).pick([0, 0, 5 * 60_000, 26 * 3_600_000]),
     reach: () => {},
     look: async () => {},
     close() {
@@ -107,7 +110,7 @@ function connect(store: SimulatedStore, random: Random, now: () => Date): void {
   }
   s3.fault = request => faultOf(stepOf(request))
   if (!catalog) return
-  catalog.now = now
+  catalog.now = () => new Date(now().getTime() + store.catalogAheadMs)
   catalog.gate = async ({ method, path }) => {
     await gate(`${method} ${path}`)
     const before = last
