@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq'
-import { noteFailure } from '#src/core/company/failure.ts'
+import { noteFailure } from '#src/core/company/run_report.ts'
 import { explain, messageOf } from '#src/lib/errors.ts'
 import type { Shared } from './processors.ts'
 import type { Company } from './queues/company_registry.ts'

@@ -125,3 +125,13 @@ export function kept(
 export function internal(name: string, type: ColumnType, from: Source, description: string): InternalColumn {
   return { name, type, from, description, internal: true }
 }
+
+type Described = { readonly description: string; readonly portuguese: Portuguese; readonly unit?: string }
+
+/**
+ * Returns the comment on a table, a mart or a column in the catalog and in Metabase: in Portuguese, then in English, with the
+ * unit.
+ */
+export function comment({ description, portuguese: [label, inPortuguese], unit }: Described): string {
+  return `${label}: ${inPortuguese} (${description}${unit ? ` [${unit}]` : ''})`
+}

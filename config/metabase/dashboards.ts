@@ -1,3 +1,14 @@
+import {
+  at,
+  type CardSpec,
+  chartCard,
+  coloured,
+  heat,
+  MILLIONS,
+  scalarCard,
+  tableCard,
+} from './card_forms.ts'
+
 /**
  * The dashboards in Metabase: their cards, layout and looks. A card's query is in `cards/<key>.sql`: the first
  * comment line is its name, the other comment lines its description.
@@ -7,18 +18,6 @@ const UFS = [
   ...['AC', 'AL', 'AM', 'AP', 'BA', 'CE', 'DF', 'ES', 'GO', 'MA', 'MG', 'MS', 'MT', 'PA', 'PB', 'PE', 'PI'],
   ...['PR', 'RJ', 'RN', 'RO', 'RR', 'RS', 'SC', 'SE', 'SP', 'TO'],
 ]
-
-type Display = 'scalar' | 'table' | 'funnel' | 'bar' | 'row'
-
-export type CardSpec = {
-  /** Identifies the card's file, and the card in Metabase permanently: another key is another card. */
-  readonly key: string
-  readonly display: Display
-  /** Metabase's visualization settings; keys and values are those of its frontend. */
-  readonly settings: Readonly<Record<string, unknown>>
-  /** In cells of a grid 24 cells wide. */
-  readonly at: { readonly row: number; readonly col: number; readonly width: number; readonly height: number }
-}
 
 /** A filter of a dashboard. It applies to the cards whose SQL has its `{{key}}`. */
 export type FilterSpec = { readonly key: string; readonly name: string; readonly values: readonly string[] }
@@ -33,33 +32,18 @@ export type DashboardSpec = {
 
 const uf: FilterSpec = { key: 'uf', name: 'UF', values: UFS }
 
-type Format = Readonly<Record<string, unknown>>
-const BRL: Format = { number_style: 'currency', currency: 'BRL', currency_style: 'symbol' }
-const LINK: Format = { view_as: 'link', link_text: 'abrir' }
-const WRAPPED: Format = { text_wrapping: true }
-const SHARES = ['10% custam até', 'Metade custa até', '90% custam até']
-
-/** Metabase identifies a column of a native question by this JSON. */
-const column = (name: string) => JSON.stringify(['name', name])
-
-function formats(those: Readonly<Record<string, Format>>) {
-  return {
-    column_settings: Object.fromEntries(
-      Object.entries(those).map(([name, format]) => [column(name), format]),
-    ),
-  }
+const RED = '#EF8C8C'
+const YELLOW = '#F9D45C'
+const LIGHTS = { colours: { Vermelhos: RED, Amarelos: YELLOW }, isStacked: true } as const
+const SEVERITIES = coloured('Severidade', { crítica: RED, alta: YELLOW })
+const ACTIONS = {
+  Impugnação: '#E75454',
+  Esclarecimento: '#F2A86F',
+  Recurso: '#7172AD',
+  Contrarrazão: '#A989C5',
+  Nenhuma: '#C9CED3',
 }
-
-const chart = (dimensions: readonly string[], metrics: readonly string[], more = {}) => ({
-  'graph.dimensions': dimensions,
-  'graph.metrics': metrics,
-  'graph.show_values': true,
-  'graph.x_axis.labels_enabled': false,
-  'graph.y_axis.labels_enabled': false,
-  ...more,
-})
-
-const CAPITAL: Readonly<Record<string, string>> = {
+const CAPITAL = {
   'Na sessão, confirmado': '#227FD2',
   'Na sessão, a confirmar': '#A0CDF4',
   'Na assinatura, confirmado': '#7172AD',
@@ -67,41 +51,52 @@ const CAPITAL: Readonly<Record<string, string>> = {
 }
 /** A chart draws this column alone; the card has past sessions in columns of their own. */
 const AHEAD = 'Sessão futura'
-
-const stacked = { 'stackable.stack_type': 'stacked' }
-
-/** Colours the cells of a column whose text is exactly this value. */
-const coloured = (name: string, colours: Readonly<Record<string, string>>) => ({
-  'table.column_formatting': Object.entries(colours).map(([value, color]) => ({
-    columns: [name],
-    type: 'single',
-    operator: '=',
-    value,
-    color,
-    highlight_row: false,
-  })),
-})
-
-const RED = '#EF8C8C'
-const YELLOW = '#F9D45C'
-
-/** Colours the cells of columns from white to `color`, by their largest number. */
-const heat = (columns: readonly string[], color: string) => ({
-  'table.column_formatting': [
-    { columns, type: 'range', colors: ['#FFFFFF', color], min_type: 'custom', min_value: 0, max_type: 'all' },
-  ],
-})
-
-const at = (row: number, col: number, width: number, height: number) => ({ row, col, width, height })
-
-const scalar = (key: string, field: string, place: CardSpec['at'], format?: Format): CardSpec => ({
-  key,
-  display: 'scalar',
-  settings: { 'scalar.field': field, ...(format ? formats({ [field]: format }) : {}) },
-  at: place,
-})
+const WEEK = 'Seg | Ter | Qua | Qui | Sex | Sáb | Dom'
 
 export const DASHBOARDS: readonly DashboardSpec[] = [
+  {
+    key: 'hoje',
+    name: 'Hoje',
+    description:
+      'O que decidir hoje e nos próximos dias: sessões e prazos da semana, requisitos vermelhos das sessões por vir e o que mudou desde ontem. Horários locais.',
+    filters: [uf],
+    cards: [
+      scalarCard('sessoes_7_dias', 'Sessões', at(0, 0, 6, 3)),
+      scalarCard('sessoes_sem_confirmacao', 'Sessões', at(0, 6, 6, 3)),
+      scalarCard('impugnacoes_5_dias', 'Editais', at(0, 12, 6, 3)),
+      scalarCard('requisitos_vermelhos', 'Requisitos', at(0, 18, 6, 3)),
+      tableCard(
+        'decisoes',
+        at(3, 0, 24, 21),
+        'Até | Decisão | Parecer | Análise | Órgão | UF | Objeto | Valor | PNCP',
+        { hidden: 'Dias' },
+      ),
+      tableCard(
+        'sessoes_da_semana',
+        at(24, 0, 24, 20),
+        'Sessão | Órgão | UF | Objeto | Valor | Parecer | Confirmada | Vermelhos | PNCP',
+        { hidden: 'Dias' },
+      ),
+      tableCard(
+        'prazos_da_semana',
+        at(44, 0, 24, 20),
+        'Prazo | Dias | Certeza | Ação | Severidade | Alerta | Órgão | UF | Objeto',
+        { hidden: 'Sessão em', ...SEVERITIES },
+      ),
+      tableCard(
+        'vermelhos_por_vir',
+        at(64, 0, 24, 21),
+        'Sessão em | Dias | Categoria | Requisito | Exigido | Situação atual | Órgão | UF',
+        { hidden: 'Número' },
+      ),
+      tableCard(
+        'novidades',
+        at(85, 0, 24, 16),
+        'Visto em | Mudança | De | Para | Impugnar até | Órgão | Objeto | PNCP',
+        { hidden: 'UF' },
+      ),
+    ],
+  },
   {
     key: 'funil_e_carteira',
     name: 'Funil e carteira',
@@ -109,27 +104,10 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       'Quantos editais há em cada fase, quanto valem, quanto tempo ficam e por que são descartados. O funil e as carteiras mostram os de sessão por vir. Valores em reais; editais com valor sigiloso ou simbólico contam, mas não somam.',
     filters: [],
     cards: [
-      scalar('editais_em_andamento', 'Editais', at(0, 0, 6, 3)),
-      scalar('valor_em_disputa', 'Valor estimado', at(0, 6, 9, 3), BRL),
-      scalar('valor_em_andamento', 'Valor estimado', at(0, 15, 9, 3), BRL),
-      {
-        key: 'em_andamento_por_sessao',
-        display: 'table',
-        settings: formats({ 'Valor estimado': BRL }),
-        at: at(3, 0, 10, 4),
-      },
-      { key: 'atualizacao', display: 'table', settings: {}, at: at(3, 10, 14, 4) },
-      {
-        key: 'disputa_por_parecer',
-        display: 'table',
-        settings: formats({
-          'Valor estimado': BRL,
-          'Itens selecionados': BRL,
-          'Valor RP': BRL,
-          'Itens RP': BRL,
-        }),
-        at: at(7, 0, 24, 5),
-      },
+      scalarCard('editais_em_andamento', 'Editais', at(0, 0, 8, 3)),
+      scalarCard('valor_em_disputa', 'Valor estimado', at(0, 8, 8, 3), MILLIONS),
+      scalarCard('valor_em_andamento', 'Valor estimado', at(0, 16, 8, 3), MILLIONS),
+      tableCard('em_andamento_por_sessao', at(3, 0, 9, 6), 'Sessão | Editais | Valor estimado'),
       {
         key: 'funil_por_fase',
         display: 'funnel',
@@ -138,47 +116,35 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
           'funnel.metric': 'Na fase ou adiante',
           'funnel.type': 'funnel',
         },
-        at: at(12, 0, 11, 6),
+        at: at(3, 9, 15, 6),
       },
-      {
-        key: 'fases_em_numeros',
-        display: 'table',
-        settings: formats({ 'Valor total': BRL, 'Valor mediano': BRL }),
-        at: at(12, 11, 13, 6),
-      },
-      {
-        key: 'valor_por_uf',
-        display: 'bar',
-        settings: {
-          ...chart(['UF'], [AHEAD]),
-          ...formats({ [AHEAD]: BRL }),
-        },
-        at: at(18, 0, 15, 7),
-      },
-      {
-        key: 'valor_por_modalidade',
-        display: 'row',
-        settings: chart(['Modalidade'], [AHEAD]),
-        at: at(18, 15, 9, 7),
-      },
-      {
-        key: 'tempo_por_fase',
-        display: 'bar',
-        settings: chart(['Fase'], ['Concluídas (dias)', 'Em curso (dias)']),
-        at: at(25, 0, 12, 6),
-      },
-      {
-        key: 'motivos_descarte',
-        display: 'row',
-        settings: chart(['Motivo'], ['Editais']),
-        at: at(25, 12, 12, 6),
-      },
-      {
-        key: 'maiores_editais',
-        display: 'table',
-        settings: formats({ 'Valor estimado': BRL, Objeto: WRAPPED, PNCP: LINK }),
-        at: at(31, 0, 24, 9),
-      },
+      tableCard(
+        'disputa_por_parecer',
+        at(9, 0, 24, 7),
+        'Parecer | Editais | Valor estimado | Itens selecionados | Editais RP | Valor RP | Itens RP',
+        { hidden: 'Sem valor' },
+      ),
+      tableCard(
+        'fases_em_numeros',
+        at(16, 0, 24, 9),
+        'Fase | Editais | Sessão futura | Sessão passada | Valor total | Valor mediano | Idade (dias) | Na fase (dias)',
+        { hidden: 'Sem data | Sem valor | Medidos na fase | Já na fase na 1ª leitura' },
+      ),
+      chartCard('valor_por_uf', at(25, 0, 12, 16), ['UF', AHEAD], { format: MILLIONS }),
+      chartCard('valor_por_modalidade', at(25, 12, 12, 8), ['Modalidade', AHEAD]),
+      chartCard('motivos_descarte', at(33, 12, 12, 8), ['Motivo', 'Editais']),
+      chartCard('tempo_por_fase', at(41, 0, 24, 7), ['Fase', 'Concluídas (dias) | Em curso (dias)']),
+      tableCard(
+        'maiores_editais',
+        at(48, 0, 24, 18),
+        'Valor | Órgão | UF | Objeto | Modalidade | Sessão | Parecer | PNCP',
+        { hidden: 'Fase' },
+      ),
+      tableCard(
+        'atualizacao',
+        at(66, 0, 24, 4),
+        'Publicado em | Idade (min) | Última execução | Última execução boa | Editais ativos | Análises pendentes | Em quarentena',
+      ),
     ],
   },
   {
@@ -188,85 +154,60 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       'As sessões por vir, o que falta para a habilitação e até quando se pode impugnar. Horários locais; o prazo de impugnação conta dias úteis com feriados nacionais.',
     filters: [uf],
     cards: [
-      scalar('sessoes_7_dias', 'Sessões', at(0, 0, 6, 3)),
-      scalar('sessoes_sem_confirmacao', 'Sessões', at(0, 6, 6, 3)),
-      scalar('impugnacoes_5_dias', 'Editais', at(0, 12, 6, 3)),
-      scalar('requisitos_vermelhos', 'Requisitos', at(0, 18, 6, 3)),
-      {
-        key: 'sessoes_por_semana',
-        display: 'bar',
-        settings: chart(['Semana'], ['Sessões'], { 'graph.x_axis.scale': 'timeseries' }),
-        at: at(3, 0, 12, 6),
-      },
-      {
-        key: 'pendencias_por_categoria',
-        display: 'bar',
-        settings: {
-          ...chart(['Categoria'], ['Vermelhos', 'Amarelos'], stacked),
-          series_settings: { Vermelhos: { color: RED }, Amarelos: { color: YELLOW } },
+      chartCard('sessoes_por_semana', at(0, 0, 12, 9), ['Semana', 'Sessões']),
+      chartCard('pendencias_por_categoria', at(0, 12, 12, 9), ['Categoria', 'Vermelhos | Amarelos'], LIGHTS),
+      tableCard(
+        'agenda',
+        at(9, 0, 24, 20),
+        'Sessão | Órgão | UF | Objeto | Valor | Parecer | Vermelhos | Impugnar até | PNCP',
+        {
+          hidden:
+            'Dias | Certeza | Dia da semana | Regra do prazo | Modalidade | Número | Fase | Amarelos | Alertas críticos',
         },
-        at: at(3, 12, 12, 6),
-      },
-      {
-        key: 'agenda',
-        display: 'table',
-        settings: formats({ 'Valor estimado': BRL, Objeto: WRAPPED, PNCP: LINK }),
-        at: at(9, 0, 24, 9),
-      },
-      {
-        key: 'pendencias',
-        display: 'table',
-        settings: {
-          ...formats({ Exigido: WRAPPED, 'Situação atual': WRAPPED }),
+      ),
+      tableCard(
+        'pendencias',
+        at(29, 0, 24, 22),
+        'Sessão em | Cor | Categoria | Requisito | Exigido | Situação atual | Órgão | UF',
+        {
+          hidden: 'Dias | Situação da sessão | Número | Fase | Notas',
           ...coloured('Cor', { vermelho: RED, amarelo: YELLOW }),
         },
-        at: at(18, 0, 24, 9),
-      },
+      ),
     ],
   },
   {
     key: 'riscos_juridicos',
     name: 'Riscos jurídicos',
     description:
-      'Alertas das análises de editais em andamento, as ações que pedem e seus prazos, e o risco de pagamento dos órgãos. Números e gráficos são de sessões por vir, e também de editais sem data se há prazo aberto; a tabela tem todos os alertas.',
+      'Alertas das análises de editais em andamento, as ações que pedem e seus prazos, e o risco de pagamento dos órgãos. Números e gráficos são de sessões por vir, e também de editais sem data se há prazo aberto; a tabela tem também os outros, por último.',
     filters: [uf],
     cards: [
-      scalar('alertas_criticos', 'Alertas', at(0, 0, 8, 3)),
-      scalar('editais_com_risco', 'Editais', at(0, 8, 8, 3)),
-      scalar('prazos_abertos', 'Alertas', at(0, 16, 8, 3)),
-      {
-        key: 'alertas_por_severidade',
-        display: 'bar',
-        settings: chart(['Severidade', 'Ação'], ['Alertas'], stacked),
-        at: at(3, 0, 8, 7),
-      },
-      {
-        key: 'alertas_por_tipo',
-        display: 'row',
-        settings: chart(['Tipo'], ['Alertas']),
-        at: at(3, 8, 8, 7),
-      },
-      {
-        key: 'orgaos_com_alertas',
-        display: 'row',
-        settings: chart(['Órgão'], ['Alertas']),
-        at: at(3, 16, 8, 7),
-      },
-      {
-        key: 'alertas',
-        display: 'table',
-        settings: {
-          ...formats({ Descrição: WRAPPED, 'Tese jurídica': WRAPPED, Objeto: WRAPPED }),
-          ...coloured('Severidade', { crítica: RED, alta: YELLOW }),
+      scalarCard('alertas_criticos', 'Alertas', at(0, 0, 8, 3)),
+      scalarCard('editais_com_risco', 'Editais', at(0, 8, 8, 3)),
+      scalarCard('prazos_abertos', 'Alertas', at(0, 16, 8, 3)),
+      chartCard('alertas_por_severidade', at(3, 0, 12, 7), ['Severidade | Ação', 'Alertas'], {
+        colours: ACTIONS,
+        isStacked: true,
+      }),
+      chartCard('alertas_por_tipo', at(3, 12, 12, 7), ['Tipo', 'Alertas']),
+      chartCard('orgaos_com_alertas', at(10, 0, 24, 9), ['Órgão', 'Alertas']),
+      tableCard(
+        'alertas',
+        at(19, 0, 24, 23),
+        'Prazo | Dias | Certeza | Ação | Severidade | Alerta | Descrição | Órgão | UF',
+        {
+          hidden:
+            'Sessão em | Regra do prazo | Tipo | Tese jurídica | Número | Objeto | Fase | Situação da sessão',
+          ...SEVERITIES,
         },
-        at: at(10, 0, 24, 10),
-      },
-      {
-        key: 'risco_pagamento',
-        display: 'table',
-        settings: formats({ 'Valor em andamento': BRL, 'Valor em disputa': BRL }),
-        at: at(20, 0, 24, 7),
-      },
+      ),
+      tableCard(
+        'risco_pagamento',
+        at(42, 0, 24, 14),
+        'Órgão | UF | Risco de pagamento | Relatório do órgão | Precificação | Valor em disputa | Próxima sessão',
+        { hidden: 'Editais | Com sessão futura | Valor em andamento' },
+      ),
     ],
   },
   {
@@ -276,87 +217,55 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       'O trabalho das próximas semanas, o capital que exige, o que bloqueia mais valor, o que se descartou ou perdeu contra o parecer, e quanto custam itens comparáveis.',
     filters: [],
     cards: [
-      {
-        key: 'carga_da_semana',
-        display: 'table',
-        settings: formats({ 'Valor das sessões': BRL }),
-        at: at(0, 0, 24, 5),
-      },
-      {
-        key: 'carga_por_semana',
-        display: 'bar',
-        settings: {
-          ...chart(['Semana'], ['Vermelhos', 'Amarelos'], { ...stacked, 'graph.x_axis.scale': 'timeseries' }),
-          series_settings: { Vermelhos: { color: RED }, Amarelos: { color: YELLOW } },
-        },
-        at: at(5, 0, 12, 6),
-      },
-      {
-        key: 'mapa_de_prazos',
-        display: 'table',
-        settings: heat(['Seg', 'Ter', 'Qua', 'Qui', 'Sex', 'Sáb', 'Dom'], RED),
-        at: at(5, 12, 12, 6),
-      },
-      {
-        key: 'capital_por_semana',
-        display: 'bar',
-        settings: {
-          ...chart(['Semana'], Object.keys(CAPITAL), { ...stacked, 'graph.x_axis.scale': 'timeseries' }),
-          ...formats(Object.fromEntries(Object.keys(CAPITAL).map(name => [name, BRL]))),
-          series_settings: Object.fromEntries(
-            Object.entries(CAPITAL).map(([name, color]) => [name, { color }]),
-          ),
-        },
-        at: at(11, 0, 12, 7),
-      },
-      {
-        key: 'exposicao_pagamento',
-        display: 'table',
-        settings: formats({ 'Valor em andamento': BRL, 'Valor em disputa': BRL, 'Valor confirmado': BRL }),
-        at: at(11, 12, 12, 7),
-      },
-      {
-        key: 'requisitos_bloqueantes',
-        display: 'table',
-        settings: formats({ Requisito: WRAPPED, 'Valor bloqueado': BRL, 'Valor só deste': BRL }),
-        at: at(18, 0, 24, 8),
-      },
-      {
-        key: 'descartes_recomendados',
-        display: 'table',
-        settings: formats({ 'Valor total': BRL }),
-        at: at(26, 0, 12, 7),
-      },
-      {
-        key: 'perdidas_por_semana',
-        display: 'bar',
-        settings: chart(['Semana'], ['Participar', 'Cautela'], {
-          ...stacked,
-          'graph.x_axis.scale': 'timeseries',
-        }),
-        at: at(26, 12, 12, 7),
-      },
-      {
-        key: 'sessoes_perdidas',
-        display: 'table',
-        settings: formats({ 'Valor estimado': BRL, Objeto: WRAPPED, PNCP: LINK }),
-        at: at(33, 0, 24, 8),
-      },
-      {
-        key: 'mudancas_parecer',
-        display: 'table',
-        settings: {
-          ...formats({ Objeto: WRAPPED, Motivo: WRAPPED }),
-          ...coloured('Sentido', { pior: RED }),
-        },
-        at: at(41, 0, 24, 7),
-      },
-      {
-        key: 'faixas_de_preco',
-        display: 'table',
-        settings: formats({ Item: WRAPPED, ...Object.fromEntries(SHARES.map(name => [name, BRL])) }),
-        at: at(48, 0, 24, 9),
-      },
+      tableCard(
+        'carga_da_semana',
+        at(0, 0, 24, 9),
+        'Dia | Dia da semana | Feriado | Sessões | Confirmadas | Vermelhos | Valor das sessões | Alertas com prazo',
+        { hidden: 'Amarelos' },
+      ),
+      chartCard('carga_por_semana', at(9, 0, 11, 10), ['Semana', 'Vermelhos | Amarelos'], LIGHTS),
+      tableCard('mapa_de_prazos', at(9, 11, 13, 10), `Semana | ${WEEK}`, heat(WEEK, RED)),
+      chartCard('capital_por_semana', at(19, 0, 10, 9), ['Semana', Object.keys(CAPITAL).join(' | ')], {
+        format: MILLIONS,
+        colours: CAPITAL,
+        isStacked: true,
+      }),
+      tableCard(
+        'exposicao_pagamento',
+        at(19, 10, 14, 9),
+        'Risco de pagamento | Editais | Valor em disputa | Valor confirmado',
+        { hidden: 'Confirmados | Valor em andamento' },
+      ),
+      tableCard(
+        'requisitos_bloqueantes',
+        at(28, 0, 24, 15),
+        'Requisito | Categoria | Editais | Valor bloqueado | Só este requisito | Valor só deste | Próxima sessão | Sem data',
+      ),
+      tableCard('descartes_recomendados', at(43, 0, 12, 12), 'Motivo | Parecer | Editais | Valor total', {
+        hidden: 'Sem valor',
+      }),
+      chartCard('perdidas_por_semana', at(43, 12, 12, 12), ['Semana', 'Participar | Cautela'], {
+        colours: { Participar: '#84BB4C', Cautela: YELLOW },
+        isStacked: true,
+      }),
+      tableCard(
+        'sessoes_perdidas',
+        at(55, 0, 24, 20),
+        'Sessão em | Há (dias) | Órgão | UF | Objeto | Parecer | Valor | Vermelhos | PNCP',
+        { hidden: 'Número | Fase' },
+      ),
+      tableCard(
+        'mudancas_parecer',
+        at(75, 0, 24, 14),
+        'Visto em | Órgão | Objeto | De | Para | Sentido | Motivo',
+        coloured('Sentido', { pior: RED }),
+      ),
+      tableCard(
+        'faixas_de_preco',
+        at(89, 0, 24, 14),
+        'Item | Unidade | Editais | 10% custam até | Metade custa até | 90% custam até',
+        { hidden: 'Itens | Primeiro edital em | Último edital em' },
+      ),
     ],
   },
 ]

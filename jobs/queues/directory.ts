@@ -1,5 +1,5 @@
 import { makeDirectories } from '#src/core/company/company.ts'
-import { directoryId, knownDirectoryId } from '#src/core/company/directory_id.ts'
+import { directoryId, knownDirectoryId } from '#src/core/company/data_directory.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
 

@@ -1,4 +1,4 @@
-import { calendario } from './basics.ts'
+import { calendario, grafias } from './basics.ts'
 import {
   count,
   date,
@@ -14,13 +14,67 @@ import {
   same,
   text,
 } from './columns.ts'
-import { editaisAtivos } from './live_notices.ts'
-import { agendaSessoes, editalResumo } from './notices.ts'
+import { agendaSessoes, editaisAtivos, editalResumo, prazosImpugnacao } from './notices.ts'
 import { pendenciasHabilitacao } from './parts.ts'
 
 /** Decisions that were made or missed, and what they wait for. */
 
 const verdict = of(editalResumo, 'verdict_recommendation', 'recomendacao')
+
+export const decisoes: Mart = {
+  name: 'decisoes',
+  description:
+    'Notices in progress that need a decision: recommended with a session in 7 days and not confirmed; confirmed for such a session with red requirements; or with critical or high alerts whose last day is in 5 days',
+  portuguese: [
+    'Para decidir',
+    'Editais em andamento que esperam uma decisão: recomendados, com sessão em 7 dias e sem confirmação; confirmados para uma dessas sessões, com requisito vermelho; ou com alerta crítico ou alto cujo prazo acaba em 5 dias',
+  ],
+  columns: [
+    ...ofNotice,
+    date('decidir_ate', 'The session or the first last day, whichever comes first', [
+      'Decidir até',
+      'Dia da sessão ou primeiro dos prazos, o que vier antes',
+    ]),
+    days('dias_ate_decidir', 'From today to that day; 0: today', [
+      'Dias para decidir',
+      'Dias corridos de hoje até lá; 0: hoje',
+    ]),
+    text('decisao', 'What to decide, in Portuguese', [
+      'Decisão',
+      'O que decidir: confirmar ou desistir, sanar requisitos vermelhos, impugnar, pedir esclarecimento',
+    ]),
+    ...of(editalResumo, 'recomendacao', 'nivel_analise', 'orgao_cnpj', 'orgao', 'uf', 'numero', 'modalidade'),
+    ...of(editalResumo, 'objeto', 'fase', 'valor_estimado_informado', 'data_sessao_local'),
+    ...of(editalResumo, 'participation_confirmed', 'requisitos_vermelhos', 'pncp_url'),
+  ],
+}
+
+export const novidades: Mart = {
+  name: 'novidades',
+  description: 'Everything that was seen to change in notices, one row per change, the latest first',
+  portuguese: [
+    'Novidades',
+    'Tudo o que vimos mudar nos editais, uma mudança por linha, da mais recente à mais antiga',
+  ],
+  columns: [
+    ...ofNotice,
+    text('mudanca', 'Kind of change, in Portuguese', [
+      'Mudança',
+      'Novo edital, Saiu da API, Mudou de fase, Sessão remarcada, Valor alterado ou Parecer alterado',
+    ]),
+    text('de', 'Before, in Portuguese', ['De', 'Como era; vazio quando não havia']),
+    text('para', 'After, in Portuguese', ['Para', 'Como ficou; vazio quando deixou de haver']),
+    moment('observado_em', 'When the change was first observed; of a new notice, created_at', [
+      'Observado em (UTC)',
+      'Quando nós vimos a mudança pela primeira vez; de um novo edital, quando passou a ser acompanhado',
+    ]),
+    inCommon.observadoDia,
+    ...of(grafias, 'orgao', 'uf'),
+    ...same('editais', 'numero', 'objeto'),
+    ...of(prazosImpugnacao, 'ultimo_dia_impugnacao'),
+    ...same('editais', 'pncp_url'),
+  ],
+}
 
 export const descartesRecomendados: Mart = {
   name: 'descartes_recomendados',

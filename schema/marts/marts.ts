@@ -1,21 +1,34 @@
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { calendario, fases, feriados, frescor, grafias, rotulos, snapshotInfo } from './basics.ts'
-import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './capital.ts'
 import type { Mart, MartColumn } from './columns.ts'
-import { prazosCalculados, prazosImpugnacao } from './deadlines.ts'
 import {
   cargaDeTrabalho,
+  decisoes,
   descartesRecomendados,
   mudancasParecer,
+  novidades,
   requisitosBloqueantes,
   sessoesPerdidas,
 } from './decisions.ts'
-import { editaisAtivos } from './live_notices.ts'
-import { agendaSessoes, editalResumo } from './notices.ts'
+import {
+  agendaSessoes,
+  editaisAtivos,
+  editalResumo,
+  prazosCalculados,
+  prazosImpugnacao,
+  riscosPagamento,
+} from './notices.ts'
 import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './parts.ts'
 import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './phases.ts'
-import { riscosPagamento } from './risks.ts'
-import { motivosDescarte, orgaos, valorPorModalidade, valorPorUf } from './sums.ts'
+import {
+  capitalPorSemana,
+  exposicaoPagamento,
+  faixasDePreco,
+  motivosDescarte,
+  orgaos,
+  valorPorModalidade,
+  valorPorUf,
+} from './sums.ts'
 
 /**
  * The marts: views for BI in every catalog. `schema/marts/<name>.sql` defines a view; the files beside it describe its
@@ -54,6 +67,8 @@ export const MARTS: readonly Mart[] = [
   descartesRecomendados,
   sessoesPerdidas,
   mudancasParecer,
+  decisoes,
+  novidades,
   requisitosBloqueantes,
   cargaDeTrabalho,
   capitalPorSemana,

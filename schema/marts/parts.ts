@@ -11,8 +11,7 @@ import {
   same,
   text,
 } from './columns.ts'
-import { prazosImpugnacao } from './deadlines.ts'
-import { editaisAtivos } from './live_notices.ts'
+import { editaisAtivos, prazosImpugnacao } from './notices.ts'
 
 /** Parts of the analyses of live notices, one row each. */
 

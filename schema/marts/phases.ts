@@ -1,4 +1,3 @@
-import { bySession } from './by_session.ts'
 import {
   count,
   duration,
@@ -14,6 +13,7 @@ import {
   same,
   text,
 } from './columns.ts'
+import { bySession } from './sums.ts'
 
 /** How notices move through phases, and how they change. */
 

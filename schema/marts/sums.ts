@@ -1,4 +1,3 @@
-import { bySession } from './by_session.ts'
 import {
   count,
   date,
@@ -7,12 +6,49 @@ import {
   type Mart,
   type MartColumn,
   moment,
+  money,
   of,
   ofCompany,
   same,
   text,
 } from './columns.ts'
-import { riscosPagamento } from './risks.ts'
+import { riscosPagamento } from './notices.ts'
+
+/** A phase says nothing of the session: counts and values of notices in progress include sessions that are past. */
+
+/** Makes the columns that split notices by `editais_ativos.situacao_sessao`. @param of the notices, in both languages. */
+export function bySession(of: {
+  readonly english: string
+  readonly portuguese: string
+}): readonly MartColumn[] {
+  const { english, portuguese } = of
+  return [
+    count('editais_sessao_futura', `${english} whose session has not begun`, [
+      'Editais com sessão futura',
+      `Quantidade de ${portuguese} com sessão por vir`,
+    ]),
+    count('editais_sessao_passada', `${english} whose session is past`, [
+      'Editais com sessão passada',
+      `Quantidade de ${portuguese} cuja sessão já passou`,
+    ]),
+    count('editais_sem_sessao', `${english} without a plausible date of the session`, [
+      'Editais sem data de sessão',
+      `Quantidade de ${portuguese} sem data de sessão plausível`,
+    ]),
+    money('valor_sessao_futura', 'Sum of the plausible values of those whose session has not begun', [
+      'Valor com sessão futura',
+      'Soma dos valores informados dos que têm sessão por vir, em BRL',
+    ]),
+    money('valor_sessao_passada', 'Sum of the plausible values of those whose session is past', [
+      'Valor com sessão passada',
+      'Soma dos valores informados daqueles cuja sessão já passou, em BRL',
+    ]),
+    money('valor_sem_sessao', 'Sum of the plausible values of those without a date', [
+      'Valor sem data de sessão',
+      'Soma dos valores informados dos que não têm data de sessão plausível, em BRL',
+    ]),
+  ]
+}
 
 /** Sums over live notices. */
 
@@ -117,6 +153,157 @@ export const motivosDescarte: Mart = {
     moment('ultimo_em', 'Last update of one of them', [
       'Atualizado por último (UTC)',
       'Última atualização de um edital com esse motivo',
+    ]),
+  ],
+}
+
+/** Money: what notices tie up, what it depends on, and what comparable items cost. */
+
+export const capitalPorSemana: Mart = {
+  name: 'capital_por_semana',
+  description:
+    'Guarantees and investment that notices in progress tie up, by week of their session, if it has not begun',
+  portuguese: [
+    'Capital por semana',
+    'Garantias e investimento que os editais em andamento exigem, por semana da sessão por vir',
+  ],
+  columns: [
+    ...ofCompany,
+    inCommon.semana,
+    count('editais', 'Notices in progress with a session in that week', [
+      'Editais',
+      'Quantidade de editais em andamento com sessão na semana',
+    ]),
+    count('sem_capital', 'Those whose analysis names neither guarantee nor investment', [
+      'Sem valores',
+      'Quantidade deles cuja análise não traz garantia nem investimento',
+    ]),
+    money('garantia_proposta', 'Sum of the guarantees of the proposals', [
+      'Garantias de proposta',
+      'Soma das garantias de proposta, em BRL',
+    ]),
+    money('garantia_contratual', 'Sum of the guarantees of the contracts', [
+      'Garantias contratuais',
+      'Soma das garantias contratuais, em BRL',
+    ]),
+    money('investimento', 'Sum of the investments', [
+      'Investimento',
+      'Soma dos investimentos totais, em BRL',
+    ]),
+    money('capital_total', 'Sum of the three', [
+      'Capital total',
+      'Soma das garantias e do investimento, em BRL',
+    ]),
+    inCommon.confirmados,
+    money('capital_confirmado', 'capital_total of the confirmed ones', [
+      'Capital confirmado',
+      'Garantias e investimento dos editais com participação confirmada, em BRL',
+    ]),
+    money('na_sessao_confirmado', 'Guarantees of proposals of the confirmed ones, due at the session', [
+      'Na sessão, confirmado',
+      'Soma das garantias de proposta, devidas na sessão, dos editais com participação confirmada, em BRL',
+    ]),
+    money('na_sessao_a_confirmar', 'Guarantees of proposals of the others', [
+      'Na sessão, a confirmar',
+      'Soma das garantias de proposta, devidas na sessão, dos demais editais, em BRL',
+    ]),
+    money('na_assinatura_confirmado', 'Contract guarantees and investments of the confirmed: at signing', [
+      'Na assinatura, confirmado',
+      'Soma das garantias contratuais e do investimento, devidos na assinatura, depois da sessão, dos editais com participação confirmada, em BRL',
+    ]),
+    money('na_assinatura_a_confirmar', 'Contract guarantees and investments of the others', [
+      'Na assinatura, a confirmar',
+      'Soma das garantias contratuais e do investimento, devidos na assinatura, depois da sessão, dos demais editais, em BRL',
+    ]),
+  ],
+}
+
+export const exposicaoPagamento: Mart = {
+  name: 'exposicao_pagamento',
+  description: 'Notices in progress and their value by payment risk',
+  portuguese: ['Exposição ao risco de pagamento', 'Editais em andamento e seu valor, por risco de pagamento'],
+  columns: [
+    ...ofCompany,
+    ...of(riscosPagamento, 'risco_pagamento'),
+    text('risco_pagamento_rotulo', 'risco_pagamento as readers write it; não avaliado if there is none', [
+      'Risco de pagamento (rótulo)',
+      'Risco por extenso: baixo, médio, alto, crítico ou desconhecido; não avaliado quando não há',
+    ]),
+    derived(
+      'INTEGER',
+      'ordem',
+      'Order of the risks: 1 low to 4 critical, 5 unknown, 6 new in the API, 7 none',
+      [
+        'Ordem',
+        'Ordem dos riscos: 1 (baixo) a 4 (crítico), 5 (desconhecido), 6 (novo na API), 7 (não avaliado)',
+      ],
+    ),
+    inCommon.editaisEmAndamento,
+    inCommon.confirmados,
+    inCommon.semValorEntreEles,
+    money('valor_em_andamento', 'Sum of the plausible values', [
+      'Valor em andamento',
+      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+    ]),
+    money('valor_confirmado', 'Sum of the plausible values of the confirmed ones', [
+      'Valor confirmado',
+      'Soma dos valores informados dos que têm participação confirmada, em BRL',
+    ]),
+    ...bySession({ english: 'Live notices in progress', portuguese: 'editais em andamento' }),
+  ],
+}
+
+export const faixasDePreco: Mart = {
+  name: 'faixas_de_preco',
+  description:
+    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone; without those whose 90th percentile is over 20 times the 10th',
+  portuguese: [
+    'Faixas de preço',
+    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem as genéricas, em que o preço até o qual custam 90% dos itens passa de 20 vezes o preço até o qual custam 10%',
+  ],
+  columns: [
+    ...ofCompany,
+    text(
+      'descricao',
+      'Description, in its most frequent spelling: case, spaces and invisible characters do not matter',
+      [
+        'Descrição do item',
+        'Descrição, na grafia mais frequente: maiúsculas, espaços e caracteres invisíveis não importam',
+      ],
+    ),
+    text('unidade', 'Unit of measure in one spelling, for example UN for Unidade; NULL if there is none', [
+      'Unidade',
+      'Unidade de medida em uma só grafia, por exemplo UN para Unidade; vazio quando não informada',
+    ]),
+    count('itens', 'Items with a plausible unit value', [
+      'Itens',
+      'Quantidade de itens com valor unitário confiável',
+    ]),
+    count('editais', 'Notices that they are in, three or more', [
+      'Editais',
+      'Quantidade de editais deles; três ou mais',
+    ]),
+    money('preco_min', 'Lowest unit value', ['Menor preço', 'Menor valor unitário estimado, em BRL']),
+    money('preco_p10', '10th percentile of the unit values', [
+      '10% custam até',
+      'Um em cada dez itens custa até este valor unitário, em BRL',
+    ]),
+    money('preco_mediano', 'Median of the unit values', [
+      'Preço mediano',
+      'Mediana dos valores unitários estimados, em BRL',
+    ]),
+    money('preco_p90', '90th percentile of the unit values', [
+      '90% custam até',
+      'Nove em cada dez itens custam até este valor unitário, em BRL',
+    ]),
+    money('preco_max', 'Highest unit value', ['Maior preço', 'Maior valor unitário estimado, em BRL']),
+    date('primeiro_dia', 'Local day on which the company began to follow the first of the notices', [
+      'Primeiro edital em',
+      'Dia em que a empresa passou a acompanhar o primeiro dos editais',
+    ]),
+    date('ultimo_dia', 'Local day on which the company began to follow the last of the notices', [
+      'Último edital em',
+      'Dia em que a empresa passou a acompanhar o último dos editais',
     ]),
   ],
 }

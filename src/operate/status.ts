@@ -1,6 +1,6 @@
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { describeFailure, type Failure, readFailure } from '#src/core/company/failure.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
+import { describeFailure, type Failure, readFailure } from '#src/core/company/run_report.ts'
 import { readState } from '#src/core/company/state.ts'
 import { countNotices, type Manifest, type NoticeCounts, requireLatest } from '#src/core/lake/manifest.ts'
 import type { Row } from '#src/core/warehouse/database.ts'

@@ -193,7 +193,7 @@ describe('A wrong import is named with its reason', () => {
     ],
     ['bench/main.ts', '#test/support/redis.ts', 'what is measured is the program, and no test of it'],
     [
-      'src/core/api/pace.ts',
+      'src/core/api/transport.ts',
       '#src/server/contract/turns.ts',
       'who asks and who answers share the contract and no code, so that each proves the other',
     ],

@@ -59,6 +59,7 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
   expect(done.warnings).toEqual([])
   expect(done.metabaseVersion).toBe('v0.63.1')
   expect(done.dashboards.map(({ name }) => name)).toEqual([
+    'Hoje',
     'Funil e carteira',
     'Agenda e pendências',
     'Riscos jurídicos',

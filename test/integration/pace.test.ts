@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createRefusals, type Refusals } from '#src/core/api/endpoints.ts'
-import { createPace, retryAfterMs } from '#src/core/api/pace.ts'
+import { createPace, retryAfterMs } from '#src/core/api/transport.ts'
 
 it('requests that waited for the end of a pause are sent at the set rate, not all at once', async () => {
   const pace = createPace({ maxRps: 50, nowMs: Date.now })

@@ -14,7 +14,6 @@ const TIMEOUT_MS = 1000
 const SHORT: Readonly<Record<string, string>> = {
   'src/present/sql/sql_text.ts': 'SQL that its user waits for',
   'config/companies_file.ts': 'a line of at most 200 characters',
-  'schema/deadlines/numbers.ts': 'a number',
   'schema/deadlines/roles.ts': 'at most 100 characters before a day',
   'schema/deadlines/timetable.ts': 'at most 70 characters between two days',
   'schema/deadlines/tokens.ts': 'at most 10,000 characters; what repeats in it is limited in each place',

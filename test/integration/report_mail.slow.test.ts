@@ -47,20 +47,20 @@ test('the week’s report goes to all recipients in one mail, with the complete 
     code: 0,
     stderr: '',
     stdout:
-      'Mailed to ana@example.com, rui@example.com: Editais da semana, acme: 1 para decidir, 1 sessão em 7 dias\n',
+      'Mailed to ana@example.com, rui@example.com: Editais da semana, acme: 1 para decidir (0 hoje), 1 sessão em 7 dias\n',
   })
   const [{ to, mail } = {} as never, ...others] = received
   expect(others).toEqual([])
   expect(to).toEqual(['ana@example.com', 'rui@example.com'])
   expect(mail).toMatchObject({
-    subject: 'Editais da semana, acme: 1 para decidir, 1 sessão em 7 dias',
+    subject: 'Editais da semana, acme: 1 para decidir (0 hoje), 1 sessão em 7 dias',
     from: { address: FROM },
     headers: expect.arrayContaining([
       expect.objectContaining({ key: 'auto-submitted', value: 'auto-generated' }),
     ]),
   })
   expect(mail.text).toMatch(
-    /^- até \d\d\/\d\d\/\d{4} \(em [23] dias\): MUNICÍPIO DE NATAL · RN; confirmar ou desistir: parecer Participar; R\$\s1,25$/m,
+    /^- até \d\d\/\d\d\/\d{4} \(em [23] dias\): MUNICÍPIO DE NATAL · RN; confirmar ou desistir; parecer Participar; R\$\s1,25$/m,
   )
   expect(mail.text).toContain('O que mudou nos últimos 7 dias')
   expect(textOf(mail.html ?? '')).toContain('MUNICÍPIO DE NATAL · RN; confirmar ou desistir')
@@ -72,7 +72,7 @@ test('the week’s report goes to all recipients in one mail, with the complete 
   })
   const report = new TextDecoder().decode(attached?.content as ArrayBuffer)
   expect(report).toMatch(/^<!doctype html>\n<html lang="pt-BR">.*<\/html>\n$/s)
-  expect(textOf(report)).toContain('1 edital espera uma decisão.')
+  expect(textOf(report)).toContain('1 edital, nos próximos dias.')
 })
 
 test('without --send the mail is only printed, and --output goes with neither', async () => {
@@ -98,7 +98,7 @@ test('text of notices cannot become markup, a header or another recipient', asyn
   const [{ to, mail } = {} as never] = received
   expect(to).toEqual(['ana@example.com', 'rui@example.com'])
   expect(mail.bcc).toBeUndefined()
-  expect(mail.subject).toBe('Editais do dia, acme: 1 para decidir, 1 sessão em 7 dias')
+  expect(mail.subject).toBe('Editais do dia, acme: 1 para decidir (0 hoje), 1 sessão em 7 dias')
   expect(mail.html).not.toMatch(/<img|\u202e/)
   expect(mail.html).toContain('&lt;img src=x')
   expect(mail.text?.match(/^- até .*/gm)).toHaveLength(1)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { TABLES } from '#schema/tables.ts'
 import { Database, type Row } from '#src/core/warehouse/database.ts'
-import { showRows } from '#src/core/warehouse/row_list.ts'
+import { showRows } from '#src/core/warehouse/row_files.ts'
 import { companyDirectory, type Environment } from './project.ts'
 
 /** Rows as text, by table, sorted. */

@@ -5,7 +5,7 @@ import { openCompanyRegistry } from '#jobs/queues/company_registry.ts'
 import { lakesOf } from '#src/cli/snapshot_sql.ts'
 import { describeStandings, readStandings } from '#src/cli/status.ts'
 import { companyPaths } from '#src/core/company/company.ts'
-import { noteFailure } from '#src/core/company/failure.ts'
+import { noteFailure } from '#src/core/company/run_report.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 const ENTRY = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'

@@ -1,10 +1,11 @@
 -- Agenda de sessões
 -- Sessões por vir de editais em andamento, da mais próxima à mais distante; horário local.
-SELECT data_sessao_local AS "Sessão", dia_da_semana AS "Dia", dias_ate_sessao AS "Faltam (dias)",
-  ultimo_dia_impugnacao AS "Impugnar até", regra_impugnacao AS "Regra do prazo", certeza_impugnacao AS "Certeza do prazo", orgao AS "Órgão", uf AS "UF", modalidade AS "Modalidade",
-  numero AS "Número", objeto AS "Objeto", fase AS "Fase", valor_estimado_informado AS "Valor estimado",
-  recomendacao AS "Recomendação", requisitos_vermelhos AS "Vermelhos",
-  requisitos_amarelos AS "Amarelos", alertas_criticos AS "Alertas críticos", pncp_url AS "PNCP"
+SELECT data_sessao_local AS "Sessão", dias_ate_sessao AS "Dias", curto(orgao, 60) AS "Órgão", uf AS "UF", curto(objeto, 100) AS "Objeto",
+  valor_estimado_informado AS "Valor", recomendacao AS "Parecer", requisitos_vermelhos AS "Vermelhos",
+  ultimo_dia_impugnacao AS "Impugnar até", certeza_impugnacao AS "Certeza", pncp_url AS "PNCP",
+  dia_da_semana AS "Dia da semana", regra_impugnacao AS "Regra do prazo", modalidade AS "Modalidade", numero AS "Número", fase AS "Fase",
+  requisitos_amarelos AS "Amarelos", alertas_criticos AS "Alertas críticos"
 FROM agenda_sessoes
 WHERE true [[AND chave(uf) = chave({{uf}})]]
 ORDER BY data_sessao_local, edital_id
+LIMIT 200

@@ -1,4 +1,4 @@
--- Impugnações a vencer em 5 dias
+-- Impugnar em 5 dias
 -- Editais em andamento com alerta que pede impugnação, fora oportunidades, e cujo último dia, segundo o edital ou a lei, é hoje ou nos quatro
 -- dias seguintes.
 SELECT count(DISTINCT edital_id) AS "Editais"

@@ -1,8 +1,8 @@
 -- Maiores editais em disputa
 -- Os cem de maior valor estimado entre os editais em andamento com sessão por vir.
-SELECT valor_estimado_informado AS "Valor estimado", orgao AS "Órgão", uf AS "UF", objeto AS "Objeto",
+SELECT valor_estimado_informado AS "Valor", curto(orgao, 60) AS "Órgão", uf AS "UF", curto(objeto, 100) AS "Objeto",
   modalidade AS "Modalidade", fase AS "Fase", data_sessao_local AS "Sessão",
-  recomendacao AS "Recomendação", pncp_url AS "PNCP"
+  recomendacao AS "Parecer", pncp_url AS "PNCP"
 FROM agenda_sessoes
 WHERE valor_estimado_informado IS NOT NULL
 ORDER BY valor_estimado_informado DESC, edital_id

@@ -1,6 +1,6 @@
 -- Órgãos com mais alertas
 -- Alertas críticos e altos de editais em andamento com sessão por vir, sem as oportunidades, por órgão.
-SELECT coalesce(any_value(o.orgao), 'não informado') AS "Órgão", count(*) AS "Alertas"
+SELECT coalesce(curto(any_value(o.orgao), 60), 'não informado') AS "Órgão", count(*) AS "Alertas"
 FROM alertas_juridicos a
 -- The CNPJ identifies a buyer: names are shared, and change. The name shown is that of its latest notice.
 LEFT JOIN orgaos o

@@ -10,8 +10,8 @@ import {
   TransientError,
   unavailable,
 } from './failures.ts'
-import { type RequestPace, retryAfterMs } from './pace.ts'
 import type { Transport } from './transport.ts'
+import { type RequestPace, retryAfterMs } from './transport.ts'
 
 /** How much of a body over the bound is kept as evidence. */
 const EXCERPT_BYTES = 2048

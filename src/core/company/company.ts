@@ -45,7 +45,7 @@ export type CompanyPaths = {
   readonly look: string
   /** The list as the last run saw it (`src/core/pipeline/list_index.ts`). */
   readonly listIndex: string
-  /** Why later runs left no report, as JSON (`src/core/company/failure.ts`). */
+  /** Why later runs left no report, as JSON (`src/core/company/run_report.ts`). */
   readonly failure: string
   /** Which snapshot Metabase reads, as JSON (`src/extras/metabase/state.ts`). */
   readonly metabase: string

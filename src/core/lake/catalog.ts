@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { comment } from '#schema/comment.ts'
+import { comment } from '#schema/columns.ts'
 import { CATALOG, MARTS, type Mart, type Relation, snapshotInfo } from '#schema/marts/marts.ts'
 import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
 import { TEXT_MACROS } from '#schema/text_key.ts'
@@ -24,6 +24,7 @@ const MACROS = [
   { name: 'item_suspeito', parameters: 'valor, do_edital' },
   { name: 'unidade_comparavel', parameters: 'unidade' },
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },
+  { name: 'curto', parameters: 'texto, maximo' },
 ] as const
 
 /** A snapshot shown by a catalog. */

@@ -1,13 +1,29 @@
 import { randomBytes } from 'node:crypto'
+import { lstatSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { getCompileCacheDir } from 'node:module'
+import { dirname, join } from 'node:path'
 import { version } from '@duckdb/node-api'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
-import { cacheDirectory } from '#src/lib/cache.ts'
+import { excess, LAKE_DIRECTORY } from '#src/lib/access.ts'
 import { dropPath, movePath } from '#src/lib/durable.ts'
 import { digestOf, hashOf } from '#src/lib/hash.ts'
 import { type CatalogFile, writeTemplate } from './catalog.ts'
+
+/**
+ * Returns a directory for files that can be made again at any time: the one that holds Node's compile cache.
+ * @returns null if it is missing, or other users can write to it.
+ */
+export function cacheDirectory(): string | null {
+  const compiled = getCompileCacheDir()
+  if (compiled === undefined) return null
+  const directory = dirname(compiled)
+  const about = lstatSync(directory, { throwIfNoEntry: false })
+  if (!about?.isDirectory()) return null
+  const isOurs = about.uid === (process.geteuid?.() ?? about.uid)
+  return isOurs && excess(about.mode, LAKE_DIRECTORY) === 0 ? directory : null
+}
 
 const NAME = /^catalog-([0-9a-f]{64})-([0-9a-f]{64})\.duckdb$/
 

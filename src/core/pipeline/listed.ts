@@ -7,7 +7,7 @@ import type { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { documentType, fingerprint, flatten } from '#src/core/warehouse/sql.ts'
 import { hashOf } from '#src/lib/hash.ts'
-import { LinesFile } from '#src/lib/lines_file.ts'
+import { LinesFile } from '#src/lib/lines.ts'
 import type { Verdict } from './validate.ts'
 
 /**

@@ -2,13 +2,20 @@ import type { Settings } from '#config/settings.ts'
 import { isGoodRun } from '#schema/sync_runs.ts'
 import type { Api } from '#src/core/api/client.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { readFailure } from '#src/core/company/failure.ts'
+import { readFailure } from '#src/core/company/run_report.ts'
 import { type KnownState, readState } from '#src/core/company/state.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
 import { FatalError, RequestError } from '#src/lib/errors.ts'
-import { type ListIndex, readListIndex, whyOutdated } from './list_index.ts'
+import {
+  type ListIndex,
+  pageHash,
+  readListIndex,
+  type ShownNotice,
+  type ShownPage,
+  shownPage,
+  whyOutdated,
+} from './list_index.ts'
 import { type ReadPage, scan } from './scan.ts'
-import { pageHash, type ShownNotice, type ShownPage, shownPage } from './shown.ts'
 import { validatePage } from './validate.ts'
 
 type LookContext = {

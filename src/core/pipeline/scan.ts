@@ -5,8 +5,8 @@ import { runConcurrently } from '#src/lib/concurrency.ts'
 import { counted } from '#src/lib/count.ts'
 import { FatalError, RequestError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
+import { type ShownPage, shownPage } from './list_index.ts'
 import type { ListedFile } from './listed.ts'
-import { type ShownPage, shownPage } from './shown.ts'
 import { validateNotice, validatePage } from './validate.ts'
 
 /** An incomplete pass is repeated once; the next run comes soon. */

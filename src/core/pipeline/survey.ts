@@ -3,12 +3,12 @@ import type { Api } from '#src/core/api/client.ts'
 import type { Warehouse } from '#src/core/warehouse/warehouse.ts'
 import { EXIT, FatalError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { detect, type Plan } from './detect.ts'
+import type { ShownPage } from './list_index.ts'
 import { ListedFile, stageListed } from './listed.ts'
 import { isAnotherCompany, isForeignKey, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
-import { isFiltered, type Refetch, type SyncRequest } from './request.ts'
 import type { RunContext } from './run.ts'
+import { isFiltered, type Refetch, type SyncRequest } from './run.ts'
 import { readByIds, readInto, type Scan, scan } from './scan.ts'
-import type { ShownPage } from './shown.ts'
 
 /** The list, and what follows from it. */
 export type Survey = {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { LinesFile } from '#src/lib/lines_file.ts'
+import { LinesFile } from '#src/lib/lines.ts'
 import { literal } from './quoted.ts'
 
 /**

@@ -1,16 +1,11 @@
 import { createHash } from 'node:crypto'
-import {
-  type CardSpec,
-  DASHBOARDS,
-  type DashboardSpec,
-  type FilterSpec,
-} from '#config/metabase/dashboards.ts'
+import type { CardSpec } from '#config/metabase/card_forms.ts'
+import { DASHBOARDS, type DashboardSpec, type FilterSpec } from '#config/metabase/dashboards.ts'
 import { readCard } from '#src/present/questions.ts'
 import type { MetabaseCollection, MetabaseDashboard, MetabaseDashcard, MetabaseItem } from './answers.ts'
 import type { Metabase } from './client.ts'
-import { covers } from './covers.ts'
 import { titled } from './database.ts'
-import { isMarked, marked, ours } from './mark.ts'
+import { covers, isMarked, marked, ours } from './mark.ts'
 
 type Built = {
   readonly cards: { readonly made: number; readonly changed: number }

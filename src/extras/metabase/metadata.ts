@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { comment } from '#schema/comment.ts'
+import { comment } from '#schema/columns.ts'
 import { CATALOG, type Relation } from '#schema/marts/marts.ts'
 import { throwIfInterrupted } from '#src/lib/errors.ts'
 import type { MetabaseField, MetabaseTable } from './answers.ts'
 import { CONNECTIONS, type Metabase } from './client.ts'
-import { covers } from './covers.ts'
+import { covers } from './mark.ts'
 import { syncSchema } from './point.ts'
 
 export type MetabasePatience = {

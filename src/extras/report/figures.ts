@@ -4,9 +4,9 @@
 export const LIMITS = {
   sessionDays: 30,
   soonDays: 7,
-  contestDays: 5,
   weeks: 12,
   decisions: 10,
+  news: 12,
   sessions: 15,
   alerts: 12,
   buyers: 10,
@@ -95,20 +95,14 @@ export type Portion = Omit<BySession, 'valor_passadas' | 'valor_sem_data'> & {
   readonly valor: number
 }
 
-/** A notice in progress that needs a decision, and why. */
+/** A notice in progress that needs a decision until a day, and which. */
 export type Decision = {
-  /** The first day on which it is too late, if that day passes. */
   readonly ate: Date
   readonly dias: number
-  /** It is recommended, its session is near, and nobody confirmed the participation. */
-  readonly confirmar: boolean
-  /** The participation is confirmed, the session is near, and requirements are red. */
-  readonly habilitar: boolean
-  /** Critical and high alerts whose deadline is near, by what they ask for. */
-  readonly impugnar: number
-  readonly esclarecer: number
-  readonly vermelhos: number
-  readonly verdict_recommendation: string | null
+  /** What to decide, in parts that `; ` separates. */
+  readonly decisao: string
+  readonly recomendacao: string | null
+  readonly nivel: string | null
   readonly data_sessao_local: Date | null
   readonly orgao: string | null
   readonly uf: string | null
@@ -120,6 +114,20 @@ export type Decision = {
 
 /** How many notices changed in a way, in the last day and in the last week. */
 export type ChangeCount = { readonly mudanca: string; readonly um_dia: number; readonly sete_dias: number }
+
+/** A change of a notice that is not new. */
+export type NoticeChange = {
+  readonly observado_dia: Date
+  readonly mudanca: string
+  readonly de: string | null
+  readonly para: string | null
+  readonly ultimo_dia_impugnacao: Date | null
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly numero: string | null
+  readonly objeto: string | null
+  readonly pncp_url: string | null
+}
 
 /** A week that begins on Monday. */
 export type Week = {
@@ -267,8 +275,10 @@ export type Figures = {
   readonly today: Date
   readonly freshness: Freshness
   readonly key: KeyFigures
-  readonly decisions: Bounded<Decision>
+  readonly decisions: Readonly<Record<'today' | 'soon', Bounded<Decision>>>
   readonly changes: readonly ChangeCount[]
+  /** Those of the last week, the latest first. */
+  readonly news: Bounded<NoticeChange>
   /** The last reading of the whole list if that is old: changes are counted back from it. Null if they are counted back from `now`. */
   readonly changesUntil: Date | null
   readonly weeks: readonly Week[]

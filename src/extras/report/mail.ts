@@ -16,8 +16,7 @@ import {
   shortMoney,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { type Decision, type Figures, LIMITS } from './figures.ts'
-import { decisionReasons } from './opening.ts'
+import { type Bounded, type Decision, type Figures, LIMITS } from './figures.ts'
 import { page, warningsOf } from './page.ts'
 import { readFigures } from './queries.ts'
 import { noticeName, sessionCounts } from './section_parts.ts'
@@ -44,7 +43,7 @@ function mailOf(figures: Figures, span: ReportSpan): Mail {
   const title = span === 'week' ? 'Editais da semana' : 'Editais do dia'
   const parts = partsOf(figures, span)
   return {
-    subject: `${title}, ${company}: ${number(decisions.total)} para decidir, ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} em ${LIMITS.soonDays} dias`,
+    subject: `${title}, ${company}: ${number(decisions.today.total + decisions.soon.total)} para decidir (${number(decisions.today.total)} hoje), ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} em ${LIMITS.soonDays} dias`,
     text: parts
       .map(({ title, lines }) =>
         title === null ? lines.join('\n') : [title, ...lines.map(text => `- ${text}`)].join('\n'),
@@ -58,7 +57,6 @@ function mailOf(figures: Figures, span: ReportSpan): Mail {
 
 function partsOf(figures: Figures, span: ReportSpan): Part[] {
   const { freshness, now, key, decisions, changes, changesUntil } = figures
-  const { rows, total } = decisions
   const [days, lastDays] =
     span === 'week' ? ['nos 7 dias', 'nos últimos 7 dias'] : ['nas 24 horas', 'nas últimas 24 horas']
   const period = changesUntil ? `${days} até a última leitura da lista` : lastDays
@@ -76,10 +74,8 @@ function partsOf(figures: Figures, span: ReportSpan): Part[] {
         `Nos próximos ${LIMITS.soonDays} dias: ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} e ${formatPlural(key.alertas_7_dias, 'alerta com prazo', 'alertas com prazo')}. Em sessões por vir: ${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}.`,
       ],
     },
-    {
-      title: `Para decidir: ${formatPlural(total, 'edital', 'editais')}${total > rows.length ? `, os ${rows.length} primeiros` : ''}`,
-      lines: rows.length > 0 ? rows.map(decisionLine) : ['nada nos próximos dias'],
-    },
+    decisionsPart('Para decidir hoje', decisions.today),
+    decisionsPart('Para decidir nos próximos dias', decisions.soon),
     {
       title: `O que mudou ${period}`,
       lines:
@@ -94,10 +90,18 @@ function partsOf(figures: Figures, span: ReportSpan): Part[] {
   ]
 }
 
+function decisionsPart(title: string, { rows, total }: Bounded<Decision>): Part {
+  const isCut = total > rows.length
+  return {
+    title: `${title}: ${formatPlural(total, 'edital', 'editais')}${isCut ? `, os ${rows.length} primeiros` : ''}`,
+    lines: rows.length > 0 ? rows.map(decisionLine) : ['nada'],
+  }
+}
+
 function decisionLine(decision: Decision): string {
-  const { ate, dias, valor } = decision
-  const reasons = decisionReasons(decision).map(({ text }) => text)
-  return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${[...reasons, ...(valor === null ? [] : [formatMoney(valor)])].join('; ')}`
+  const { ate, dias, decisao, recomendacao, valor } = decision
+  const facts = [`parecer ${recomendacao ?? 'não há'}`, ...(valor === null ? [] : [formatMoney(valor)])]
+  return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${[decisao, ...facts].join('; ')}`
 }
 
 /** Makes a page of plain markup, with no address in it: mail programs support neither style sheets nor drawings. */

@@ -1,3 +1,4 @@
+import { decisoes } from '#schema/marts/decisions.ts'
 import { localTime } from '#schema/times.ts'
 import {
   day,
@@ -16,68 +17,73 @@ import {
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameVerdict } from '#src/present/text/names.ts'
 import { columnChart } from './charts.ts'
-import { type Decision, type Figures, LIMITS, type ReportedSession } from './figures.ts'
+import {
+  type Bounded,
+  type Decision,
+  type Figures,
+  LIMITS,
+  type NoticeChange,
+  type ReportedSession,
+} from './figures.ts'
 import {
   badge,
   MAX_CODE,
   MAX_NAME,
   MAX_OBJECT,
+  more,
+  type Named,
   nothing,
   noticeLink,
   numbers,
   TO_CONFIRM,
+  table,
 } from './section_parts.ts'
-import { more, table } from './table.ts'
 
 /** The first parts of the report: what to decide, what changed, the past weeks, and the next sessions. */
 
-export function decisions({ decisions: { rows, total } }: Figures): Html {
-  if (rows.length === 0)
+export function decisions({ decisions: { today, soon } }: Figures): Html {
+  if (today.total + soon.total === 0)
     return nothing(
       `Nada a decidir: nenhum edital recomendado sem confirmação, participação com requisito vermelho ou alerta grave nos próximos dias.`,
     )
-  return html`<p class="lead"><b>${formatPlural(total, 'edital espera', 'editais esperam')}</b> uma decisão.</p>
-${table({
-  caption: `O que decidir primeiro${total > rows.length ? `: ${rows.length} de ${number(total)}` : ''}`,
-  columns: [
-    {
-      head: 'Até',
-      kind: 'date',
-      cell: ({ ate, dias }: Decision) => html`${day(ate)} <small>${inDays(dias)}</small>`,
-    },
-    { head: 'Edital', kind: 'wide', cell: notice },
-    { head: 'Por quê', kind: 'wide', cell: reasons },
-    { head: 'Valor estimado', kind: 'number', cell: ({ valor }) => formatMoney(valor) },
-    { head: 'Sessão', kind: 'date', cell: ({ data_sessao_local }) => dayAndTime(data_sessao_local) },
-  ],
-  rows,
-})}
-${more(total - rows.length, 'edital', 'editais')}
-<p class="note">Editais em andamento: recomendados, com sessão nos próximos ${LIMITS.soonDays} dias e sem participação confirmada; confirmados, com sessão nesse prazo e requisito vermelho; ou com alerta crítico ou alto cujo prazo acaba nos próximos ${LIMITS.contestDays} dias.</p>`
+  return html`<p class="lead"><b>${formatPlural(today.total, 'edital espera', 'editais esperam')}</b> uma decisão hoje; ${formatPlural(soon.total, 'edital', 'editais')}, nos próximos dias.</p>
+${decisionTable('Hoje', today)}${decisionTable('Nos próximos dias', soon)}
+<p class="note">${decisoes.portuguese[1]}.</p>`
 }
 
-function notice({ objeto, ...named }: Decision): Html {
+function decisionTable(when: string, { rows, total }: Bounded<Decision>): Html {
+  if (rows.length === 0) return html``
+  return html`${table({
+    caption: `${when}${total > rows.length ? `: ${rows.length} de ${number(total)}` : ''}`,
+    columns: [
+      {
+        head: 'Até',
+        kind: 'date',
+        cell: ({ ate, dias }: Decision) => html`${day(ate)} <small>${inDays(dias)}</small>`,
+      },
+      { head: 'Edital', kind: 'wide', cell: notice },
+      { head: 'Decisão', kind: 'wide', cell: decisionParts },
+      { head: 'Parecer', cell: ({ recomendacao }) => line(recomendacao, MAX_CODE) },
+      { head: 'Análise', cell: ({ nivel }) => line(nivel, MAX_CODE) },
+      { head: 'Valor estimado', kind: 'number', cell: ({ valor }) => formatMoney(valor) },
+      { head: 'Sessão', kind: 'date', cell: ({ data_sessao_local }) => dayAndTime(data_sessao_local) },
+    ],
+    rows,
+  })}
+${more(total - rows.length, 'edital', 'editais')}`
+}
+
+function notice({ objeto, ...named }: Named & { readonly objeto: string | null }): Html {
   return html`${noticeLink(named)} <small>${line(objeto, MAX_OBJECT)}</small>`
 }
 
-/** Returns why a notice needs a decision. */
-export function decisionReasons(decision: Decision): readonly { colour: 'red' | 'yellow'; text: string }[] {
-  const { confirmar, habilitar, impugnar, esclarecer, vermelhos, verdict_recommendation } = decision
-  const graves = (alerts: number) => formatPlural(alerts, 'alerta grave', 'alertas graves')
-  const reasons = [
-    [confirmar, 'yellow', `confirmar ou desistir: parecer ${nameVerdict(verdict_recommendation)}`],
-    [habilitar, 'red', formatPlural(vermelhos, 'requisito vermelho', 'requisitos vermelhos')],
-    [impugnar > 0, 'red', `impugnar: ${graves(impugnar)}`],
-    [esclarecer > 0, 'red', `pedir esclarecimento: ${graves(esclarecer)}`],
-  ] as const
-  return reasons.filter(([applies]) => applies).map(([, colour, text]) => ({ colour, text }))
+/** Only the first part, to confirm or give up, waits without harm until its day. */
+function decisionParts({ decisao }: Decision): Html {
+  const parts = decisao.split('; ')
+  return html`${parts.map(text => html`${badge(text.startsWith('confirmar') ? 'yellow' : 'red', text)} `)}`
 }
 
-function reasons(decision: Decision): Html {
-  return html`${decisionReasons(decision).map(({ colour, text }) => html`${badge(colour, text)} `)}`
-}
-
-export function changes({ changes, changesUntil, freshness }: Figures): Html {
+export function changes({ changes, news, changesUntil, freshness }: Figures): Html {
   const [day, week] = changesUntil ? ['24 horas', '7 dias'] : ['Últimas 24 horas', 'Últimos 7 dias']
   const end =
     changesUntil &&
@@ -92,7 +98,23 @@ export function changes({ changes, changesUntil, freshness }: Figures): Html {
       { head: week, kind: 'number', cell: ({ sete_dias }) => number(sete_dias) },
     ],
     rows: changes,
-  })}${end}`
+  })}${end}${news.rows.length > 0 && newsTable(news)}`
+}
+
+function newsTable({ rows, total }: Bounded<NoticeChange>): Html {
+  return html`${table({
+    caption: 'O que mudou em cada edital',
+    columns: [
+      { head: 'Visto em', kind: 'date', cell: ({ observado_dia }: NoticeChange) => day(observado_dia) },
+      { head: 'Edital', kind: 'wide', cell: notice },
+      { head: 'Mudança', cell: ({ mudanca }) => mudanca },
+      { head: 'De', cell: ({ de }) => line(de, MAX_NAME) },
+      { head: 'Para', cell: ({ para }) => line(para, MAX_NAME) },
+      { head: 'Impugnar até', kind: 'date', cell: ({ ultimo_dia_impugnacao: last }) => last && day(last) },
+    ],
+    rows,
+  })}
+${more(total - rows.length, 'mudança', 'mudanças')}`
 }
 
 export function weeks({ weeks }: Figures): Html {

@@ -15,9 +15,8 @@ import {
 import { type Html, html, trusted } from '#src/present/text/html.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { type Figures, type Freshness, isStale, LIMITS } from './figures.ts'
-import { sessionCounts } from './section_parts.ts'
+import { more, sessionCounts, table } from './section_parts.ts'
 import { sections } from './sections.ts'
-import { more, table } from './table.ts'
 
 const STYLE = [join('..', '..', 'present', 'text', 'theme.css'), 'report.css']
   .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))

@@ -20,6 +20,7 @@ import {
   isStale,
   type KeyFigures,
   LIMITS,
+  type NoticeChange,
   type Phase,
   type Portion,
   type Quarantined,
@@ -66,8 +67,12 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
     today: new Date(localTime(now, freshness.timezone).toISOString().slice(0, 10)),
     freshness,
     key: await readKeyFigures(db),
-    decisions: await readDecisions(db),
+    decisions: {
+      today: await readDecisions(db, 'dias_ate_decidir = 0'),
+      soon: await readDecisions(db, 'dias_ate_decidir > 0'),
+    },
     changes: await readChanges(db, changesUntil ?? now),
+    news: await readNews(db, changesUntil ?? now),
     changesUntil,
     weeks: await readWeeks(db),
     funnel: await readFunnel(db),
@@ -139,59 +144,53 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
   }
 }
 
-/** Notices in progress that need a decision, the most urgent ones first. A session that has begun needs none. */
-async function readDecisions(db: Database): Promise<Bounded<Decision>> {
+/** Reads the notices that need a decision, the most urgent ones first. @param when their last day, as a condition. */
+async function readDecisions(db: Database, when: string): Promise<Bounded<Decision>> {
   return await readBounded<Decision>(db, {
-    all: `WITH due AS (
-         SELECT edital_id, min(prazo) AS agir_ate, min(dias_ate_prazo) AS dias_agir,
-           count(*) FILTER (action_type = 'impugnacao') AS impugnar, count(*) FILTER (action_type = 'esclarecimento') AS esclarecer
-         FROM alertas_juridicos
-         WHERE em_andamento AND NOT oportunidade AND severity IN ('critical', 'high')
-           AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.contestDays - 1}
-         GROUP BY edital_id),
-       near AS (
-         SELECT *, situacao_sessao = 'futura' AND dias_ate_sessao < ${LIMITS.soonDays} AS em_breve,
-           coalesce(participation_confirmed, false) AS confirmada
-         FROM edital_resumo WHERE em_andamento),
-       judged AS (
-         SELECT *,
-           coalesce(em_breve AND NOT confirmada AND verdict_recommendation IN ('participar', 'cautela'), false) AS confirmar,
-           coalesce(em_breve AND confirmada AND requisitos_vermelhos > 0, false) AS habilitar
-         FROM near LEFT JOIN due USING (edital_id))
-       SELECT edital_id, least(CASE WHEN confirmar OR habilitar THEN data_sessao_dia END, agir_ate) AS ate,
-         least(CASE WHEN confirmar OR habilitar THEN dias_ate_sessao END, dias_agir) AS dias,
-         confirmar, habilitar, coalesce(impugnar, 0) AS impugnar, coalesce(esclarecer, 0) AS esclarecer,
-         requisitos_vermelhos AS vermelhos, left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
-         data_sessao_local, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
-         left(objeto, ${TEXT}) AS objeto, valor_estimado_informado AS valor, pncp_url
-       FROM judged WHERE confirmar OR habilitar OR agir_ate IS NOT NULL`,
+    all: `SELECT edital_id, decidir_ate AS ate, dias_ate_decidir AS dias, decisao, left(recomendacao, ${TEXT}) AS recomendacao,
+         left(nivel_analise, ${TEXT}) AS nivel, data_sessao_local, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf,
+         left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, valor_estimado_informado AS valor, pncp_url
+       FROM decisoes WHERE ${when}`,
     orderBy: 'ate, valor DESC NULLS LAST, edital_id',
     limit: LIMITS.decisions,
   })
 }
 
-/** Each way in which notices change: the name of its row, and a query for the notices and the time of each change. */
-const CHANGES: readonly (readonly [name: string, sql: string])[] = [
-  ['Novos editais', 'SELECT edital_id, created_at AS em FROM editais_ativos'],
-  ['Saíram da API', 'SELECT edital_id, deleted_at AS em FROM editais'],
-  ['Mudaram de fase', 'SELECT edital_id, observado_em AS em FROM transicoes_de_fase'],
-  ['Sessão remarcada', "SELECT edital_id, observado_em AS em FROM mudancas WHERE campo = 'data_sessao'"],
-  ['Valor alterado', "SELECT edital_id, observado_em AS em FROM mudancas WHERE campo = 'valor_estimado'"],
-  ['Parecer alterado', 'SELECT edital_id, observado_em AS em FROM mudancas_parecer'],
+/** The kinds of change in `novidades`, in the order in which they are shown, and how several are named. */
+const CHANGES: readonly (readonly [kind: string, name: string])[] = [
+  ['Novo edital', 'Novos editais'],
+  ['Saiu da API', 'Saíram da API'],
+  ['Mudou de fase', 'Mudaram de fase'],
+  ['Sessão remarcada', 'Sessão remarcada'],
+  ['Valor alterado', 'Valor alterado'],
+  ['Parecer alterado', 'Parecer alterado'],
 ]
 
 async function readChanges(db: Database, until: Date): Promise<ChangeCount[]> {
   const end = `TIMESTAMPTZ ${literal(until.toISOString())}`
   const within = (span: string) =>
-    `count(DISTINCT edital_id) FILTER (em > ${end} - INTERVAL ${span} AND em <= ${end})`
-  const parts = CHANGES.map(
-    ([, sql], index) =>
-      `SELECT ${index} AS n, ${within('1 DAY')} AS um_dia, ${within('7 DAYS')} AS sete_dias FROM (${sql})`,
+    `count(DISTINCT edital_id) FILTER (observado_em > ${end} - INTERVAL ${span})`
+  const rows = await db.rows<ChangeCount>(
+    `SELECT mudanca, ${within('1 DAY')} AS um_dia, count(DISTINCT edital_id) AS sete_dias
+     FROM novidades WHERE observado_em > ${end} - INTERVAL 7 DAY AND observado_em <= ${end} GROUP BY ALL`,
   )
-  const rows = await db.rows<{ n: number; um_dia: number; sete_dias: number }>(
-    `FROM (${parts.join(' UNION ALL ')}) ORDER BY n`,
-  )
-  return rows.map(({ n, um_dia, sete_dias }) => ({ mudanca: CHANGES[n]?.[0] ?? '', um_dia, sete_dias }))
+  return CHANGES.map(([kind, mudanca]) => {
+    const { um_dia = 0, sete_dias = 0 } = rows.find(row => row.mudanca === kind) ?? {}
+    return { mudanca, um_dia, sete_dias }
+  })
+}
+
+async function readNews(db: Database, until: Date): Promise<Bounded<NoticeChange>> {
+  const end = `TIMESTAMPTZ ${literal(until.toISOString())}`
+  return await readBounded<NoticeChange>(db, {
+    all: `SELECT edital_id, observado_em, observado_dia, mudanca, left(de, ${TEXT}) AS de, left(para, ${TEXT}) AS para,
+         ultimo_dia_impugnacao, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
+         left(objeto, ${TEXT}) AS objeto, pncp_url
+       FROM novidades
+       WHERE mudanca <> 'Novo edital' AND observado_em > ${end} - INTERVAL 7 DAY AND observado_em <= ${end}`,
+    orderBy: 'observado_em DESC, edital_id, mudanca',
+    limit: LIMITS.news,
+  })
 }
 
 /** Returns the current week and the previous ones, each from Monday on. */

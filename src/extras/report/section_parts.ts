@@ -1,6 +1,67 @@
-import { formatPlural, line, number, usableLink } from '#src/present/text/format.ts'
+import { formatPlural, line, NONE, number, usableLink } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import type { BySession, ReportedSession } from './figures.ts'
+
+/** The contents of a cell; null for an empty one. */
+type Cell = Html | string | null
+
+export type TableColumn<T> = {
+  readonly head: string
+  readonly kind?: 'number' | 'date' | 'wide'
+  readonly cell: (row: T) => Cell
+}
+
+type Options<T> = {
+  readonly caption: string
+  readonly columns: readonly TableColumn<T>[]
+  readonly rows: readonly T[]
+}
+
+/** Numbers only: texts need more room. */
+const MAX_COLUMNS_ON_A_PHONE = 3
+
+/**
+ * Returns a table whose first column names the row. On a phone each row becomes a card, so each cell has a label. The roles
+ * keep it a table for screen readers: some browsers drop the table semantics if CSS changes the layout.
+ */
+export function table<T>({ caption, columns, rows }: Options<T>): Html {
+  // Everything else becomes cards on a phone.
+  const small =
+    columns.length <= MAX_COLUMNS_ON_A_PHONE && columns.slice(1).every(({ kind }) => kind === 'number')
+  // Rows of numbers are less tall in print.
+  const numeric = columns.slice(1).every(({ kind }) => kind === 'number')
+  // Long texts need the full width even on a tablet.
+  const listed = columns.slice(1).some(({ kind }) => kind === 'wide')
+  const head = columns.map(
+    ({ kind, head }) => html`<th role="columnheader" scope="col"${classOf(kind)}>${head}</th>`,
+  )
+  const body = rows.map(row => {
+    const cells = columns.map(({ kind, head, cell }, index) => {
+      const content = cell(row) ?? NONE
+      if (index === 0) return html`<th role="rowheader" scope="row"${classOf(kind)}>${content}</th>`
+      const className = classOf(content === NONE ? [kind, 'none'].filter(Boolean).join(' ') : kind)
+      return html`<td role="cell"${className} data-label="${head}"><div>${content}</div></td>`
+    })
+    return html`<tr role="row">${cells}</tr>\n`
+  })
+  // It may scroll sideways, and has no link by which the keyboard could do that.
+  const reachable = !small && !listed && html` tabindex="0" role="region" aria-label="${caption}"`
+  return html`<div class="table${small ? null : ' cards'}${numeric && ' numeric'}${listed && ' listed'}"${reachable}><table role="table"><caption>${caption}</caption>
+<thead role="rowgroup"><tr role="row">${head}</tr></thead>
+<tbody role="rowgroup">
+${body}</tbody></table></div>`
+}
+
+function classOf(name: string | undefined): Html | null {
+  return name ? html` class="${name}"` : null
+}
+
+/** Returns a line with the number of rows that a list omits; null if it omits none. */
+export function more(count: number, one: string, many: string, where = ''): Html | null {
+  return count > 0
+    ? html`<p class="more">… e mais ${formatPlural(count, one, many)}${where && ` ${where}`}.</p>`
+    : null
+}
 
 /** The parts that several sections of the report share. */
 
@@ -13,7 +74,7 @@ export const MAX_CODE = 30
 /** One stack per category of the contract; the table below the chart has the others. */
 export const MAX_STACKS = 12
 
-type Named = Pick<ReportedSession, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
+export type Named = Pick<ReportedSession, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
 
 /** Shows buyer, state and number of a notice, as a link if it has a usable address. */
 export function noticeLink({ pncp_url, ...named }: Named): Html {

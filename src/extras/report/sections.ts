@@ -33,13 +33,15 @@ import {
   MAX_NAME,
   MAX_OBJECT,
   MAX_STACKS,
+  more,
   nothing,
   noticeLink,
   numbers,
   sessionCounts,
+  type TableColumn,
   TO_CONFIRM,
+  table,
 } from './section_parts.ts'
-import { more, type TableColumn, table } from './table.ts'
 
 /** The alerts by severity, and those with a deadline. */
 
@@ -119,7 +121,7 @@ const COLOURS = [
 
 export function sections(figures: Figures): readonly Section[] {
   return [
-    { id: 'decidir', title: 'Para decidir hoje', body: decisions(figures) },
+    { id: 'decidir', title: 'Para decidir', body: decisions(figures) },
     { id: 'mudou', title: 'O que mudou', body: changes(figures) },
     { id: 'semanas', title: 'Tendência', body: weeks(figures) },
     { id: 'funil', title: 'Funil', body: funnel(figures) },

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { directoryId } from '#src/core/company/directory_id.ts'
+import { directoryId } from '#src/core/company/data_directory.ts'
 import { readBase, removeUnsealed, segmentNumbers, writeBase } from '#src/core/rawlog/files.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import type { Bringing, SharedLog, Standing, Taking } from '#src/extras/extra.ts'

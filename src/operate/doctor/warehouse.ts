@@ -5,7 +5,7 @@ import type { Examined } from '#src/core/rawlog/examine.ts'
 import { readBase, segmentNumbers, WAYS_OUT } from '#src/core/rawlog/files.ts'
 import { Database, isMemoryError } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
-import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_list.ts'
+import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import {
   buildWarehouse,

@@ -1,10 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { claimFile } from '#src/lib/access.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { reasonOf } from '#src/server/key_file.ts'
-import { subscriptionsPath } from './subscriptions_path.ts'
+
+/** Returns the file of the webhook subscriptions; it is made for the first one. */
+export function subscriptionsPath(dataDir: string): string {
+  return join(dataDir, 'webhooks.sqlite')
+}
 
 /** A receiver of a company's events. Times are ISO 8601 in UTC. */
 export type Subscription = {

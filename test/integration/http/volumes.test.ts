@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeDirectories } from '#src/core/company/company.ts'
-import { directoryId } from '#src/core/company/directory_id.ts'
+import { directoryId } from '#src/core/company/data_directory.ts'
 import { serveWorker, type Worker } from '#test/support/http.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 

@@ -15,11 +15,26 @@ type Local = Temporal.PlainDate | Temporal.PlainDateTime
 
 export const date = (local: Local | null): Date | null => local && inUtc(local)
 
+/** A text in one line, cut after this many characters. */
+export function brief(text: string | null, most: number): string | null {
+  if (text === null) return null
+  const characters = [...text]
+  const line = characters
+    .slice(0, most)
+    .join('')
+    .replaceAll(/[\t\n\f\r ]+/g, ' ')
+  return `${line.replaceAll(/^ | $/g, '')}${characters.length > most ? '…' : ''}`
+}
+
 /** How codes of the contract are written for readers; another code stays as it is. */
 const LABELS: Readonly<Record<string, string>> = {
   participar: 'Participar',
   cautela: 'Cautela',
   nao_recomendado: 'Não recomendado',
+  none: 'Nenhuma',
+  simple: 'Simples',
+  medium: 'Média',
+  deep: 'Profunda',
   medio: 'médio',
   critico: 'crítico',
   risk: 'Risco',

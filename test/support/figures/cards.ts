@@ -1,6 +1,6 @@
 import { down, known, median, type Order, sorted, sum } from './arithmetic.ts'
 import { localTime, mondayOf } from './calendar.ts'
-import { type Card, type Cell, date, labelOf, type Row, WEEKDAYS } from './card.ts'
+import { brief, type Card, type Cell, date, labelOf, type Row, WEEKDAYS } from './card.ts'
 import { decisionCards } from './decisions.ts'
 import {
   alertsOf,
@@ -18,6 +18,7 @@ import {
   worthOf,
 } from './lists.ts'
 import { type Notice, PHASES, type Picture, phasesOf } from './picture.ts'
+import { todayCards } from './today.ts'
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
@@ -123,10 +124,10 @@ const funnel: Readonly<Record<string, Card>> = {
         'Sem valor': notices.filter(({ value }) => value === null).length,
         'Valor total': worthOf(notices),
         'Valor mediano': median(known(notices.map(({ value }) => value))),
-        'Idade mediana (dias)': roundedDays(
+        'Idade (dias)': roundedDays(
           median(notices.map(({ createdAt }) => now.getTime() - createdAt.getTime())),
         ),
-        'Na fase, mediana (dias)': roundedDays(
+        'Na fase (dias)': roundedDays(
           median(seen.map(({ enteredAt }) => now.getTime() - enteredAt.getTime())),
         ),
         'Medidos na fase': seen.length,
@@ -170,7 +171,7 @@ const funnel: Readonly<Record<string, Card>> = {
   valor_por_modalidade: picture =>
     sorted(
       portionsAhead(picture, ({ modalidade }) => modalidade).map(({ name, notices }) => ({
-        Modalidade: name,
+        Modalidade: brief(name, 38),
         Editais: notices.length,
         ...splitBySession(notices, picture, ({ length }) => length),
       })),
@@ -186,7 +187,7 @@ const funnel: Readonly<Record<string, Card>> = {
         .map(({ discardReason }) => discardReason ?? 'não informado'),
     )
       .slice(0, 12)
-      .map(({ name, count }) => ({ Motivo: name, Editais: count })),
+      .map(({ name, count }) => ({ Motivo: brief(name, 38), Editais: count })),
 
   maiores_editais: picture =>
     sorted(
@@ -196,14 +197,14 @@ const funnel: Readonly<Record<string, Card>> = {
     )
       .slice(0, 100)
       .map(notice => ({
-        'Valor estimado': notice.value,
-        Órgão: notice.orgao,
+        Valor: notice.value,
+        Órgão: brief(notice.orgao, 60),
         UF: notice.uf,
-        Objeto: notice.objeto,
+        Objeto: brief(notice.objeto, 100),
         Modalidade: notice.modalidade,
         Fase: notice.phase.name,
         Sessão: date(notice.session),
-        Recomendação: labelOf(notice.recommendation),
+        Parecer: labelOf(notice.recommendation),
         PNCP: notice.url,
       })),
 
@@ -225,28 +226,11 @@ const pending = (picture: Picture) =>
   requirementsOf(picture.open).filter(({ colour }) => colour === 'red' || colour === 'yellow')
 
 const agenda: Readonly<Record<string, Card>> = {
-  sessoes_7_dias: picture => number('Sessões', sessionsAhead(picture, 7).length),
-
-  sessoes_sem_confirmacao: picture =>
-    number('Sessões', sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length),
-
-  impugnacoes_5_dias: picture => {
-    const due = alertsOf(picture.open).filter(({ action, deadline, type }) => {
-      const left = days(deadline, picture)
-      return isRisk({ type }) && action === 'Impugnação' && left !== null && left >= 0 && left < 5
-    })
-    return number('Editais', new Set(due.map(({ notice }) => notice.id)).size)
-  },
-
-  requisitos_vermelhos: picture =>
-    number('Requisitos', requirementsOf(coming(picture.open, picture)).filter(isRed).length),
-
   sessoes_por_semana: picture => {
     const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
-    return sorted([...weeks], ([monday]) => monday).map(([monday, sessions]) => ({
-      Semana: new Date(monday),
-      Sessões: sessions.length,
-    }))
+    return sorted([...weeks], ([monday]) => monday)
+      .slice(0, 12)
+      .map(([monday, sessions]) => ({ Semana: new Date(monday), Sessões: sessions.length }))
   },
 
   pendencias_por_categoria: picture => {
@@ -276,26 +260,28 @@ const agenda: Readonly<Record<string, Card>> = {
       sessionsAhead(picture),
       ({ session }) => session.toString(),
       ({ id }) => id,
-    ).map(notice => ({
-      Sessão: date(notice.session),
-      Dia: WEEKDAYS[notice.sessionDay.dayOfWeek - 1] ?? null,
-      'Faltam (dias)': daysTo(notice.sessionDay, picture),
-      'Impugnar até': date(notice.contest?.day ?? null),
-      'Regra do prazo': notice.contest?.rule ?? null,
-      'Certeza do prazo': notice.contest?.certainty ?? null,
-      Órgão: notice.orgao,
-      UF: notice.uf,
-      Modalidade: notice.modalidade,
-      Número: notice.numero,
-      Objeto: notice.objeto,
-      Fase: notice.phase.name,
-      'Valor estimado': notice.value,
-      Recomendação: labelOf(notice.recommendation),
-      Vermelhos: notice.requirements.filter(({ colour }) => colour === 'red').length,
-      Amarelos: notice.requirements.filter(({ colour }) => colour === 'yellow').length,
-      'Alertas críticos': notice.alerts.filter(alert => isGrave(alert, ['critical'])).length,
-      PNCP: notice.url,
-    })),
+    )
+      .slice(0, 200)
+      .map(notice => ({
+        Sessão: date(notice.session),
+        'Dia da semana': WEEKDAYS[notice.sessionDay.dayOfWeek - 1] ?? null,
+        Dias: daysTo(notice.sessionDay, picture),
+        'Impugnar até': date(notice.contest?.day ?? null),
+        'Regra do prazo': notice.contest?.rule ?? null,
+        Certeza: notice.contest?.certainty ?? null,
+        Órgão: brief(notice.orgao, 60),
+        UF: notice.uf,
+        Modalidade: notice.modalidade,
+        Número: notice.numero,
+        Objeto: brief(notice.objeto, 100),
+        Fase: notice.phase.name,
+        Valor: notice.value,
+        Parecer: labelOf(notice.recommendation),
+        Vermelhos: notice.requirements.filter(({ colour }) => colour === 'red').length,
+        Amarelos: notice.requirements.filter(({ colour }) => colour === 'yellow').length,
+        'Alertas críticos': notice.alerts.filter(alert => isGrave(alert, ['critical'])).length,
+        PNCP: notice.url,
+      })),
 
   pendencias: picture =>
     sorted(
@@ -305,21 +291,23 @@ const agenda: Readonly<Record<string, Card>> = {
       ({ colour }) => Number(colour !== 'red'),
       ({ notice }) => notice.id,
       ({ ordinal }) => ordinal,
-    ).map(({ notice, ...requirement }) => ({
-      Sessão: date(notice.sessionDay),
-      'Faltam (dias)': days(notice.sessionDay, picture),
-      'Situação da sessão': sessionStateOf(notice, picture),
-      Cor: requirement.colour === 'red' ? 'vermelho' : 'amarelo',
-      Categoria: labelOf(requirement.category),
-      Requisito: requirement.title,
-      Exigido: requirement.required,
-      'Situação atual': requirement.current,
-      Órgão: notice.orgao,
-      UF: notice.uf,
-      Número: notice.numero,
-      Fase: notice.phase.name,
-      Notas: requirement.notes,
-    })),
+    )
+      .slice(0, 200)
+      .map(({ notice, ...requirement }) => ({
+        'Sessão em': date(notice.sessionDay),
+        Dias: days(notice.sessionDay, picture),
+        'Situação da sessão': sessionStateOf(notice, picture),
+        Cor: requirement.colour === 'red' ? 'vermelho' : 'amarelo',
+        Categoria: labelOf(requirement.category),
+        Requisito: brief(requirement.title, 80),
+        Exigido: brief(requirement.required, 100),
+        'Situação atual': brief(requirement.current, 100),
+        Órgão: brief(notice.orgao, 60),
+        UF: notice.uf,
+        Número: notice.numero,
+        Fase: notice.phase.name,
+        Notas: requirement.notes,
+      })),
 }
 
 const ahead = (picture: Picture) => alertsOf(coming(picture.open, picture))
@@ -363,7 +351,7 @@ const risks: Readonly<Record<string, Card>> = {
   orgaos_com_alertas: picture => {
     const buyers = Map.groupBy(grave(picture), ({ notice }) => notice.cnpj ?? notice.orgao)
     const rows = [...buyers.values()].map(list => ({
-      Órgão: known(list.map(({ notice }) => notice.orgao))[0] ?? 'não informado',
+      Órgão: brief(known(list.map(({ notice }) => notice.orgao))[0] ?? null, 60) ?? 'não informado',
       Alertas: list.length,
     }))
     return sorted(
@@ -386,25 +374,27 @@ const risks: Readonly<Record<string, Card>> = {
       ({ severityOrder }) => severityOrder,
       ({ notice }) => notice.id,
       ({ ordinal }) => ordinal,
-    ).map(({ notice, ...alert }) => ({
-      Prazo: date(alert.deadline),
-      'Faltam (dias)': days(alert.deadline, picture),
-      'Regra do prazo': alert.deadlineRule,
-      'Certeza do prazo': alert.deadlineCertainty,
-      Ação: alert.action,
-      Tipo: labelOf(alert.type),
-      Severidade: isRisk(alert) ? alert.severityName : null,
-      Alerta: alert.title,
-      Descrição: alert.description,
-      'Tese jurídica': alert.thesis,
-      Órgão: notice.orgao,
-      UF: notice.uf,
-      Número: notice.numero,
-      Objeto: notice.objeto,
-      Fase: notice.phase.name,
-      Sessão: date(notice.sessionDay),
-      'Situação da sessão': sessionStateOf(notice, picture),
-    }))
+    )
+      .slice(0, 200)
+      .map(({ notice, ...alert }) => ({
+        Prazo: date(alert.deadline),
+        Dias: days(alert.deadline, picture),
+        'Regra do prazo': alert.deadlineRule,
+        Certeza: alert.deadlineCertainty,
+        Ação: alert.action,
+        Tipo: labelOf(alert.type),
+        Severidade: isRisk(alert) ? alert.severityName : null,
+        Alerta: brief(alert.title, 80),
+        Descrição: brief(alert.description, 120),
+        'Tese jurídica': alert.thesis,
+        Órgão: brief(notice.orgao, 60),
+        UF: notice.uf,
+        Número: notice.numero,
+        Objeto: brief(notice.objeto, 100),
+        Fase: notice.phase.name,
+        'Sessão em': date(notice.sessionDay),
+        'Situação da sessão': sessionStateOf(notice, picture),
+      }))
   },
 
   risco_pagamento: picture =>
@@ -418,7 +408,7 @@ const risks: Readonly<Record<string, Card>> = {
     )
       .slice(0, 100)
       .map(({ orgao, uf, risk, open, value, nextSession }) => ({
-        Órgão: orgao,
+        Órgão: brief(orgao, 60),
         UF: uf,
         'Risco de pagamento': labelOf(risk?.value ?? null),
         'Relatório do órgão': labelOf(risk?.report ?? null),
@@ -432,4 +422,10 @@ const risks: Readonly<Record<string, Card>> = {
 }
 
 /** All cards, by key. */
-export const CARDS: Readonly<Record<string, Card>> = { ...funnel, ...agenda, ...risks, ...decisionCards }
+export const CARDS: Readonly<Record<string, Card>> = {
+  ...todayCards,
+  ...funnel,
+  ...agenda,
+  ...risks,
+  ...decisionCards,
+}

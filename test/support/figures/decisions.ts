@@ -1,6 +1,6 @@
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { daysBetween, goodFriday, localDay, mondayOf } from './calendar.ts'
-import { type Card, date, labelOf, WEEKDAYS } from './card.ts'
+import { brief, type Card, date, labelOf, WEEKDAYS } from './card.ts'
 import {
   alertsOf,
   bySession,
@@ -268,8 +268,8 @@ export const decisionCards: Readonly<Record<string, Card>> = {
     discardsOf(picture)
       .slice(0, 50)
       .map(({ reason, verdict, notices, worth }) => ({
-        Motivo: reason,
-        Recomendação: verdict,
+        Motivo: brief(reason, 80),
+        Parecer: verdict,
         Editais: notices.length,
         'Sem valor': notices.filter(({ value }) => value === null).length,
         'Valor total': worth,
@@ -296,15 +296,15 @@ export const decisionCards: Readonly<Record<string, Card>> = {
     )
       .slice(0, 200)
       .map(notice => ({
-        Sessão: date(notice.sessionDay),
+        'Sessão em': date(notice.sessionDay),
         'Há (dias)': notice.ago,
-        Órgão: notice.orgao,
+        Órgão: brief(notice.orgao, 60),
         UF: notice.uf,
         Número: notice.numero,
-        Objeto: notice.objeto,
+        Objeto: brief(notice.objeto, 100),
         Fase: notice.phase.name,
-        Recomendação: labelOf(notice.recommendation),
-        'Valor estimado': notice.value,
+        Parecer: labelOf(notice.recommendation),
+        Valor: notice.value,
         Vermelhos: notice.requirements.filter(({ colour }) => colour === 'red').length,
         PNCP: notice.url,
       })),
@@ -365,7 +365,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
     blockersOf(picture)
       .slice(0, 50)
       .map(({ title, category, notices, alone, next, undated }) => ({
-        Requisito: title,
+        Requisito: brief(title, 80),
         Categoria: labelOf(category) ?? 'não informada',
         Editais: notices.length,
         'Valor bloqueado': worthOf(notices),
@@ -390,20 +390,20 @@ export const decisionCards: Readonly<Record<string, Card>> = {
       .slice(0, 100)
       .map(({ day, orgao, objeto, from, to, sense, reason }) => ({
         'Visto em': date(day),
-        Órgão: orgao,
-        Objeto: objeto,
+        Órgão: brief(orgao, 60),
+        Objeto: brief(objeto, 100),
         De: from,
         Para: to,
         Sentido: sense,
-        Motivo: reason,
+        Motivo: brief(reason, 120),
       })),
 
   faixas_de_preco: picture =>
     priceBandsOf(picture)
       .slice(0, 100)
       .map(({ description, unit, items, notices, p10, median, p90, days }) => ({
-        Item: description,
-        Unidade: unit,
+        Item: brief(description, 120),
+        Unidade: brief(unit, 16),
         Editais: notices,
         Itens: items,
         '10% custam até': p10,

@@ -38,7 +38,13 @@ export type Verdict = {
   readonly at: Date
 }
 
-type Change = { readonly field: 'data_sessao' | 'valor_estimado'; readonly at: Date }
+/** A list field before and after, as readers see it. */
+type Change = {
+  readonly field: 'data_sessao' | 'valor_estimado'
+  readonly from: string | null
+  readonly to: string | null
+  readonly at: Date
+}
 
 /** A record that was unusable when last read. */
 export type SetAside = { readonly id: string; readonly kind: 'notice' | 'analysis'; readonly at: Date }
@@ -58,10 +64,17 @@ export type History = {
   readonly analysed: readonly string[]
 }
 
-/** Local, to the second, however it is written. */
+/** Local, however it is written. */
 function sessionText({ data_sessao }: Document): string | null {
   const time = timeOf(data_sessao)
-  return time && localTimeOf(time).toString({ smallestUnit: 'second' })
+  const [, year, month, day, hour] = /^(.+)-(..)-(..)T(.....)/.exec(time ? `${localTimeOf(time)}` : '') ?? []
+  return year ? `${day}/${month}/${year} ${hour}` : null
+}
+
+function valueText({ valor_estimado }: Document): string | null {
+  const value = numberOf(valor_estimado)
+  if (value === null) return null
+  return `R$ ${value.toLocaleString('pt-BR', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`
 }
 
 function unseen(edital: Document): Followed {
@@ -69,12 +82,12 @@ function unseen(edital: Document): Followed {
   return { edital, analysis: null, analysedFor: null, goneAt: null, ...lists }
 }
 
-function changesBetween(before: Document, after: Document): Change['field'][] {
-  const value = ({ valor_estimado }: Document) => numberOf(valor_estimado)
-  return [
-    ...(sessionText(before) === sessionText(after) ? [] : (['data_sessao'] as const)),
-    ...(value(before) === value(after) ? [] : (['valor_estimado'] as const)),
-  ]
+function changesBetween(before: Document, after: Document, at: Date): Change[] {
+  const changes = [
+    { field: 'data_sessao', from: sessionText(before), to: sessionText(after), at },
+    { field: 'valor_estimado', from: valueText(before), to: valueText(after), at },
+  ] as const
+  return changes.filter(({ from, to }) => from !== to)
 }
 
 function verdictOf({ verdict }: Document): Omit<Verdict, 'at'> {
@@ -117,7 +130,7 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
       if (stay) stay.until ??= at
       seen.phases.push({ status, since: at, until: null })
     }
-    if (before) seen.changes.push(...changesBetween(before.edital, edital).map(field => ({ field, at })))
+    if (before) seen.changes.push(...changesBetween(before.edital, edital, at))
     followed.set(id, Object.assign(seen, { edital, goneAt: null }))
     return seen
   }

@@ -11,6 +11,8 @@ export type Picture = {
   readonly now: Date
   readonly today: Temporal.PlainDate
   readonly history: History
+  /** Also those that are gone. */
+  readonly all: readonly Notice[]
   /** Live notices: all that the API still returns. */
   readonly live: readonly Notice[]
   /** Live notices that are neither discarded nor expired; of `state` only, if it is set. */
@@ -80,6 +82,7 @@ export type Notice = {
   readonly entryWasSeen: boolean
   readonly analysisState: 'current' | 'quarantined' | 'excluded' | 'pending'
   readonly recommendation: string | null
+  readonly level: string | null
   readonly reason: string | null
   /** What the analysis says that the notice ties up, in BRL. */
   readonly capital: Readonly<Record<'proposal' | 'contract' | 'investment', number | null>>
@@ -109,7 +112,7 @@ export type Item = {
 }
 
 /** A notice seen in another phase than before. */
-export type Move = { readonly id: string; readonly to: string; readonly at: Date }
+export type Move = { readonly id: string; readonly from: string; readonly to: string; readonly at: Date }
 
 /** A verdict other than the one before. */
 export type NewVerdict = {
@@ -159,11 +162,13 @@ export type Stay = {
 
 export function pictureAt(history: History, now: Date): Picture {
   const followed = respelled([...history.followed.values()])
-  const live = followed.filter(({ goneAt }) => goneAt === null).map(notice => noticeOf(notice, history))
+  const all = followed.map(notice => noticeOf(notice, history))
+  const live = all.filter((_, index) => followed[index]?.goneAt === null)
   return {
     now,
     today: localDay(now),
     history,
+    all,
     live,
     state: null,
     open: live.filter(({ phase }) => phase.open),
@@ -207,8 +212,13 @@ function itemsOf({ edital, analysis }: Followed): Item[] {
 function movesOf({ edital, phases }: Followed): Move[] {
   return phases
     .slice(1)
-    .filter(({ status }, index) => status !== phases[index]?.status)
-    .map(({ status, since }) => ({ id: String(edital.id), to: status, at: since }))
+    .map(({ status, since }, index) => ({
+      id: String(edital.id),
+      from: String(phases[index]?.status),
+      to: status,
+      at: since,
+    }))
+    .filter(({ from, to }) => from !== to)
 }
 
 function newVerdictsOf({ edital, verdicts }: Followed): NewVerdict[] {
@@ -281,6 +291,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     entryWasSeen: stay?.startWasSeen === true,
     analysisState: analysisStateOf(followed, history),
     recommendation: textOf(partOf(analysis, 'verdict').recommendation),
+    level: textOf(analysis?.analysis_level),
     reason: textOf(partOf(analysis, 'verdict').reason),
     capital: {
       proposal: plausible(numberOf(partOf(analysis, 'pricing').garantia_proposta)),

@@ -9,116 +9,98 @@ import {
   shortMoney,
   wholeMoney,
 } from '#src/present/text/format.ts'
-import { nameVerdict } from '#src/present/text/names.ts'
-import { down, known, sorted } from './arithmetic.ts'
 import { inUtc, localDay, mondayOf } from './calendar.ts'
-import { isRecommended } from './decisions.ts'
-import { daysTo, isGrave, sessionStateOf, worthOf } from './lists.ts'
+import { labelOf } from './card.ts'
+import { worthOf } from './lists.ts'
 import type { Notice, Picture } from './picture.ts'
-import { dayOf, joined, momentOf, more, nameOf, SOON, sentences, table } from './report_lines.ts'
+import { dayOf, joined, momentOf, more, nameOf, sentences, table } from './report_lines.ts'
+import { decisionsOf, newsOf } from './today.ts'
 
 /** The first parts of the report: decisions, changes, weeks. */
 
 const DECISIONS = 10
+const NEWS = 12
 const WEEKS = 12
-const CONTEST_DAYS = 5
 const OBJECT_CHARACTERS = 120
 const DAY_MS = 86_400_000
 
-function decisionOf(notice: Notice, picture: Picture) {
-  const { sessionDay, requirements, confirmed, recommendation } = notice
-  const near = isNear(notice, picture)
-  const red = requirements.filter(({ colour }) => colour === 'red').length
-  const due = notice.alerts.flatMap(({ deadline, ...alert }) => {
-    const left = deadline && daysTo(deadline, picture)
-    const isDue = left !== null && left >= 0 && left < CONTEST_DAYS
-    return isDue && isGrave({ deadline, ...alert }, ['critical', 'high'])
-      ? [{ deadline, action: alert.action }]
-      : []
-  })
-  const asking = (wanted: string) => due.filter(({ action }) => action === wanted).length
-  const grave = (alerts: number) => formatPlural(alerts, 'alerta grave', 'alertas graves')
-  const confirm = near && !confirmed && isRecommended(notice)
-  const qualify = near && confirmed && red > 0
-  const days = known([confirm || qualify ? sessionDay : null, ...due.map(({ deadline }) => deadline)])
-  const [until] = sorted(days, day => day.toString())
-  if (!until) return null
-  const reasons = [
-    confirm && `confirmar ou desistir: parecer ${nameVerdict(recommendation)}`,
-    qualify && formatPlural(red, 'requisito vermelho', 'requisitos vermelhos'),
-    asking('Impugnação') > 0 && `impugnar: ${grave(asking('Impugnação'))}`,
-    asking('Esclarecimento') > 0 && `pedir esclarecimento: ${grave(asking('Esclarecimento'))}`,
-  ]
-  return { notice, until, reasons }
-}
-
-/** In the next days and not begun; without a time of day, it is not over before its day is. */
-function isNear(notice: Notice, picture: Picture): boolean {
-  const { sessionDay } = notice
-  return (
-    sessionDay !== null && sessionStateOf(notice, picture) === 'futura' && daysTo(sessionDay, picture) < SOON
-  )
-}
-
 export function decisions(picture: Picture): string[] {
-  const all = sorted(
-    known(picture.open.map(notice => decisionOf(notice, picture))),
-    ({ until }) => until.toString(),
-    down(({ notice }) => notice.value),
-    ({ notice }) => notice.id,
-  )
+  const all = decisionsOf(picture)
+  const [today, soon] = [true, false].map(isToday => all.filter(({ left }) => (left === 0) === isToday))
+  const part = (when: string, those: typeof all = []) =>
+    those.length === 0
+      ? []
+      : [
+          ...table(
+            `${when}${those.length > DECISIONS ? `: ${DECISIONS} de ${number(those.length)}` : ''}`,
+            'Até | Edital | Decisão | Parecer | Análise | Valor estimado | Sessão',
+            those
+              .slice(0, DECISIONS)
+              .map(({ notice, until, left, parts }) => [
+                `${dayOf(until)} ${inDays(left)}`,
+                `${nameOf(notice)} ${line(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
+                joined(parts),
+                labelOf(notice.recommendation),
+                labelOf(notice.level),
+                formatMoney(notice.value),
+                dayAndTime(notice.session && inUtc(notice.session)),
+              ]),
+          ),
+          ...more(those.length - DECISIONS, 'edital', 'editais'),
+        ]
   return [
-    ...sentences(`${formatPlural(all.length, 'edital espera', 'editais esperam')} uma decisão.`),
-    ...table(
-      `O que decidir primeiro${all.length > DECISIONS ? `: ${DECISIONS} de ${number(all.length)}` : ''}`,
-      'Até | Edital | Por quê | Valor estimado | Sessão',
-      all
-        .slice(0, DECISIONS)
-        .map(({ notice, until, reasons }) => [
-          `${dayOf(until)} ${inDays(daysTo(until, picture))}`,
-          `${nameOf(notice)} ${line(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
-          joined(reasons),
-          formatMoney(notice.value),
-          dayAndTime(notice.session && inUtc(notice.session)),
-        ]),
-    ),
-    ...more(all.length - DECISIONS, 'edital', 'editais'),
     ...sentences(
-      'Editais em andamento: recomendados, com sessão nos próximos 7 dias e sem participação confirmada; confirmados, com sessão nesse prazo e requisito vermelho; ou com alerta crítico ou alto cujo prazo acaba nos próximos 5 dias.',
+      `${formatPlural(today?.length ?? 0, 'edital espera', 'editais esperam')} uma decisão hoje; ${formatPlural(soon?.length ?? 0, 'edital', 'editais')}, nos próximos dias.`,
+    ),
+    ...part('Hoje', today),
+    ...part('Nos próximos dias', soon),
+    ...sentences(
+      'Editais em andamento que esperam uma decisão: recomendados, com sessão em 7 dias e sem confirmação; confirmados para uma dessas sessões, com requisito vermelho; ou com alerta crítico ou alto cujo prazo acaba em 5 dias.',
     ),
   ]
 }
 
 export function changes(picture: Picture): string[] {
-  const { now, live, moves, newVerdicts } = picture
-  const { followed: all, lastGoodAt } = picture.history
-  const isOld = now.getTime() - lastGoodAt.getTime() > DAY_MS
-  const until = isOld ? lastGoodAt : now
-  const followed = [...all]
-  const gone = followed.map(([id, { goneAt }]) => ({ id, at: goneAt }))
-  const changed = (field: string) =>
-    followed.flatMap(([id, { changes }]) =>
-      changes.filter(change => change.field === field).map(({ at }) => ({ id, at })),
-    )
-  const within = (events: readonly { readonly id: string; readonly at: Date | null }[], days: number) => {
+  const { now, history } = picture
+  const isOld = now.getTime() - history.lastGoodAt.getTime() > DAY_MS
+  const until = isOld ? history.lastGoodAt : now
+  const lately = (days: number) => {
     const since = until.getTime() - days * DAY_MS
-    const recent = events.filter(({ at }) => at && at <= until && at.getTime() > since)
-    return number(new Set(recent.map(({ id }) => id)).size)
+    return newsOf(picture).filter(({ at }) => at <= until && at.getTime() > since)
   }
+  const count = (days: number, wanted: string) =>
+    number(new Set(lately(days).flatMap(({ id, kind }) => (kind === wanted ? [id] : []))).size)
   const rows = [
-    ['Novos editais', live.map(({ id, createdAt }) => ({ id, at: createdAt }))],
-    ['Saíram da API', gone],
-    ['Mudaram de fase', moves],
-    ['Sessão remarcada', changed('data_sessao')],
-    ['Valor alterado', changed('valor_estimado')],
-    ['Parecer alterado', newVerdicts.map(({ noticeId, at }) => ({ id: noticeId, at }))],
+    ['Novos editais', 'Novo edital'],
+    ['Saíram da API', 'Saiu da API'],
+    ['Mudaram de fase', 'Mudou de fase'],
+    ...['Sessão remarcada', 'Valor alterado', 'Parecer alterado'].map(name => [name, name] as const),
   ] as const
   const end = `Até a última leitura da lista, ${momentOf(until)}: o que mudou depois não se sabe.`
-  if (rows.every(([, events]) => within(events, 7) === '0'))
+  if (lately(7).length === 0)
     return sentences(`Nada mudou ${isOld ? 'em' : 'nos últimos'} 7 dias.`, isOld && end)
   const heads = isOld ? 'Mudança | 24 horas | 7 dias' : 'Mudança | Últimas 24 horas | Últimos 7 dias'
-  const cells = rows.map(([name, events]) => [name, within(events, 1), within(events, 7)])
-  return [...table('Editais que mudaram', heads, cells), ...sentences(isOld && end)]
+  const cells = rows.map(([name, kind]) => [name, count(1, kind), count(7, kind)])
+  const changed = lately(7).filter(({ kind }) => kind !== 'Novo edital')
+  return [
+    ...table('Editais que mudaram', heads, cells),
+    ...sentences(isOld && end),
+    ...(changed.length === 0
+      ? []
+      : table(
+          'O que mudou em cada edital',
+          'Visto em | Edital | Mudança | De | Para | Impugnar até',
+          changed
+            .slice(0, NEWS)
+            .map(({ kind, from, to, at, notice, contest }) => [
+              dayOf(localDay(at)),
+              `${nameOf(notice)} ${line(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
+              ...[kind, from, to],
+              contest && dayOf(contest),
+            ]),
+        )),
+    ...more(changed.length - NEWS, 'mudança', 'mudanças'),
+  ]
 }
 
 type Week = {

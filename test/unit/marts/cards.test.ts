@@ -7,6 +7,7 @@ import { filtersOf } from '#src/extras/metabase/dashboards.ts'
 import { readCard } from '#src/present/questions.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { Entry } from '#src/sandbox/world.ts'
+import { dayIn } from '#test/support/figures/calendar.ts'
 import { openMarts } from '#test/support/marts.ts'
 
 test('the image has the driver for the DuckDB version that writes the catalogs', async () => {
@@ -41,6 +42,9 @@ test.each(DASHBOARDS)(
   'each card of $name returns rows, with the columns it shows',
   async ({ cards, filters }) => {
     const world = generateWorld({ seed: 7, company: 'acme', notices: 120, start: new Date() })
+    // Sessions of the next days, for the cards of what is due.
+    for (const [index, id] of world.ids().entries())
+      world.update(id, { edital: { data_sessao: `${dayIn((index % 45) - 5)}T09:00:00` } })
     const marts = await openMarts(world.ids().map(id => world.entry(id) as Entry))
     // A verdict that changes: a card shows only those.
     const judged = world.ids().find(id => world.entry(id)?.analysis?.verdict) ?? ''
@@ -88,7 +92,10 @@ function namedIn(settings: Readonly<Record<string, unknown>>): string[] {
     ...((settings['table.column_formatting'] ?? []) as { columns: string[] }[]).flatMap(
       ({ columns }) => columns,
     ),
-    ...Object.keys((settings.series_settings ?? {}) as object),
+    // A second dimension makes a series of each of its values.
+    ...((settings['graph.dimensions'] as string[] | undefined)?.length === 2
+      ? []
+      : Object.keys((settings.series_settings ?? {}) as object)),
   ]
   return texts.filter(name => name !== undefined)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { NOTICE } from '#schema/notice.ts'
-import { type ShownNotice, shownPage } from '#src/core/pipeline/shown.ts'
+import { type ShownNotice, shownPage } from '#src/core/pipeline/list_index.ts'
 import { validatePage } from '#src/core/pipeline/validate.ts'
 import { healthyNotice } from '#test/support/healthy.ts'
 

@@ -1,4 +1,4 @@
-import { comment } from '#schema/comment.ts'
+import { comment } from '#schema/columns.ts'
 import { MARTS } from '#schema/marts/marts.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 

@@ -2,7 +2,7 @@ import { CATALOG } from '#schema/marts/marts.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { COMPUTING } from '#src/present/sql/table_functions.ts'
-import { MAX_SQL_LENGTH } from './limits.ts'
+import { MAX_SQL_LENGTH } from './order.ts'
 
 /*
  * The fence (`src/present/sql/fence.ts`) keeps SQL away from files. It does not hide what the database knows about itself:

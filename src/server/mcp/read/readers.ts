@@ -7,13 +7,13 @@ import type { Logger } from 'pino'
 import { startChild } from '#src/lib/child.ts'
 import { FatalError, systemCode } from '#src/lib/errors.ts'
 import { createTurns } from '#src/server/contract/turns.ts'
-import { WITHIN_MS } from './limits.ts'
 import {
   OWN_DIRECTORY,
   type PlacedOrder,
   type ReadAnswer,
   type ReadMessage,
   type ReadOrder,
+  WITHIN_MS,
 } from './order.ts'
 
 const READER = join(import.meta.dirname, 'reader_process.js')

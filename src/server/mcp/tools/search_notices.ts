@@ -3,8 +3,7 @@ import { RECOMMENDATIONS } from '#schema/analysis.ts'
 import { STATUSES } from '#schema/notice.ts'
 import { cleanText, textKey } from '#schema/text_key.ts'
 import { FatalError } from '#src/lib/errors.ts'
-import { identified, type SqlCondition } from './identified.ts'
-import { MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
+import { identified, MAX_BYTES, RECORDS, records, resultOf, type SqlCondition, tool } from './tool.ts'
 
 const MAX_ROWS = 50
 const MAX_WORDS = 8

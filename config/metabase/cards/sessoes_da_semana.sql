@@ -1,0 +1,10 @@
+-- Sessões de hoje e dos próximos seis dias
+-- De editais em andamento; horário local.
+SELECT data_sessao_local AS "Sessão", dias_ate_sessao AS "Dias", curto(orgao, 60) AS "Órgão", uf AS "UF", curto(objeto, 100) AS "Objeto",
+  valor_estimado_informado AS "Valor", recomendacao AS "Parecer",
+  CASE WHEN participation_confirmed THEN 'sim' ELSE 'não' END AS "Confirmada", requisitos_vermelhos AS "Vermelhos",
+  pncp_url AS "PNCP"
+FROM agenda_sessoes
+WHERE dias_ate_sessao < 7 [[AND chave(uf) = chave({{uf}})]]
+ORDER BY data_sessao_local, edital_id
+LIMIT 50

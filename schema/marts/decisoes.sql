@@ -1,0 +1,34 @@
+-- A session that has begun needs no decision; what was missed is in sessoes_perdidas.
+WITH prazos AS (
+  SELECT company, edital_id, min(prazo) AS prazo, min(dias_ate_prazo) AS dias_ate_prazo,
+    count(*) FILTER (action_type = 'impugnacao') AS impugnar,
+    count(*) FILTER (action_type = 'esclarecimento') AS esclarecer
+  FROM alertas_juridicos
+  WHERE em_andamento AND NOT oportunidade AND severity IN ('critical', 'high') AND dias_ate_prazo BETWEEN 0 AND 4
+  GROUP BY ALL
+),
+casos AS (
+  SELECT *,
+    proxima AND NOT confirmada AND coalesce(verdict_recommendation IN ('participar', 'cautela'), false) AS confirmar,
+    proxima AND confirmada AND requisitos_vermelhos > 0 AS habilitar
+  FROM (
+    SELECT *, situacao_sessao = 'futura' AND dias_ate_sessao < 7 AS proxima,
+      participation_confirmed IS NOT DISTINCT FROM true AS confirmada
+    FROM edital_resumo WHERE em_andamento
+  )
+  LEFT JOIN prazos USING (company, edital_id)
+)
+SELECT company, edital_id,
+  least(CASE WHEN confirmar OR habilitar THEN data_sessao_dia END, prazo) AS decidir_ate,
+  least(CASE WHEN confirmar OR habilitar THEN dias_ate_sessao END, dias_ate_prazo) AS dias_ate_decidir,
+  concat_ws('; ',
+    CASE WHEN confirmar THEN 'confirmar ou desistir' END,
+    CASE WHEN habilitar THEN requisitos_vermelhos || if(requisitos_vermelhos = 1, ' requisito vermelho', ' requisitos vermelhos') END,
+    CASE WHEN impugnar > 0 THEN 'impugnar: ' || impugnar || if(impugnar = 1, ' alerta grave', ' alertas graves') END,
+    CASE WHEN esclarecer > 0 THEN 'pedir esclarecimento: ' || esclarecer || if(esclarecer = 1, ' alerta grave', ' alertas graves') END
+  ) AS decisao,
+  recomendacao, nivel_analise, orgao_cnpj, orgao, uf, numero, modalidade, objeto, fase, valor_estimado_informado,
+  data_sessao_local, participation_confirmed, requisitos_vermelhos, pncp_url
+FROM casos
+WHERE confirmar OR habilitar OR prazo IS NOT NULL
+ORDER BY company, decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id

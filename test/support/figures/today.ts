@@ -1,0 +1,230 @@
+import { down, known, sorted } from './arithmetic.ts'
+import { localDay } from './calendar.ts'
+import { brief, type Card, date, labelOf } from './card.ts'
+import { isRecommended } from './decisions.ts'
+import {
+  alertsOf,
+  coming,
+  daysTo,
+  isGrave,
+  isRisk,
+  requirementsOf,
+  sessionStateOf,
+  sessionsAhead,
+} from './lists.ts'
+import { type Notice, type Picture, phaseOf } from './picture.ts'
+
+/** The figures of the dashboard *Hoje*: what to decide, and what is new. */
+
+const SOON = 7
+const CONTEST_DAYS = 5
+const DAY_MS = 86_400_000
+
+const isRed = ({ colour }: { readonly colour: string | null }) => colour === 'red'
+const counted = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`
+
+type Decision = {
+  readonly notice: Notice
+  readonly until: Temporal.PlainDate
+  readonly left: number
+  /** What to decide, part by part. */
+  readonly parts: readonly string[]
+}
+
+function decisionOf(notice: Notice, picture: Picture): Decision | null {
+  const { sessionDay, requirements, confirmed } = notice
+  const isFuture = sessionDay !== null && sessionStateOf(notice, picture) === 'futura'
+  const near = isFuture && daysTo(sessionDay, picture) < SOON
+  const red = requirements.filter(isRed).length
+  const due = notice.alerts.flatMap(alert => {
+    const left = alert.deadline && daysTo(alert.deadline, picture)
+    const isDue = left !== null && left >= 0 && left < CONTEST_DAYS && isGrave(alert, ['critical', 'high'])
+    return isDue && alert.deadline ? [{ deadline: alert.deadline, action: alert.action }] : []
+  })
+  const asking = (wanted: string) => due.filter(({ action }) => action === wanted).length
+  const grave = (alerts: number) => counted(alerts, 'alerta grave', 'alertas graves')
+  const confirm = near && !confirmed && isRecommended(notice)
+  const qualify = near && confirmed && red > 0
+  const days = known([confirm || qualify ? sessionDay : null, ...due.map(({ deadline }) => deadline)])
+  const [until] = sorted(days, day => day.toString())
+  if (!until) return null
+  const parts = [
+    confirm && 'confirmar ou desistir',
+    qualify && counted(red, 'requisito vermelho', 'requisitos vermelhos'),
+    asking('Impugnação') > 0 && `impugnar: ${grave(asking('Impugnação'))}`,
+    asking('Esclarecimento') > 0 && `pedir esclarecimento: ${grave(asking('Esclarecimento'))}`,
+  ]
+  return { notice, until, left: daysTo(until, picture), parts: parts.filter(part => part !== false) }
+}
+
+export function decisionsOf(picture: Picture): Decision[] {
+  return sorted(
+    known(picture.open.map(notice => decisionOf(notice, picture))),
+    ({ until }) => until.toString(),
+    down(({ notice }) => notice.value),
+    ({ notice }) => notice.id,
+  )
+}
+
+/** Every change that was seen, the latest first. */
+export function newsOf({ all, live, moves, newVerdicts, history }: Picture) {
+  const followed = [...history.followed]
+  const changes = followed.flatMap(([id, { changes }]) => changes.map(change => ({ id, ...change })))
+  const named = (field: string, kind: string) =>
+    changes
+      .filter(change => change.field === field)
+      .map(({ id, from, to, at }) => ({ id, kind, from, to, at }))
+  const news = [
+    ...live.map(({ id, phase, createdAt: at }) => ({
+      id,
+      kind: 'Novo edital',
+      from: null,
+      to: phase.name,
+      at,
+    })),
+    ...followed.flatMap(([id, { goneAt: at }]) =>
+      at ? [{ id, kind: 'Saiu da API', from: null, to: null, at }] : [],
+    ),
+    ...moves.map(({ id, from, to, at }) => ({
+      ...{ id, kind: 'Mudou de fase', at },
+      ...{ from: phaseOf(from).name, to: phaseOf(to).name },
+    })),
+    ...named('data_sessao', 'Sessão remarcada'),
+    ...named('valor_estimado', 'Valor alterado'),
+    ...newVerdicts.map(({ noticeId, from, to, at }) => ({
+      ...{ id: noticeId, kind: 'Parecer alterado', at },
+      ...{ from: labelOf(from), to: labelOf(to) },
+    })),
+  ]
+  return sorted(
+    news.flatMap(one => {
+      const notice = all.find(({ id }) => id === one.id)
+      const isLive = live.some(({ id }) => id === one.id)
+      return notice ? [{ ...one, notice, contest: isLive ? (notice.contest?.day ?? null) : null }] : []
+    }),
+    down(({ at }) => at.getTime()),
+    ({ id }) => id,
+    ({ kind }) => kind,
+  )
+}
+
+export const todayCards: Readonly<Record<string, Card>> = {
+  sessoes_7_dias: picture => [{ Sessões: sessionsAhead(picture, 7).length }],
+
+  sessoes_sem_confirmacao: picture => [
+    { Sessões: sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length },
+  ],
+
+  impugnacoes_5_dias: picture => {
+    const due = alertsOf(picture.open).filter(({ action, deadline, type }) => {
+      const left = deadline && daysTo(deadline, picture)
+      return isRisk({ type }) && action === 'Impugnação' && left !== null && left >= 0 && left < 5
+    })
+    return [{ Editais: new Set(due.map(({ notice }) => notice.id)).size }]
+  },
+
+  requisitos_vermelhos: picture => [
+    { Requisitos: requirementsOf(coming(picture.open, picture)).filter(isRed).length },
+  ],
+
+  decisoes: picture =>
+    decisionsOf(picture)
+      .slice(0, 50)
+      .map(({ notice, until, left, parts }) => ({
+        Até: date(until),
+        Dias: left,
+        Decisão: parts.join('; '),
+        Parecer: labelOf(notice.recommendation),
+        Análise: labelOf(notice.level),
+        Órgão: brief(notice.orgao, 60),
+        UF: notice.uf,
+        Objeto: brief(notice.objeto, 100),
+        Valor: notice.value,
+        PNCP: notice.url,
+      })),
+
+  sessoes_da_semana: picture =>
+    sorted(
+      sessionsAhead(picture, SOON),
+      ({ session }) => session.toString(),
+      ({ id }) => id,
+    )
+      .slice(0, 50)
+      .map(notice => ({
+        Sessão: date(notice.session),
+        Dias: daysTo(notice.sessionDay, picture),
+        Órgão: brief(notice.orgao, 60),
+        UF: notice.uf,
+        Objeto: brief(notice.objeto, 100),
+        Valor: notice.value,
+        Parecer: labelOf(notice.recommendation),
+        Confirmada: notice.confirmed ? 'sim' : 'não',
+        Vermelhos: notice.requirements.filter(isRed).length,
+        PNCP: notice.url,
+      })),
+
+  prazos_da_semana: picture =>
+    sorted(
+      alertsOf(picture.open).flatMap(alert => {
+        const left = alert.deadline && daysTo(alert.deadline, picture)
+        return left !== null && left >= 0 && left < SOON ? [{ ...alert, left }] : []
+      }),
+      ({ left }) => left,
+      alert => Number(!isRisk(alert)),
+      ({ severityOrder }) => severityOrder,
+      ({ notice }) => notice.id,
+      ({ ordinal }) => ordinal,
+    )
+      .slice(0, 50)
+      .map(({ notice, left, ...alert }) => ({
+        Prazo: date(alert.deadline),
+        Dias: left,
+        Certeza: alert.deadlineCertainty,
+        Ação: alert.action,
+        Severidade: isRisk(alert) ? alert.severityName : null,
+        Alerta: brief(alert.title, 80),
+        Órgão: brief(notice.orgao, 60),
+        UF: notice.uf,
+        Objeto: brief(notice.objeto, 100),
+        'Sessão em': date(notice.sessionDay),
+      })),
+
+  vermelhos_por_vir: picture =>
+    sorted(
+      requirementsOf(sessionsAhead(picture)).filter(isRed),
+      ({ notice }) => String(notice.sessionDay),
+      ({ notice }) => notice.id,
+      ({ ordinal }) => ordinal,
+    )
+      .slice(0, 50)
+      .map(({ notice, ...requirement }) => ({
+        'Sessão em': date(notice.sessionDay),
+        Dias: notice.sessionDay && daysTo(notice.sessionDay, picture),
+        Categoria: labelOf(requirement.category),
+        Requisito: brief(requirement.title, 80),
+        Exigido: brief(requirement.required, 100),
+        'Situação atual': brief(requirement.current, 100),
+        Órgão: brief(notice.orgao, 60),
+        UF: notice.uf,
+        Número: notice.numero,
+      })),
+
+  novidades: picture => {
+    const since = picture.history.lastGoodAt.getTime() - DAY_MS
+    return newsOf(picture)
+      .filter(({ at }) => at.getTime() > since)
+      .filter(({ notice }) => picture.state === null || notice.uf === picture.state)
+      .slice(0, 100)
+      .map(({ kind, from, to, at, notice, contest }) => ({
+        'Visto em': date(localDay(at)),
+        Mudança: kind,
+        De: brief(from, 60),
+        Para: brief(to, 60),
+        'Impugnar até': date(contest),
+        Órgão: brief(notice.orgao, 60),
+        UF: notice.uf,
+        Objeto: brief(notice.objeto, 100),
+        PNCP: notice.url,
+      }))
+  },
+}
