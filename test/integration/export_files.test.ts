@@ -6,6 +6,7 @@ import { MARTS } from '#schema/marts/marts.ts'
 import { martSql } from '#src/core/lake/catalog.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { inOrder } from '#src/extras/exports/cells.ts'
+import { dayIn } from '#test/support/figures/calendar.ts'
 import { noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -41,12 +42,14 @@ async function published() {
       numero: CODES[1],
       modalidade: `${'x'.repeat(32_765)}😀😀`,
     }),
-    ...NUMBERS.map((numero, index) => noticeEntry(7 + index, { numero })),
+    ...NUMBERS.map((numero, index) =>
+      noticeEntry(7 + index, { numero, data_sessao: `${dayIn(40 - index)}T09:00:00` }),
+    ),
     noticeEntry(13, IMPLAUSIBLE),
   ])
 }
 
-test('a workbook has one sheet per mart, with typed values and Portuguese labels', async () => {
+test('a workbook has one sheet per mart, with typed values and Portuguese labels, as people read and print it', async () => {
   const { environment } = await published()
   const path = join(await temporaryDirectory(), 'editais.xlsx')
   const { code, stdout, stderr } = await runShared(['export', '--xlsx', '--to', path], environment)
@@ -54,10 +57,31 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect(stdout).toMatch(/^\/.*editais\.xlsx: 13 notices of acme, \d+ marts \(1 MB\)\n$/)
 
   const { sheets } = await readXlsx(await readFile(path))
-  expect(sheets.map(({ name }) => name)).toEqual(['Sobre', ...MARTS.map(({ portuguese }) => portuguese[0])])
-  for (const [index, { columns }] of MARTS.entries())
-    expect(sheets[index + 1]?.rows[0]).toEqual(columns.map(({ portuguese }) => portuguese[0]))
-  const marts = new Map(MARTS.map(({ name }, index) => [name, sheets[index + 1]]))
+  const names = sheets.map(({ name }) => name)
+  expect(names.slice(0, 4)).toEqual([
+    'Para decidir',
+    'Agenda de sessões',
+    'Pendências de habilitação',
+    'Alertas jurídicos',
+  ])
+  expect(names.toSorted()).toEqual(['Sobre', ...MARTS.map(({ portuguese }) => portuguese[0])].sort())
+  const marts = new Map(
+    MARTS.map(({ name, portuguese }) => [name, sheets.find(sheet => sheet.name === portuguese[0])]),
+  )
+  for (const { name, columns } of MARTS)
+    expect(marts.get(name)?.rows[0]).toEqual(columns.map(({ portuguese }) => portuguese[0]))
+  const hidden = sheets.filter(sheet => sheet.hidden).map(({ name }) => name)
+  expect(hidden).toContain('Calendário')
+  expect(names.slice(-hidden.length)).toEqual(hidden)
+  for (const { pageSetup } of sheets)
+    expect(pageSetup).toMatchObject({ orientation: 'landscape', fitToWidth: 1, printTitlesRow: '$1:$1' })
+  const [agenda] = MARTS.filter(({ name }) => name === 'agenda_sessoes')
+  const seen = agenda?.columns.filter((_, index) => !marts.get('agenda_sessoes')?.columns?.[index]?.hidden)
+  expect(seen?.map(({ name }) => name)).toEqual(expect.arrayContaining(['data_sessao_local', 'recomendacao']))
+  for (const { name, type } of seen ?? [])
+    expect([name, type]).not.toEqual(
+      expect.arrayContaining(['edital_id', 'verdict_recommendation', 'TIMESTAMPTZ']),
+    )
   const { columns = [] } = MARTS.find(({ name }) => name === 'editais_ativos') ?? {}
   const [, ...rows] = marts.get('editais_ativos')?.rows ?? []
   const row = rows.find(values => values.includes(FORMULA)) ?? []
@@ -65,7 +89,7 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect(values).toMatchObject({
     objeto: FORMULA,
     valor_estimado_informado: 1234567.89,
-    em_andamento: true,
+    em_andamento: 'sim',
     data_sessao_local: new Date('2026-12-10T09:30:00Z'),
     data_sessao_dia: new Date('2026-12-10T00:00:00Z'),
   })
@@ -75,10 +99,13 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   const [, first, second] = marts.get('calendario')?.rows ?? []
   expect([first?.[0], second?.[0]]).toEqual([new Date('2010-01-01'), new Date('2010-01-02')])
   const session = columns.findIndex(({ name }) => name === 'data_sessao_local')
-  const sessions = rows.map(values => Number(values[session] ?? 0))
-  expect(sessions).toEqual(sessions.toSorted((a, b) => b - a))
-  expect(new Set(sessions).size).toBeGreaterThan(1)
-  for (const { name } of sheets.slice(1)) expect(name.length).toBeLessThan(32)
+  const coming = rows.flatMap(values => {
+    const at = Number(values[session] ?? 0)
+    return at > Date.now() ? [at] : []
+  })
+  expect(coming).toEqual(coming.toSorted((a, b) => a - b))
+  expect(new Set(coming).size).toBeGreaterThan(1)
+  for (const name of names) expect(name.length).toBeLessThan(32)
   // What XML does not allow is gone, codes stay texts, and nothing is cut within a character.
   const cells = rows.flat().filter(value => typeof value === 'string')
   const texts = ['umdoistrêsquatrocinco\uFFFDseis', ...CODES]

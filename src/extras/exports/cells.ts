@@ -30,21 +30,24 @@ export function escapeCodes(text: string): string {
   return text.replaceAll(ESCAPED, '_x005F_')
 }
 
-/** Sessions, deadlines and observations: the latest first. The other marts sort their rows themselves. */
+const COMING = "(situacao_sessao = 'futura') DESC, abs(dias_ate_sessao), edital_id"
+
+/** What is to come first, the nearest first; observations: the latest first. The other marts sort their rows themselves. */
 const ORDER: Readonly<Record<string, string>> = {
   fases: 'fase_ordem',
   rotulos: 'coluna, ordem',
   feriados: 'dia, uf NULLS FIRST, feriado',
   calendario: 'dia',
-  editais_ativos: 'data_sessao_local DESC NULLS LAST, edital_id',
-  edital_resumo: 'data_sessao_local DESC NULLS LAST, edital_id',
+  editais_ativos: COMING,
+  edital_resumo: COMING,
   riscos_pagamento: 'edital_id',
   prazos_calculados: 'ultimo_dia_impugnacao DESC, edital_id',
   prazos_impugnacao: 'ultimo_dia_impugnacao DESC, edital_id',
   passagens_por_fase: 'entrou_em DESC, edital_id',
   transicoes_de_fase: 'observado_em DESC, edital_id',
-  pendencias_habilitacao: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
-  alertas_juridicos: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
+  pendencias_habilitacao: `${COMING}, ordinal`,
+  alertas_juridicos:
+    '(dias_ate_prazo >= 0) DESC NULLS LAST, abs(dias_ate_prazo), data_sessao_dia DESC, severidade_ordem, edital_id, ordinal',
   itens_selecionados: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
   mudancas: 'observado_em DESC, edital_id, campo',
   mudancas_parecer: 'observado_em DESC, edital_id',

@@ -62,7 +62,7 @@ async function exportWorkbook(path: string, sources: readonly CatalogSource[]): 
   const { sheets, leftOut } = await writeBeside(path, '--to', temporary =>
     withDatabase(dirname(temporary), async db => {
       await createRelations(db, sources)
-      const { bytes, rows, ...about } = await buildWorkbook(db, sources)
+      const { bytes, rows, ...about } = await buildWorkbook(db)
       await writeFile(temporary, bytes)
       await checkWorkbook(temporary, rows)
       return about
