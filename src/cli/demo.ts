@@ -76,8 +76,9 @@ async function demo(environment: Environment): Promise<void> {
     await syncAndPrint(settings, readApiSettings(own), false)
     print('3. Three queries, answered from the Parquet files:')
     await answer(join(directory, COMPANY, 'lake'))
+    const here = `DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} npm run`
     print(
-      `Try your own:\n  DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} npm run query -- "SELECT * FROM editais LIMIT 5"`,
+      `Try your own:\n  ${here} query -- "SELECT * FROM editais LIMIT 5"\n  ${here} report    # one HTML file, to open in a browser\n  ${here} ask -- decisoes`,
     )
   } finally {
     await sandbox.close()

@@ -118,7 +118,7 @@ function target(project: Project, file: string, anchor: string | undefined): str
   return `${file} has no heading with the anchor #${anchor}`
 }
 
-/** `README.md, "Redis"`, and within a document `see "Redis"` or `("Redis")`. */
+/** `README.md, "More"`, and within a document `see "Redis"` or `("Redis")`. */
 function titles(project: Project, path: string, prose: string): Citation[] {
   const named = /\b(README|ARCHITECTURE)(?:\.md)?(?:[,:]\s+|\s\()"([^"]+)"\)?/g
   const elsewhere = [...prose.matchAll(named)].map(({ 0: text, 1: document, 2: title = '', index }) => ({

@@ -18,7 +18,11 @@ type PackageManager = {
 }
 
 const PACKAGE_MANAGERS = {
-  'apt-get': { install: ['install', '-y', '--no-install-recommends'], update: ['update'] },
+  // Another installation may be under way.
+  'apt-get': {
+    install: ['-o', 'DPkg::Lock::Timeout=300', 'install', '-y', '--no-install-recommends'],
+    update: ['-o', 'DPkg::Lock::Timeout=300', 'update'],
+  },
   dnf: { install: ['install', '-y'] },
   apk: { install: ['add', '--no-cache'] },
   brew: { install: ['install'], asUser: true },
