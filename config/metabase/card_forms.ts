@@ -16,7 +16,9 @@ type Format = Readonly<Record<string, unknown>>
 type Colours = Readonly<Record<string, string>>
 
 const BRL: Format = { number_style: 'currency', currency: 'BRL', currency_style: 'symbol' }
-/** Metabase's own compact form would be "R$8,5B". */
+/** For charts: millions would make small amounts nothing. */
+export const REAIS: Format = { ...BRL, decimals: 0 }
+/** For tiles, in one form: Metabase's own would be "R$8,5B". */
 export const MILLIONS: Format = {
   number_style: 'decimal',
   scale: 1e-6,
@@ -41,12 +43,12 @@ const WIDTHS = widths([
   [76, 'PNCP'],
   [94, 'Até | Dia | Prazo | Semana | Visto em | Cor | Análise | Sentido | Há (dias) | Certeza'],
   [108, 'Sessão em | Fase | Severidade | Confirmada | Número'],
-  [122, 'Impugnar até | Dia da semana | Feriado | Ação | Precificação | Parecer'],
+  [122, 'Impugnar até | Dia da semana | Ação | Precificação | Parecer'],
   [134, 'Unidade | Sessão | De | Para | Mudança | Publicado em | Última execução | Próxima sessão'],
   [154, 'Risco de pagamento | Relatório do órgão | Última execução boa'],
 ])
 const MONEY = widths([
-  [112, 'Valor'],
+  [120, 'Valor'],
   [146, 'Valor mediano | Valor total | Valor RP | Itens RP'],
   [154, 'Valor estimado | Valor só deste | 10% custam até | 90% custam até'],
   [176, 'Metade custa até | Valor bloqueado | Valor confirmado | Valor das sessões | Valor em andamento'],
@@ -54,7 +56,7 @@ const MONEY = widths([
 ])
 /** Texts of any length share what is left, by these weights, and are wrapped. */
 const SHARES = widths([
-  [8, 'Categoria | Modalidade'],
+  [8, 'Categoria | Modalidade | Feriado'],
   [9, 'Órgão | Alerta | Requisito'],
   [11, 'Objeto | Decisão | Exigido | Situação atual | Descrição | Motivo | Item'],
 ])

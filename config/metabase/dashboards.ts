@@ -5,6 +5,7 @@ import {
   coloured,
   heat,
   MILLIONS,
+  REAIS,
   scalarCard,
   tableCard,
 } from './card_forms.ts'
@@ -66,32 +67,37 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       scalarCard('impugnacoes_5_dias', 'Editais', at(0, 12, 6, 3)),
       scalarCard('requisitos_vermelhos', 'Requisitos', at(0, 18, 6, 3)),
       tableCard(
+        'atualizacao',
+        at(3, 0, 24, 4),
+        'Publicado em | Idade (min) | Última execução | Última execução boa | Editais ativos | Análises pendentes | Em quarentena',
+      ),
+      tableCard(
         'decisoes',
-        at(3, 0, 24, 21),
-        'Até | Decisão | Parecer | Análise | Órgão | UF | Objeto | Valor | PNCP',
-        { hidden: 'Dias' },
+        at(7, 0, 24, 18),
+        'Até | Decisão | Sessão | Parecer | Órgão | UF | Objeto | Valor | PNCP',
+        { hidden: 'Dias | Análise' },
       ),
       tableCard(
         'sessoes_da_semana',
-        at(24, 0, 24, 20),
+        at(25, 0, 24, 16),
         'Sessão | Órgão | UF | Objeto | Valor | Parecer | Confirmada | Vermelhos | PNCP',
         { hidden: 'Dias' },
       ),
       tableCard(
         'prazos_da_semana',
-        at(44, 0, 24, 20),
+        at(41, 0, 24, 16),
         'Prazo | Dias | Certeza | Ação | Severidade | Alerta | Órgão | UF | Objeto',
         { hidden: 'Sessão em', ...SEVERITIES },
       ),
       tableCard(
         'vermelhos_por_vir',
-        at(64, 0, 24, 21),
+        at(57, 0, 24, 17),
         'Sessão em | Dias | Categoria | Requisito | Exigido | Situação atual | Órgão | UF',
         { hidden: 'Número' },
       ),
       tableCard(
         'novidades',
-        at(85, 0, 24, 16),
+        at(74, 0, 24, 16),
         'Visto em | Mudança | De | Para | Impugnar até | Órgão | Objeto | PNCP',
         { hidden: 'UF' },
       ),
@@ -127,23 +133,18 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'fases_em_numeros',
         at(16, 0, 24, 9),
-        'Fase | Editais | Sessão futura | Sessão passada | Valor total | Valor mediano | Idade (dias) | Na fase (dias)',
+        'Fase | Editais | Sessão futura | Sessão passada | Valor total | Valor mediano | Idade mediana | Mediana na fase',
         { hidden: 'Sem data | Sem valor | Medidos na fase | Já na fase na 1ª leitura' },
       ),
-      chartCard('valor_por_uf', at(25, 0, 12, 16), ['UF', AHEAD], { format: MILLIONS }),
-      chartCard('valor_por_modalidade', at(25, 12, 12, 8), ['Modalidade', AHEAD]),
-      chartCard('motivos_descarte', at(33, 12, 12, 8), ['Motivo', 'Editais']),
-      chartCard('tempo_por_fase', at(41, 0, 24, 7), ['Fase', 'Concluídas (dias) | Em curso (dias)']),
+      chartCard('valor_por_uf', at(25, 0, 12, 18), ['UF', AHEAD], { format: REAIS }),
+      chartCard('valor_por_modalidade', at(25, 12, 12, 9), ['Modalidade', AHEAD]),
+      chartCard('motivos_descarte', at(34, 12, 12, 9), ['Motivo', 'Editais']),
+      chartCard('tempo_por_fase', at(43, 0, 24, 9), ['Fase', 'Concluídas (dias) | Em curso (dias)']),
       tableCard(
         'maiores_editais',
-        at(48, 0, 24, 18),
+        at(52, 0, 24, 18),
         'Valor | Órgão | UF | Objeto | Modalidade | Sessão | Parecer | PNCP',
         { hidden: 'Fase' },
-      ),
-      tableCard(
-        'atualizacao',
-        at(66, 0, 24, 4),
-        'Publicado em | Idade (min) | Última execução | Última execução boa | Editais ativos | Análises pendentes | Em quarentena',
       ),
     ],
   },
@@ -158,7 +159,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       chartCard('pendencias_por_categoria', at(0, 12, 12, 9), ['Categoria', 'Vermelhos | Amarelos'], LIGHTS),
       tableCard(
         'agenda',
-        at(9, 0, 24, 20),
+        at(9, 0, 24, 18),
         'Sessão | Órgão | UF | Objeto | Valor | Parecer | Vermelhos | Impugnar até | PNCP',
         {
           hidden:
@@ -167,7 +168,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       ),
       tableCard(
         'pendencias',
-        at(29, 0, 24, 22),
+        at(27, 0, 24, 18),
         'Sessão em | Cor | Categoria | Requisito | Exigido | Situação atual | Órgão | UF',
         {
           hidden: 'Dias | Situação da sessão | Número | Fase | Notas',
@@ -186,15 +187,15 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       scalarCard('alertas_criticos', 'Alertas', at(0, 0, 8, 3)),
       scalarCard('editais_com_risco', 'Editais', at(0, 8, 8, 3)),
       scalarCard('prazos_abertos', 'Alertas', at(0, 16, 8, 3)),
-      chartCard('alertas_por_severidade', at(3, 0, 12, 7), ['Severidade | Ação', 'Alertas'], {
+      chartCard('alertas_por_severidade', at(3, 0, 12, 9), ['Severidade | Ação', 'Alertas'], {
         colours: ACTIONS,
         isStacked: true,
       }),
-      chartCard('alertas_por_tipo', at(3, 12, 12, 7), ['Tipo', 'Alertas']),
-      chartCard('orgaos_com_alertas', at(10, 0, 24, 9), ['Órgão', 'Alertas']),
+      chartCard('alertas_por_tipo', at(3, 12, 12, 9), ['Tipo', 'Alertas']),
+      chartCard('orgaos_com_alertas', at(12, 0, 24, 9), ['Órgão', 'Alertas']),
       tableCard(
         'alertas',
-        at(19, 0, 24, 23),
+        at(21, 0, 24, 18),
         'Prazo | Dias | Certeza | Ação | Severidade | Alerta | Descrição | Órgão | UF',
         {
           hidden:
@@ -204,7 +205,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       ),
       tableCard(
         'risco_pagamento',
-        at(42, 0, 24, 14),
+        at(39, 0, 24, 14),
         'Órgão | UF | Risco de pagamento | Relatório do órgão | Precificação | Valor em disputa | Próxima sessão',
         { hidden: 'Editais | Com sessão futura | Valor em andamento' },
       ),
@@ -226,7 +227,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       chartCard('carga_por_semana', at(9, 0, 11, 10), ['Semana', 'Vermelhos | Amarelos'], LIGHTS),
       tableCard('mapa_de_prazos', at(9, 11, 13, 10), `Semana | ${WEEK}`, heat(WEEK, RED)),
       chartCard('capital_por_semana', at(19, 0, 10, 9), ['Semana', Object.keys(CAPITAL).join(' | ')], {
-        format: MILLIONS,
+        format: REAIS,
         colours: CAPITAL,
         isStacked: true,
       }),
@@ -250,13 +251,13 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       }),
       tableCard(
         'sessoes_perdidas',
-        at(55, 0, 24, 20),
+        at(55, 0, 24, 17),
         'Sessão em | Há (dias) | Órgão | UF | Objeto | Parecer | Valor | Vermelhos | PNCP',
         { hidden: 'Número | Fase' },
       ),
       tableCard(
         'mudancas_parecer',
-        at(75, 0, 24, 14),
+        at(72, 0, 24, 17),
         'Visto em | Órgão | Objeto | De | Para | Sentido | Motivo',
         coloured('Sentido', { pior: RED }),
       ),

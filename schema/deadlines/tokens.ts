@@ -1,5 +1,6 @@
-/** Numbers as tenders write them: digits, words, ordinals. */
+/** The parts of a text about deadlines. */
 
+/** Numbers as tenders write them: digits, words, ordinals. */
 const UNITS: readonly (readonly string[])[] = [
   ['zero'],
   ['um', 'uma', 'primeiro', 'primeira'],
@@ -59,8 +60,6 @@ function numberOf(text: string): number {
   if (/^\d/.test(text)) return Number(text)
   return text.split(/\s+(?:e\s+)?/).reduce((sum, word) => sum + (VALUES.get(word) ?? 0), 0)
 }
-
-/** The parts of a text about deadlines. */
 
 /** The act that someone may do until a day. `outro`: another deadline, such as that of a delivery. */
 export type Act = 'impugnacao' | 'esclarecimento' | 'recurso' | 'resposta' | 'outro'

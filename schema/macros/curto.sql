@@ -1,2 +1,2 @@
 -- A text in one line, cut after this many characters; for cells that are read at a glance.
-trim(regexp_replace(left(texto, maximo), '\s+', ' ', 'g')) || CASE WHEN length(texto) > maximo THEN '…' ELSE '' END
+left(texto_limpo(left(texto, 8 * maximo)), maximo) || CASE WHEN length(texto_limpo(left(texto, 8 * maximo))) > maximo THEN '…' ELSE '' END

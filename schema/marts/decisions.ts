@@ -14,7 +14,7 @@ import {
   same,
   text,
 } from './columns.ts'
-import { agendaSessoes, editaisAtivos, editalResumo, prazosImpugnacao } from './notices.ts'
+import { agendaSessoes, editaisAtivos, editalResumo } from './notices.ts'
 import { pendenciasHabilitacao } from './parts.ts'
 
 /** Decisions that were made or missed, and what they wait for. */
@@ -31,10 +31,14 @@ export const decisoes: Mart = {
   ],
   columns: [
     ...ofNotice,
-    date('decidir_ate', 'The session or the first last day, whichever comes first', [
-      'Decidir até',
-      'Dia da sessão ou primeiro dos prazos, o que vier antes',
-    ]),
+    date(
+      'decidir_ate',
+      'The business day before the session, or the first last day, whichever comes first; not before today',
+      [
+        'Decidir até',
+        'Dia útil anterior à sessão ou primeiro dos prazos, o que vier antes; nunca antes de hoje',
+      ],
+    ),
     days('dias_ate_decidir', 'From today to that day; 0: today', [
       'Dias para decidir',
       'Dias corridos de hoje até lá; 0: hoje',
@@ -51,10 +55,11 @@ export const decisoes: Mart = {
 
 export const novidades: Mart = {
   name: 'novidades',
-  description: 'Everything that was seen to change in notices, one row per change, the latest first',
+  description:
+    'What was seen to change in notices, one row per change: new and gone ones, phase, session, value and verdict; the latest day first',
   portuguese: [
     'Novidades',
-    'Tudo o que vimos mudar nos editais, uma mudança por linha, da mais recente à mais antiga',
+    'O que vimos mudar nos editais, uma mudança por linha: editais novos e os que saíram, fase, sessão, valor e parecer; primeiro o dia mais recente',
   ],
   columns: [
     ...ofNotice,
@@ -62,16 +67,33 @@ export const novidades: Mart = {
       'Mudança',
       'Novo edital, Saiu da API, Mudou de fase, Sessão remarcada, Valor alterado ou Parecer alterado',
     ]),
-    text('de', 'Before, in Portuguese', ['De', 'Como era; vazio quando não havia']),
-    text('para', 'After, in Portuguese', ['Para', 'Como ficou; vazio quando deixou de haver']),
-    moment('observado_em', 'When the change was first observed; of a new notice, created_at', [
-      'Observado em (UTC)',
-      'Quando nós vimos a mudança pela primeira vez; de um novo edital, quando passou a ser acompanhado',
+    derived('INTEGER', 'mudanca_ordem', 'Order of the kinds: what matters most first', [
+      'Ordem da mudança',
+      'Ordem das mudanças, da que mais importa à que menos importa',
     ]),
+    text('de', 'Before, in Portuguese; NULL for new and gone notices', [
+      'De',
+      'Como era; vazio para editais novos e os que saíram',
+    ]),
+    text('para', 'After, in Portuguese; NULL for gone notices', [
+      'Para',
+      'Como ficou; vazio para os que saíram',
+    ]),
+    moment(
+      'observado_em',
+      'When the change was first observed; created_at for what the first reading found',
+      [
+        'Observado em (UTC)',
+        'Quando nós vimos a mudança pela primeira vez; o que a primeira leitura encontrou, quando passou a ser acompanhado',
+      ],
+    ),
     inCommon.observadoDia,
     ...of(grafias, 'orgao', 'uf'),
     ...same('editais', 'numero', 'objeto'),
-    ...of(prazosImpugnacao, 'ultimo_dia_impugnacao'),
+    date('impugnar_ate', 'Last day to contest a notice in progress, if it is still to come', [
+      'Impugnar até',
+      'Último dia para impugnar um edital em andamento; vazio quando já passou',
+    ]),
     ...same('editais', 'pncp_url'),
   ],
 }

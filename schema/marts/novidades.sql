@@ -1,31 +1,54 @@
--- One list of what other marts and tables show by kind: the order of the kinds is that of the report.
-WITH vistas AS (
-  SELECT company, edital_id, 'Novo edital' AS mudanca, NULL::VARCHAR AS de, fase AS para, created_at AS observado_em
-  FROM editais_ativos
+-- One list of what other marts and tables show by kind: the kinds for which a bid team acts.
+WITH primeira_leitura AS (
+  SELECT company, min(finished_at) AS lida_em FROM sync_runs WHERE scan_complete AND mode IN ('full', 'incremental') GROUP BY ALL
+),
+-- Not from mudancas, which compares all fields, at five times the cost.
+versoes AS (
+  SELECT company, edital_id, observed_at, local_time(company, data_sessao) AS sessao, valor_estimado AS valor,
+    local_time(company, lag(data_sessao) OVER historico) AS sessao_antes, lag(valor_estimado) OVER historico AS valor_antes
+  FROM edital_versions
+  JOIN (SELECT company, edital_id FROM edital_versions GROUP BY ALL HAVING count(*) > 1) USING (company, edital_id)
+  WINDOW historico AS (PARTITION BY company, edital_id ORDER BY observed_at, updated_at)
+  QUALIFY row_number() OVER historico > 1
+),
+vistas AS (
+  -- What the first reading found is as old as the API says.
+  SELECT company, edital_id, 'Novo edital' AS mudanca, NULL::VARCHAR AS de, fase AS para,
+    if(first_seen_at > lida_em, first_seen_at, created_at) AS observado_em
+  FROM editais_ativos LEFT JOIN primeira_leitura USING (company)
   UNION ALL
   SELECT company, edital_id, 'Saiu da API', NULL, NULL, deleted_at FROM editais WHERE deleted_at IS NOT NULL
   UNION ALL
   SELECT company, edital_id, 'Mudou de fase', de_fase, para_fase, observado_em FROM transicoes_de_fase
   UNION ALL
-  SELECT company, edital_id, 'Sessão remarcada', strftime(TRY_CAST(de AS TIMESTAMP), '%d/%m/%Y %H:%M'),
-    strftime(TRY_CAST(para AS TIMESTAMP), '%d/%m/%Y %H:%M'), observado_em
-  FROM mudancas WHERE campo = 'data_sessao'
+  SELECT company, edital_id, 'Sessão remarcada',
+    coalesce(if(sessao_antes = sessao_antes::DATE, strftime(sessao_antes, '%d/%m/%Y'), strftime(sessao_antes, '%d/%m/%Y %H:%M')), 'sem data'),
+    coalesce(if(sessao = sessao::DATE, strftime(sessao, '%d/%m/%Y'), strftime(sessao, '%d/%m/%Y %H:%M')), 'sem data'), observed_at
+  FROM versoes WHERE sessao IS DISTINCT FROM sessao_antes
   UNION ALL
-  SELECT company, edital_id, 'Valor alterado', 'R$ ' || translate(format('{:,.2f}', TRY_CAST(de AS DOUBLE)), ',.', '.,'),
-    'R$ ' || translate(format('{:,.2f}', TRY_CAST(para AS DOUBLE)), ',.', '.,'), observado_em
-  FROM mudancas WHERE campo = 'valor_estimado'
+  SELECT company, edital_id, 'Valor alterado',
+    if(valor_antes > 0 AND NOT valor_suspeito(valor_antes), 'R$ ' || translate(format('{:,.2f}', valor_antes), ',.', '.,'), 'não informado'),
+    if(valor > 0 AND NOT valor_suspeito(valor), 'R$ ' || translate(format('{:,.2f}', valor), ',.', '.,'), 'não informado'), observed_at
+  FROM versoes WHERE valor IS DISTINCT FROM valor_antes
   UNION ALL
-  SELECT company, edital_id, 'Parecer alterado', de_rotulo, para_rotulo, observado_em FROM mudancas_parecer
+  SELECT company, edital_id, 'Parecer alterado', coalesce(de_rotulo, 'sem parecer'), coalesce(para_rotulo, 'sem parecer'), observado_em
+  FROM mudancas_parecer
 )
-SELECT company, edital_id, mudanca, de, para, observado_em,
-  local_time(company, observado_em)::DATE AS observado_dia,
+SELECT company, edital_id, mudanca,
+  list_position(['Sessão remarcada', 'Parecer alterado', 'Valor alterado', 'Saiu da API', 'Novo edital', 'Mudou de fase'], mudanca)
+    AS mudanca_ordem,
+  de, para, observado_em, local_time(company, observado_em)::DATE AS observado_dia,
   if(outra_grafia, orgao_mostrado, orgao) AS orgao,
   if(outra_grafia, uf_mostrada, uf) AS uf,
-  numero, objeto, ultimo_dia_impugnacao, pncp_url
+  numero, objeto, impugnar_ate, pncp_url
 FROM vistas
 JOIN (SELECT company, edital_id, orgao, uf, numero, objeto, pncp_url FROM editais) USING (company, edital_id)
 LEFT JOIN (
   SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado, uf AS uf_mostrada FROM grafias
 ) USING (company, edital_id)
-LEFT JOIN (SELECT company, edital_id, ultimo_dia_impugnacao FROM prazos_impugnacao) USING (company, edital_id)
-ORDER BY company, observado_em DESC, edital_id, mudanca
+LEFT JOIN (
+  SELECT company, edital_id, ultimo_dia_impugnacao AS impugnar_ate
+  FROM prazos_impugnacao JOIN (SELECT company, edital_id FROM editais_ativos WHERE em_andamento) USING (company, edital_id)
+  WHERE dias_ate_impugnacao >= 0
+) USING (company, edital_id)
+ORDER BY company, observado_dia DESC, mudanca_ordem, observado_em DESC, edital_id

@@ -14,7 +14,7 @@ import {
 } from './columns.ts'
 import { riscosPagamento } from './notices.ts'
 
-/** A phase says nothing of the session: counts and values of notices in progress include sessions that are past. */
+/** Sums over live notices, and of what they tie up. A phase says nothing of the session: those in progress include past sessions. */
 
 /** Makes the columns that split notices by `editais_ativos.situacao_sessao`. @param of the notices, in both languages. */
 export function bySession(of: {
@@ -49,8 +49,6 @@ export function bySession(of: {
     ]),
   ]
 }
-
-/** Sums over live notices. */
 
 const inProgress = { english: 'Live notices in progress', portuguese: 'editais em andamento' }
 

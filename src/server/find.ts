@@ -1,9 +1,12 @@
 import { createPause } from '#src/lib/pause.ts'
-import type { SortKey } from '#src/server/search/text_query.ts'
 import type { PreparedMonth } from './prepared_month.ts'
 import { matchText, type TextMatches, weightsOf } from './search/match_text.ts'
 import { CHOICES, CHOSEN_BY, type MonthSearch } from './search/month_search.ts'
 import type { Term } from './search/text_query.ts'
+
+/** The orders of a search. */
+export const SORTS = ['session', 'value', 'created', 'updated', 'relevance'] as const
+type SortKey = (typeof SORTS)[number]
 
 /** The columns that a search can bound. */
 const RANGES = ['session', 'value'] as const

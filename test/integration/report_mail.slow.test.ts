@@ -17,14 +17,10 @@ import { startCompany } from '#test/support/synced.ts'
 const TO = 'ana@example.com, rui@example.com'
 const FROM = 'editais@example.com'
 
-/** A notice that needs a decision: recommended, near, and not confirmed. */
-function undecided(fields = {}): Entry {
-  return noticeEntry(1, {
-    data_sessao: `${dayIn(3)}T09:00:00`,
-    orgao: 'MUNICÍPIO DE NATAL',
-    uf: 'RN',
-    ...fields,
-  })
+/** A notice that needs a decision today, whatever day it is: recommended, of tomorrow, and not confirmed. */
+function undecided(fields = {}, analysis = {}): Entry {
+  const own = { data_sessao: `${dayIn(1)}T09:00:00`, orgao: 'MUNICÍPIO DE NATAL', uf: 'RN' }
+  return noticeEntry(1, { ...own, ...fields }, analysis)
 }
 
 async function synced(entries: readonly Entry[] = [undecided()]): Promise<Environment> {
@@ -47,20 +43,20 @@ test('the week’s report goes to all recipients in one mail, with the complete 
     code: 0,
     stderr: '',
     stdout:
-      'Mailed to ana@example.com, rui@example.com: Editais da semana, acme: 1 para decidir (0 hoje), 1 sessão em 7 dias\n',
+      'Mailed to ana@example.com, rui@example.com: Editais da semana, acme: 1 para decidir (1 hoje), 1 sessão em 7 dias\n',
   })
   const [{ to, mail } = {} as never, ...others] = received
   expect(others).toEqual([])
   expect(to).toEqual(['ana@example.com', 'rui@example.com'])
   expect(mail).toMatchObject({
-    subject: 'Editais da semana, acme: 1 para decidir (0 hoje), 1 sessão em 7 dias',
+    subject: 'Editais da semana, acme: 1 para decidir (1 hoje), 1 sessão em 7 dias',
     from: { address: FROM },
     headers: expect.arrayContaining([
       expect.objectContaining({ key: 'auto-submitted', value: 'auto-generated' }),
     ]),
   })
   expect(mail.text).toMatch(
-    /^- até \d\d\/\d\d\/\d{4} \(em [23] dias\): MUNICÍPIO DE NATAL · RN; confirmar ou desistir; parecer Participar; R\$\s1,25$/m,
+    /^- até \d\d\/\d\d\/\d{4} \(hoje\): MUNICÍPIO DE NATAL · RN; confirmar ou desistir; sessão \d\d\/\d\d\/\d{4} às 09:00; parecer Participar; R\$\s1,25$/m,
   )
   expect(mail.text).toContain('O que mudou nos últimos 7 dias')
   expect(textOf(mail.html ?? '')).toContain('MUNICÍPIO DE NATAL · RN; confirmar ou desistir')
@@ -72,7 +68,7 @@ test('the week’s report goes to all recipients in one mail, with the complete 
   })
   const report = new TextDecoder().decode(attached?.content as ArrayBuffer)
   expect(report).toMatch(/^<!doctype html>\n<html lang="pt-BR">.*<\/html>\n$/s)
-  expect(textOf(report)).toContain('1 edital, nos próximos dias.')
+  expect(textOf(report)).toContain('1 edital espera uma decisão hoje')
 })
 
 test('without --send the mail is only printed, and --output goes with neither', async () => {
@@ -91,14 +87,22 @@ test('text of notices cannot become markup, a header or another recipient', asyn
   const { port, received } = await startMailServer()
   const evil = '<img src=x onerror=alert(1)>\r\nBcc: eve@example.com\r\n\r\n.\r\n\u202e\u0000'
   const environment = {
-    ...(await synced([undecided({ orgao: evil, numero: evil, uf: evil, objeto: evil })])),
+    ...(await synced([
+      undecided(
+        { orgao: evil, numero: evil, uf: evil, objeto: evil, participation_confirmed: true },
+        {
+          verdict: { recommendation: evil },
+          requirements: [{ category: 'outros', title: evil, status: 'red' }],
+        },
+      ),
+    ])),
     SMTP_URL: `smtp://127.0.0.1:${port}`,
   }
   expect(await send(environment)).toMatchObject({ code: 0 })
   const [{ to, mail } = {} as never] = received
   expect(to).toEqual(['ana@example.com', 'rui@example.com'])
   expect(mail.bcc).toBeUndefined()
-  expect(mail.subject).toBe('Editais do dia, acme: 1 para decidir (0 hoje), 1 sessão em 7 dias')
+  expect(mail.subject).toBe('Editais do dia, acme: 1 para decidir (1 hoje), 1 sessão em 7 dias')
   expect(mail.html).not.toMatch(/<img|\u202e/)
   expect(mail.html).toContain('&lt;img src=x')
   expect(mail.text?.match(/^- até .*/gm)).toHaveLength(1)

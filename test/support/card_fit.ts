@@ -17,7 +17,7 @@ const AROUND_TITLE_PX = 80
 const BAR_PX = 22
 const AROUND_BARS_PX = 90
 /** As many rows of a table are seen without scrolling; all of a shorter one. */
-const ROWS_SEEN = 8
+const ROWS_SEEN = 6
 
 type Column = { readonly name: string; readonly enabled: boolean }
 
@@ -26,7 +26,7 @@ export function misfitsOf(card: CardSpec, title: string, result: QueryResult): s
   const width = card.at.width * CELL_PX
   const found = pixels(title) > width - AROUND_TITLE_PX ? [`the title "${title}" is cut`] : []
   if (card.display === 'table') return [...found, ...tableMisfits(card, result)]
-  if (card.display === 'row') return [...found, ...rowMisfits(card, result)]
+  if (card.display === 'row' || card.display === 'funnel') return [...found, ...rowMisfits(card, result)]
   return found
 }
 
@@ -76,12 +76,14 @@ function tableMisfits({ at, settings }: CardSpec, { columns, rows }: QueryResult
 
 /** Metabase gives names half of a chart, and cuts the first letter of a longer one. */
 function rowMisfits({ at, settings }: CardSpec, { rows }: QueryResult): string[] {
-  const [name = ''] = settings['graph.dimensions'] as readonly string[]
-  const bars = new Set(rows.map(row => textOf(row[name])))
+  const [name = ''] = (settings['graph.dimensions'] ?? [settings['funnel.dimension']]) as readonly string[]
+  const names = new Set(rows.map(row => textOf(row[name])))
+  const series = settings['stackable.stack_type'] ? 1 : ((settings['graph.metrics'] ?? []) as string[]).length
+  const bars = { size: names.size * series }
   const room = (at.width * CELL_PX) / 2 - AROUND_CELL_PX
   const height = at.height * GRID_ROW_PX - GAP_PX - AROUND_BARS_PX
   return [
-    ...[...bars].filter(text => pixels(text) > room).map(text => `the name "${text}" is cut`),
+    ...[...names].filter(text => pixels(text) > room).map(text => `the name "${text}" is cut`),
     ...(bars.size * BAR_PX > height ? [`${bars.size} bars need ${bars.size * BAR_PX} of ${height} px`] : []),
   ]
 }

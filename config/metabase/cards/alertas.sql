@@ -1,11 +1,11 @@
 -- Alertas e prazos
 -- Alertas de editais em andamento: primeiro os prazos abertos, do mais próximo ao mais distante; depois, os das outras sessões
 -- por vir.
--- Oportunidades não têm severidade, porque não são riscos.
+-- Oportunidades não têm severidade, porque não são riscos; as primeiras 200 linhas.
 SELECT prazo AS "Prazo", dias_ate_prazo AS "Dias", certeza_prazo AS "Certeza", acao AS "Ação",
   CASE WHEN NOT oportunidade THEN severidade END AS "Severidade", curto(titulo, 80) AS "Alerta", curto(descricao, 120) AS "Descrição",
-  curto(orgao, 60) AS "Órgão", uf AS "UF", data_sessao_dia AS "Sessão em", regra_prazo AS "Regra do prazo", tipo AS "Tipo",
-  legal_thesis AS "Tese jurídica", numero AS "Número", curto(objeto, 100) AS "Objeto", fase AS "Fase",
+  curto(orgao, 50) AS "Órgão", uf AS "UF", data_sessao_dia AS "Sessão em", regra_prazo AS "Regra do prazo", tipo AS "Tipo",
+  legal_thesis AS "Tese jurídica", numero AS "Número", curto(objeto, 80) AS "Objeto", fase AS "Fase",
   situacao_sessao AS "Situação da sessão"
 FROM alertas_juridicos
 WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]

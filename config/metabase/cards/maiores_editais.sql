@@ -1,6 +1,6 @@
 -- Maiores editais em disputa
 -- Os cem de maior valor estimado entre os editais em andamento com sessão por vir.
-SELECT valor_estimado_informado AS "Valor", curto(orgao, 60) AS "Órgão", uf AS "UF", curto(objeto, 100) AS "Objeto",
+SELECT valor_estimado_informado AS "Valor", curto(orgao, 50) AS "Órgão", uf AS "UF", curto(objeto, 80) AS "Objeto",
   modalidade AS "Modalidade", fase AS "Fase", data_sessao_local AS "Sessão",
   recomendacao AS "Parecer", pncp_url AS "PNCP"
 FROM agenda_sessoes

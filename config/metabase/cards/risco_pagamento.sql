@@ -1,7 +1,7 @@
 -- Risco de pagamento por órgão
 -- Órgãos com editais em andamento e o risco de pagamento da análise mais recente que traz um conhecido: o do
 -- relatório do órgão ou, na falta, o da precificação; ao lado, as duas fontes.
-SELECT curto(orgao, 60) AS "Órgão", uf AS "UF", risco_pagamento_rotulo AS "Risco de pagamento",
+SELECT curto(orgao, 50) AS "Órgão", uf AS "UF", risco_pagamento_rotulo AS "Risco de pagamento",
   risco_pagamento_orgao_rotulo AS "Relatório do órgão", risco_pagamento_precificacao_rotulo AS "Precificação",
   editais_em_andamento AS "Editais", editais_sessao_futura AS "Com sessão futura",
   valor_em_andamento AS "Valor em andamento", valor_sessao_futura AS "Valor em disputa",

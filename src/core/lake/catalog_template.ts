@@ -11,6 +11,8 @@ import { dropPath, movePath } from '#src/lib/durable.ts'
 import { digestOf, hashOf } from '#src/lib/hash.ts'
 import { type CatalogFile, writeTemplate } from './catalog.ts'
 
+const NAME = /^catalog-([0-9a-f]{64})-([0-9a-f]{64})\.duckdb$/
+
 /**
  * Returns a directory for files that can be made again at any time: the one that holds Node's compile cache.
  * @returns null if it is missing, or other users can write to it.
@@ -24,8 +26,6 @@ export function cacheDirectory(): string | null {
   const isOurs = about.uid === (process.geteuid?.() ?? about.uid)
   return isOurs && excess(about.mode, LAKE_DIRECTORY) === 0 ? directory : null
 }
-
-const NAME = /^catalog-([0-9a-f]{64})-([0-9a-f]{64})\.duckdb$/
 
 /**
  * Returns a catalog of no snapshot, in this user's cache directory. A first publish copies its marts, at a tenth of the cost of

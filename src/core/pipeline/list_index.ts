@@ -13,6 +13,27 @@ import { move, writeNew } from '#src/lib/durable.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import type { Page, Verdict } from './validate.ts'
 
+/**
+ * The list as the last run saw it. It exists only if a run that sees the same list again, before `due_at`, would find nothing to
+ * do: then a look at the list can replace that run (docs/decisions/021-looks.md).
+ */
+export type ListIndex = {
+  readonly run_id: string
+  /** The log's name, as in the warehouse. */
+  readonly log: string | null
+  /** When the last run opened the warehouse. */
+  readonly made_at: string
+  /** When the data need a run even if the list stays the same; null for never. */
+  readonly due_at: string | null
+  /** The program and the settings that it was made with, as a hash. */
+  readonly basis: string
+  readonly place: Place
+  /** How many notices are listed, and how many of them wait or are excluded. */
+  readonly listed: number
+  readonly deferred: number
+  readonly pages: readonly ShownPage[]
+}
+
 /** Half of a SHA-256: enough against a text that was made to collide, and half the index. */
 const FINGERPRINT_CHARACTERS = 22
 
@@ -55,27 +76,6 @@ function fingerprint(text: string): string {
 function withoutUnknown(document: string): string {
   const fields = Object.entries(JSON.parse(document) as Record<string, unknown>)
   return JSON.stringify(Object.fromEntries(fields.filter(([name]) => Object.hasOwn(NOTICE, name))))
-}
-
-/**
- * The list as the last run saw it. It exists only if a run that sees the same list again, before `due_at`, would find nothing to
- * do: then a look at the list can replace that run (docs/decisions/021-looks.md).
- */
-export type ListIndex = {
-  readonly run_id: string
-  /** The log's name, as in the warehouse. */
-  readonly log: string | null
-  /** When the last run opened the warehouse. */
-  readonly made_at: string
-  /** When the data need a run even if the list stays the same; null for never. */
-  readonly due_at: string | null
-  /** The program and the settings that it was made with, as a hash. */
-  readonly basis: string
-  readonly place: Place
-  /** How many notices are listed, and how many of them wait or are excluded. */
-  readonly listed: number
-  readonly deferred: number
-  readonly pages: readonly ShownPage[]
 }
 
 /** The positions of log, warehouse and lake at the end of the run. A change of any of them makes the index outdated. */

@@ -121,7 +121,7 @@ export type NoticeChange = {
   readonly mudanca: string
   readonly de: string | null
   readonly para: string | null
-  readonly ultimo_dia_impugnacao: Date | null
+  readonly impugnar_ate: Date | null
   readonly orgao: string | null
   readonly uf: string | null
   readonly numero: string | null

@@ -19,7 +19,7 @@ import { type Html, html } from '#src/present/text/html.ts'
 import { type Bounded, type Decision, type Figures, LIMITS } from './figures.ts'
 import { page, warningsOf } from './page.ts'
 import { readFigures } from './queries.ts'
-import { noticeName, sessionCounts } from './section_parts.ts'
+import { MAX_CODE, noticeName, sessionCounts } from './section_parts.ts'
 
 /** The last day, or the last seven days. */
 type ReportSpan = 'day' | 'week'
@@ -91,17 +91,24 @@ function partsOf(figures: Figures, span: ReportSpan): Part[] {
 }
 
 function decisionsPart(title: string, { rows, total }: Bounded<Decision>): Part {
-  const isCut = total > rows.length
+  const first = total > rows.length ? `, os ${rows.length} primeiros` : ''
+  if (total === 0) return { title: null, lines: [`${title}: nada.`] }
   return {
-    title: `${title}: ${formatPlural(total, 'edital', 'editais')}${isCut ? `, os ${rows.length} primeiros` : ''}`,
-    lines: rows.length > 0 ? rows.map(decisionLine) : ['nada'],
+    title: `${title}: ${formatPlural(total, 'edital', 'editais')}${first}`,
+    lines: rows.map(decisionLine),
   }
 }
 
 function decisionLine(decision: Decision): string {
-  const { ate, dias, decisao, recomendacao, valor } = decision
-  const facts = [`parecer ${recomendacao ?? 'não há'}`, ...(valor === null ? [] : [formatMoney(valor)])]
-  return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${[decisao, ...facts].join('; ')}`
+  const { ate, dias, decisao, recomendacao, valor, data_sessao_local: session } = decision
+  const verdict = line(recomendacao, MAX_CODE)
+  const facts = [
+    decisao,
+    ...(session === null ? [] : [`sessão ${dayAndTime(session)}`]),
+    verdict === null ? 'sem parecer' : `parecer ${verdict}`,
+    ...(valor === null ? [] : [formatMoney(valor)]),
+  ]
+  return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${facts.join('; ')}`
 }
 
 /** Makes a page of plain markup, with no address in it: mail programs support neither style sheets nor drawings. */

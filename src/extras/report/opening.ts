@@ -110,7 +110,7 @@ function newsTable({ rows, total }: Bounded<NoticeChange>): Html {
       { head: 'Mudança', cell: ({ mudanca }) => mudanca },
       { head: 'De', cell: ({ de }) => line(de, MAX_NAME) },
       { head: 'Para', cell: ({ para }) => line(para, MAX_NAME) },
-      { head: 'Impugnar até', kind: 'date', cell: ({ ultimo_dia_impugnacao: last }) => last && day(last) },
+      { head: 'Impugnar até', kind: 'date', cell: ({ impugnar_ate }) => impugnar_ate && day(impugnar_ate) },
     ],
     rows,
   })}

@@ -183,12 +183,12 @@ async function readChanges(db: Database, until: Date): Promise<ChangeCount[]> {
 async function readNews(db: Database, until: Date): Promise<Bounded<NoticeChange>> {
   const end = `TIMESTAMPTZ ${literal(until.toISOString())}`
   return await readBounded<NoticeChange>(db, {
-    all: `SELECT edital_id, observado_em, observado_dia, mudanca, left(de, ${TEXT}) AS de, left(para, ${TEXT}) AS para,
-         ultimo_dia_impugnacao, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
+    all: `SELECT edital_id, observado_em, observado_dia, mudanca, mudanca_ordem, left(de, ${TEXT}) AS de, left(para, ${TEXT}) AS para,
+         impugnar_ate, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(objeto, ${TEXT}) AS objeto, pncp_url
        FROM novidades
        WHERE mudanca <> 'Novo edital' AND observado_em > ${end} - INTERVAL 7 DAY AND observado_em <= ${end}`,
-    orderBy: 'observado_em DESC, edital_id, mudanca',
+    orderBy: 'observado_dia DESC, mudanca_ordem, observado_em DESC, edital_id',
     limit: LIMITS.news,
   })
 }

@@ -2,6 +2,8 @@ import { formatPlural, line, NONE, number, usableLink } from '#src/present/text/
 import { type Html, html } from '#src/present/text/html.ts'
 import type { BySession, ReportedSession } from './figures.ts'
 
+/** The parts that several sections of the report share. */
+
 /** The contents of a cell; null for an empty one. */
 type Cell = Html | string | null
 
@@ -62,8 +64,6 @@ export function more(count: number, one: string, many: string, where = ''): Html
     ? html`<p class="more">… e mais ${formatPlural(count, one, many)}${where && ` ${where}`}.</p>`
     : null
 }
-
-/** The parts that several sections of the report share. */
 
 /** Maximum characters of texts of notices. */
 export const MAX_NAME = 80

@@ -49,7 +49,3 @@ export function parseText(text: string): TextQuery {
   if (wordCount > MAX_TERMS) return { problem: `it has ${wordCount} words; at most ${MAX_TERMS} are allowed` }
   return { terms: all }
 }
-
-/** The orders of a search. */
-export const SORTS = ['session', 'value', 'created', 'updated', 'relevance'] as const
-export type SortKey = (typeof SORTS)[number]

@@ -1,5 +1,6 @@
 import { inUtc } from './calendar.ts'
 import type { Picture } from './picture.ts'
+import { seen } from './spelling.ts'
 
 /** What a card shows. */
 
@@ -17,13 +18,9 @@ export const date = (local: Local | null): Date | null => local && inUtc(local)
 
 /** A text in one line, cut after this many characters. */
 export function brief(text: string | null, most: number): string | null {
-  if (text === null) return null
-  const characters = [...text]
-  const line = characters
-    .slice(0, most)
-    .join('')
-    .replaceAll(/[\t\n\f\r ]+/g, ' ')
-  return `${line.replaceAll(/^ | $/g, '')}${characters.length > most ? '…' : ''}`
+  const characters = [...(seen([...(text ?? '')].slice(0, 8 * most).join('')) ?? '')]
+  if (characters.length === 0) return null
+  return `${characters.slice(0, most).join('')}${characters.length > most ? '…' : ''}`
 }
 
 /** How codes of the contract are written for readers; another code stays as it is. */

@@ -124,10 +124,10 @@ const funnel: Readonly<Record<string, Card>> = {
         'Sem valor': notices.filter(({ value }) => value === null).length,
         'Valor total': worthOf(notices),
         'Valor mediano': median(known(notices.map(({ value }) => value))),
-        'Idade (dias)': roundedDays(
+        'Idade mediana': roundedDays(
           median(notices.map(({ createdAt }) => now.getTime() - createdAt.getTime())),
         ),
-        'Na fase (dias)': roundedDays(
+        'Mediana na fase': roundedDays(
           median(seen.map(({ enteredAt }) => now.getTime() - enteredAt.getTime())),
         ),
         'Medidos na fase': seen.length,
@@ -171,14 +171,14 @@ const funnel: Readonly<Record<string, Card>> = {
   valor_por_modalidade: picture =>
     sorted(
       portionsAhead(picture, ({ modalidade }) => modalidade).map(({ name, notices }) => ({
-        Modalidade: brief(name, 38),
+        Modalidade: brief(name, 30),
         Editais: notices.length,
         ...splitBySession(notices, picture, ({ length }) => length),
       })),
       down(row => row['Sessão futura']),
       down(row => row.Editais),
       row => row.Modalidade,
-    ),
+    ).slice(0, 12),
 
   motivos_descarte: ({ live }) =>
     frequencies(
@@ -187,7 +187,7 @@ const funnel: Readonly<Record<string, Card>> = {
         .map(({ discardReason }) => discardReason ?? 'não informado'),
     )
       .slice(0, 12)
-      .map(({ name, count }) => ({ Motivo: brief(name, 38), Editais: count })),
+      .map(({ name, count }) => ({ Motivo: brief(name, 30), Editais: count })),
 
   maiores_editais: picture =>
     sorted(
@@ -198,9 +198,9 @@ const funnel: Readonly<Record<string, Card>> = {
       .slice(0, 100)
       .map(notice => ({
         Valor: notice.value,
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
-        Objeto: brief(notice.objeto, 100),
+        Objeto: brief(notice.objeto, 80),
         Modalidade: notice.modalidade,
         Fase: notice.phase.name,
         Sessão: date(notice.session),
@@ -269,11 +269,11 @@ const agenda: Readonly<Record<string, Card>> = {
         'Impugnar até': date(notice.contest?.day ?? null),
         'Regra do prazo': notice.contest?.rule ?? null,
         Certeza: notice.contest?.certainty ?? null,
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
         Modalidade: notice.modalidade,
         Número: notice.numero,
-        Objeto: brief(notice.objeto, 100),
+        Objeto: brief(notice.objeto, 80),
         Fase: notice.phase.name,
         Valor: notice.value,
         Parecer: labelOf(notice.recommendation),
@@ -302,7 +302,7 @@ const agenda: Readonly<Record<string, Card>> = {
         Requisito: brief(requirement.title, 80),
         Exigido: brief(requirement.required, 100),
         'Situação atual': brief(requirement.current, 100),
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
         Número: notice.numero,
         Fase: notice.phase.name,
@@ -387,10 +387,10 @@ const risks: Readonly<Record<string, Card>> = {
         Alerta: brief(alert.title, 80),
         Descrição: brief(alert.description, 120),
         'Tese jurídica': alert.thesis,
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
         Número: notice.numero,
-        Objeto: brief(notice.objeto, 100),
+        Objeto: brief(notice.objeto, 80),
         Fase: notice.phase.name,
         'Sessão em': date(notice.sessionDay),
         'Situação da sessão': sessionStateOf(notice, picture),
@@ -408,7 +408,7 @@ const risks: Readonly<Record<string, Card>> = {
     )
       .slice(0, 100)
       .map(({ orgao, uf, risk, open, value, nextSession }) => ({
-        Órgão: brief(orgao, 60),
+        Órgão: brief(orgao, 50),
         UF: uf,
         'Risco de pagamento': labelOf(risk?.value ?? null),
         'Relatório do órgão': labelOf(risk?.report ?? null),

@@ -298,10 +298,10 @@ export const decisionCards: Readonly<Record<string, Card>> = {
       .map(notice => ({
         'Sessão em': date(notice.sessionDay),
         'Há (dias)': notice.ago,
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
         Número: notice.numero,
-        Objeto: brief(notice.objeto, 100),
+        Objeto: brief(notice.objeto, 80),
         Fase: notice.phase.name,
         Parecer: labelOf(notice.recommendation),
         Valor: notice.value,
@@ -390,8 +390,8 @@ export const decisionCards: Readonly<Record<string, Card>> = {
       .slice(0, 100)
       .map(({ day, orgao, objeto, from, to, sense, reason }) => ({
         'Visto em': date(day),
-        Órgão: brief(orgao, 60),
-        Objeto: brief(objeto, 100),
+        Órgão: brief(orgao, 50),
+        Objeto: brief(objeto, 80),
         De: from,
         Para: to,
         Sentido: sense,

@@ -12,6 +12,7 @@ import {
   textOf,
   timeOf,
 } from './contract.ts'
+import { isSuspect } from './picture.ts'
 
 /** What the API served to a run; null if it answered with errors. */
 export type Reading = { readonly at: Date; readonly served: readonly Entry[] | null }
@@ -41,8 +42,8 @@ export type Verdict = {
 /** A list field before and after, as readers see it. */
 type Change = {
   readonly field: 'data_sessao' | 'valor_estimado'
-  readonly from: string | null
-  readonly to: string | null
+  readonly from: string
+  readonly to: string
   readonly at: Date
 }
 
@@ -64,16 +65,17 @@ export type History = {
   readonly analysed: readonly string[]
 }
 
-/** Local, however it is written. */
-function sessionText({ data_sessao }: Document): string | null {
+/** Local, however it is written; without an hour at midnight. */
+function sessionText({ data_sessao }: Document): string {
   const time = timeOf(data_sessao)
   const [, year, month, day, hour] = /^(.+)-(..)-(..)T(.....)/.exec(time ? `${localTimeOf(time)}` : '') ?? []
-  return year ? `${day}/${month}/${year} ${hour}` : null
+  if (!year) return 'sem data'
+  return `${day}/${month}/${year}${hour === '00:00' ? '' : ` ${hour}`}`
 }
 
-function valueText({ valor_estimado }: Document): string | null {
+function valueText({ valor_estimado }: Document): string {
   const value = numberOf(valor_estimado)
-  if (value === null) return null
+  if (!value || isSuspect(value)) return 'não informado'
   return `R$ ${value.toLocaleString('pt-BR', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`
 }
 
@@ -83,11 +85,10 @@ function unseen(edital: Document): Followed {
 }
 
 function changesBetween(before: Document, after: Document, at: Date): Change[] {
-  const changes = [
-    { field: 'data_sessao', from: sessionText(before), to: sessionText(after), at },
-    { field: 'valor_estimado', from: valueText(before), to: valueText(after), at },
-  ] as const
-  return changes.filter(({ from, to }) => from !== to)
+  const [value, newValue] = [before, after].map(({ valor_estimado }) => numberOf(valor_estimado))
+  const session = { field: 'data_sessao', from: sessionText(before), to: sessionText(after), at } as const
+  const worth = { field: 'valor_estimado', from: valueText(before), to: valueText(after), at } as const
+  return [...(session.from === session.to ? [] : [session]), ...(value === newValue ? [] : [worth])]
 }
 
 function verdictOf({ verdict }: Document): Omit<Verdict, 'at'> {

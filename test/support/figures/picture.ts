@@ -331,7 +331,7 @@ function riskOf(report: string | null, pricing: string | null): PaymentRisk {
 }
 
 /** Negative, symbolic, only nines, or implausibly large. */
-function isSuspect(value: number): boolean {
+export function isSuspect(value: number): boolean {
   const onlyNines = /^9{8,}\.(00|99)$/.test(value.toFixed(2))
   return value < 0 || (value > 0 && value < 1) || value >= 100e9 || onlyNines
 }

@@ -1,5 +1,5 @@
 import { down, known, sorted } from './arithmetic.ts'
-import { localDay } from './calendar.ts'
+import { businessDaysBefore, localDay } from './calendar.ts'
 import { brief, type Card, date, labelOf } from './card.ts'
 import { isRecommended } from './decisions.ts'
 import {
@@ -45,8 +45,11 @@ function decisionOf(notice: Notice, picture: Picture): Decision | null {
   const grave = (alerts: number) => counted(alerts, 'alerta grave', 'alertas graves')
   const confirm = near && !confirmed && isRecommended(notice)
   const qualify = near && confirmed && red > 0
-  const days = known([confirm || qualify ? sessionDay : null, ...due.map(({ deadline }) => deadline)])
-  const [until] = sorted(days, day => day.toString())
+  // A proposal is ready before the session.
+  const eve = sessionDay && businessDaysBefore(sessionDay, 1, { uf: null, withOptional: false })
+  const days = known([confirm || qualify ? eve : null, ...due.map(({ deadline }) => deadline)])
+  const [first] = sorted(days, day => day.toString())
+  const until = first && daysTo(first, picture) < 0 ? picture.today : first
   if (!until) return null
   const parts = [
     confirm && 'confirmar ou desistir',
@@ -66,21 +69,33 @@ export function decisionsOf(picture: Picture): Decision[] {
   )
 }
 
-/** Every change that was seen, the latest first. */
-export function newsOf({ all, live, moves, newVerdicts, history }: Picture) {
+const KINDS = [
+  'Sessão remarcada',
+  'Parecer alterado',
+  'Valor alterado',
+  'Saiu da API',
+  'Novo edital',
+  'Mudou de fase',
+]
+
+/** Every change that was seen: the latest day first, and what matters most. */
+export function newsOf(picture: Picture) {
+  const { all, live, moves, newVerdicts, history } = picture
   const followed = [...history.followed]
   const changes = followed.flatMap(([id, { changes }]) => changes.map(change => ({ id, ...change })))
   const named = (field: string, kind: string) =>
     changes
       .filter(change => change.field === field)
       .map(({ id, from, to, at }) => ({ id, kind, from, to, at }))
+  // What the first reading found is as old as the API says.
+  const arrived = ({ id, createdAt }: Notice) => {
+    const seenAt = history.followed.get(id)?.phases[0]?.since ?? createdAt
+    return seenAt > history.firstGoodAt ? seenAt : createdAt
+  }
   const news = [
-    ...live.map(({ id, phase, createdAt: at }) => ({
-      id,
-      kind: 'Novo edital',
-      from: null,
-      to: phase.name,
-      at,
+    ...live.map(notice => ({
+      ...{ id: notice.id, kind: 'Novo edital', from: null, to: notice.phase.name },
+      at: arrived(notice),
     })),
     ...followed.flatMap(([id, { goneAt: at }]) =>
       at ? [{ id, kind: 'Saiu da API', from: null, to: null, at }] : [],
@@ -93,19 +108,26 @@ export function newsOf({ all, live, moves, newVerdicts, history }: Picture) {
     ...named('valor_estimado', 'Valor alterado'),
     ...newVerdicts.map(({ noticeId, from, to, at }) => ({
       ...{ id: noticeId, kind: 'Parecer alterado', at },
-      ...{ from: labelOf(from), to: labelOf(to) },
+      ...{ from: labelOf(from) ?? 'sem parecer', to: labelOf(to) ?? 'sem parecer' },
     })),
   ]
   return sorted(
     news.flatMap(one => {
       const notice = all.find(({ id }) => id === one.id)
-      const isLive = live.some(({ id }) => id === one.id)
-      return notice ? [{ ...one, notice, contest: isLive ? (notice.contest?.day ?? null) : null }] : []
+      return notice ? [{ ...one, notice, contest: contestOf(notice, picture) }] : []
     }),
+    ({ at }) => -localDay(at).toZonedDateTime('UTC').epochMilliseconds,
+    ({ kind }) => KINDS.indexOf(kind),
     down(({ at }) => at.getTime()),
     ({ id }) => id,
-    ({ kind }) => kind,
   )
+}
+
+/** The last day to contest a notice in progress, if it is still to come. */
+function contestOf(notice: Notice, picture: Picture): Temporal.PlainDate | null {
+  const day = picture.open.some(({ id }) => id === notice.id) ? (notice.contest?.day ?? null) : null
+  const isOver = sessionStateOf(notice, picture) === 'passada' || (day !== null && daysTo(day, picture) < 0)
+  return isOver ? null : day
 }
 
 export const todayCards: Readonly<Record<string, Card>> = {
@@ -136,10 +158,11 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Decisão: parts.join('; '),
         Parecer: labelOf(notice.recommendation),
         Análise: labelOf(notice.level),
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
-        Objeto: brief(notice.objeto, 100),
+        Objeto: brief(notice.objeto, 80),
         Valor: notice.value,
+        Sessão: date(notice.session),
         PNCP: notice.url,
       })),
 
@@ -153,9 +176,9 @@ export const todayCards: Readonly<Record<string, Card>> = {
       .map(notice => ({
         Sessão: date(notice.session),
         Dias: daysTo(notice.sessionDay, picture),
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
-        Objeto: brief(notice.objeto, 100),
+        Objeto: brief(notice.objeto, 80),
         Valor: notice.value,
         Parecer: labelOf(notice.recommendation),
         Confirmada: notice.confirmed ? 'sim' : 'não',
@@ -183,9 +206,9 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Ação: alert.action,
         Severidade: isRisk(alert) ? alert.severityName : null,
         Alerta: brief(alert.title, 80),
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
-        Objeto: brief(notice.objeto, 100),
+        Objeto: brief(notice.objeto, 80),
         'Sessão em': date(notice.sessionDay),
       })),
 
@@ -204,15 +227,15 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Requisito: brief(requirement.title, 80),
         Exigido: brief(requirement.required, 100),
         'Situação atual': brief(requirement.current, 100),
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
         Número: notice.numero,
       })),
 
   novidades: picture => {
-    const since = picture.history.lastGoodAt.getTime() - DAY_MS
-    return newsOf(picture)
-      .filter(({ at }) => at.getTime() > since)
+    const { lastGoodAt } = picture.history
+    return newsOf({ ...picture, open: picture.live.filter(({ phase }) => phase.open) })
+      .filter(({ at }) => at.getTime() > lastGoodAt.getTime() - DAY_MS && at <= lastGoodAt)
       .filter(({ notice }) => picture.state === null || notice.uf === picture.state)
       .slice(0, 100)
       .map(({ kind, from, to, at, notice, contest }) => ({
@@ -221,9 +244,9 @@ export const todayCards: Readonly<Record<string, Card>> = {
         De: brief(from, 60),
         Para: brief(to, 60),
         'Impugnar até': date(contest),
-        Órgão: brief(notice.orgao, 60),
+        Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
-        Objeto: brief(notice.objeto, 100),
+        Objeto: brief(notice.objeto, 80),
         PNCP: notice.url,
       }))
   },
