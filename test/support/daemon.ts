@@ -50,18 +50,18 @@ export type Daemon = {
 type WaitOptions = { readonly after?: number; readonly withinMs?: number }
 
 /**
- * Starts a worker on a free port, in a directory without a `.env`, and waits until it listens. `main` starts
- * another version. The worker and its children are killed when the test ends.
+ * Starts a worker on a free port, in a directory without a `.env`, and waits until it listens. `command` starts it in
+ * another way. The worker and its children are killed when the test ends.
  * @throws Error with the end of its log if it ends instead.
  */
 export async function startDaemon(
   environment: Environment,
-  { env = {}, main = MAIN }: { env?: Environment; main?: string } = {},
+  { env = {}, command = [process.execPath, MAIN] }: { env?: Environment; command?: readonly string[] } = {},
 ): Promise<Daemon> {
   const lines: LogLine[] = []
   const daemon = await startServiceProcess({
     name: 'the daemon',
-    command: [process.execPath, main],
+    command,
     directory: await temporaryDirectory(),
     env: {
       ...surroundings(),

@@ -67,7 +67,7 @@ test('in a rolling deploy the newer worker runs what the older one hands on, wit
   const around = { ...environment, ...(await redisSettings()) }
   const old = await startDaemon(around)
   await old.waitFor(({ msg }) => msg.includes('was made by a newer version'))
-  const young = await startDaemon(around, { main: join(newer, 'jobs/main.ts') })
+  const young = await startDaemon(around, { command: [process.execPath, join(newer, 'jobs/main.ts')] })
   const first = await young.waitFor(({ msg }) => msg === 'run finished')
   expect(first).toMatchObject({ status: 'ok', unchanged: 6 })
   expect(old.lines.filter(({ msg }) => msg === 'run finished')).toEqual([])

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { companyPaths } from '#src/core/company/company.ts'
 import { readState } from '#src/core/company/state.ts'
@@ -8,8 +9,19 @@ import { notices } from '#test/support/notices.ts'
 import type { SyncedCompany } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
 import { asked, expectTruth, idsBut, publishedAnalyses } from '#test/support/truth.ts'
+import { childrenOf, isRunning } from '#tools/proc.ts'
 
 vi.setConfig(DAEMON_TEST)
+
+test('SIGTERM to `npm start` ends the daemon', async () => {
+  const { environment } = await startAcme(notices(1, 3))
+  const command = ['npm', 'start', '--silent', '--prefix', join(import.meta.dirname, '../../..')]
+  const npm = await startDaemon(environment, { command })
+  const [daemon = 0] = childrenOf(npm.pid)
+  await npm.stop()
+  await vi.waitFor(() => expect(isRunning(daemon)).toBe(false), 10_000)
+  expect(npm.lines.at(-1)?.msg).toBe('Stopped.')
+})
 
 test('SIGTERM during a run keeps what was fetched, and the next start continues from there', async () => {
   const { company, environment } = await startAcme(notices(1, 60))
