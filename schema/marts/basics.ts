@@ -23,13 +23,13 @@ import {
 export const snapshotInfo: Mart = {
   name: 'snapshot_info',
   description: 'The snapshot itself, one row per company',
-  portuguese: ['Snapshot', 'O próprio snapshot, uma linha por empresa'],
+  portuguese: ['Retrato dos dados', 'O próprio retrato dos dados, uma linha por empresa'],
   columns: [
     ...ofCompany,
-    text('snapshot', 'Name of the snapshot', ['Snapshot', 'Nome do snapshot']),
+    text('snapshot', 'Name of the snapshot', ['Retrato', 'Nome do retrato dos dados']),
     moment('published_at', 'When the snapshot was written', [
       'Publicado em (UTC)',
-      'Quando o snapshot foi gravado',
+      'Quando o retrato dos dados foi gravado',
     ]),
     text('source_timezone', 'Time zone of local times (SOURCE_TIMEZONE)', [
       'Fuso horário',
@@ -54,7 +54,7 @@ export const grafias: Mart = {
     'Notices with a text that marts show in another spelling: the most frequent of those that differ only in case, accents, spaces, invisible characters or, for modalities, punctuation',
   portuguese: [
     'Grafias',
-    'Editais com um texto que os marts mostram em outra grafia: a mais frequente das que só diferem em maiúsculas, acentos, espaços, caracteres invisíveis ou, na modalidade, pontuação',
+    'Editais com um texto que se mostra em outra grafia: a mais frequente das que só diferem em maiúsculas, acentos, espaços, caracteres invisíveis ou, na modalidade, pontuação',
   ],
   columns: [
     ...ofNotice,
@@ -170,22 +170,22 @@ export const frescor: Mart = {
     ...of(snapshotInfo, 'company', 'snapshot'),
     moment('publicado_em', 'When the snapshot was written', [
       'Publicado em (UTC)',
-      'Quando o snapshot foi gravado',
+      'Quando o retrato dos dados foi gravado',
     ]),
     local('publicado_local', 'When the snapshot was written', [
       'Publicado em',
-      'Quando o snapshot foi gravado, na hora local',
+      'Quando o retrato dos dados foi gravado, na hora local',
     ]),
     derived(
       'BIGINT',
       'idade_minutos',
       'Time since the snapshot was written',
-      ['Idade dos dados', 'Minutos desde que o snapshot foi gravado'],
+      ['Idade dos dados', 'Minutos desde que o retrato dos dados foi gravado'],
       'minutes',
     ),
     moment('ultima_execucao_em', 'End of the last run in this snapshot', [
       'Última execução (UTC)',
-      'Fim da última execução deste snapshot; o início, quando ela não terminou',
+      'Fim da última execução deste retrato; o início, quando ela não terminou',
     ]),
     text('ultima_execucao_status', 'Its status: ok, partial, failed or interrupted', [
       'Resultado da última execução',

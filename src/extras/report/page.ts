@@ -69,7 +69,7 @@ ${body}
 <h2 id="qualidade-titulo">Qualidade dos dados</h2>
 ${quality(figures)}
 </section>
-<p class="note">Instantâneo ${freshness.snapshot}. Valores estimados são os publicados nos editais, em reais.</p>
+<p class="note">Retrato dos dados: ${freshness.snapshot}. Valores estimados são os publicados nos editais, em reais.</p>
 </footer>
 </body>
 </html>

@@ -50,7 +50,9 @@ export function reportOf(picture: Picture, run: RunItself): ReportText {
     alertas: alerts(picture),
     orgaos: buyers(picture),
     qualidade: quality(picture, run),
-    fim: sentences(`Instantâneo ${run.snapshot}. Valores estimados são os publicados nos editais, em reais.`),
+    fim: sentences(
+      `Retrato dos dados: ${run.snapshot}. Valores estimados são os publicados nos editais, em reais.`,
+    ),
   }
 }
 
