@@ -19,7 +19,10 @@ const FROM = 'editais@example.com'
 
 /** A notice that needs a decision today, whatever day it is: recommended, of tomorrow, and not confirmed. */
 function undecided(fields = {}, analysis = {}): Entry {
-  const own = { data_sessao: `${dayIn(1)}T09:00:00`, orgao: 'MUNICÍPIO DE NATAL', uf: 'RN' }
+  const own = {
+    ...{ data_sessao: `${dayIn(1)}T09:00:00`, orgao: 'MUNICÍPIO DE NATAL', uf: 'RN' },
+    pncp_url: 'https://pncp.gov.br/app/editais/1',
+  }
   return noticeEntry(1, { ...own, ...fields }, analysis)
 }
 
@@ -56,10 +59,11 @@ test('the week’s report goes to all recipients in one mail, with the complete 
     ]),
   })
   expect(mail.text).toMatch(
-    /^- até \d\d\/\d\d\/\d{4} \(hoje\): MUNICÍPIO DE NATAL · RN; confirmar ou desistir; sessão \d\d\/\d\d\/\d{4} às 09:00; parecer Participar; R\$\s1,25$/m,
+    /^- até \d\d\/\d\d\/\d{4} \(hoje\): MUNICÍPIO DE NATAL · RN; confirmar ou desistir; sessão \d\d\/\d\d\/\d{4} às 09:00; parecer Participar; R\$\s1,25 https:\/\/pncp\.gov\.br\/app\/editais\/1$/m,
   )
   expect(mail.text).toContain('O que mudou nos últimos 7 dias')
   expect(textOf(mail.html ?? '')).toContain('MUNICÍPIO DE NATAL · RN; confirmar ou desistir')
+  expect(mail.html).toContain('<a href="https://pncp.gov.br/app/editais/1">')
   const [attached] = mail.attachments
   expect(attached).toMatchObject({
     filename: expect.stringMatching(/^editais-acme-\d{4}-\d\d-\d\d\.html$/),
@@ -89,7 +93,10 @@ test('text of notices cannot become markup, a header or another recipient', asyn
   const environment = {
     ...(await synced([
       undecided(
-        { orgao: evil, numero: evil, uf: evil, objeto: evil, participation_confirmed: true },
+        {
+          ...{ orgao: evil, numero: evil, uf: evil, objeto: evil, pncp_url: 'javascript:alert(1)' },
+          participation_confirmed: true,
+        },
         {
           verdict: { recommendation: evil },
           requirements: [{ category: 'outros', title: evil, status: 'red' }],
@@ -103,7 +110,7 @@ test('text of notices cannot become markup, a header or another recipient', asyn
   expect(to).toEqual(['ana@example.com', 'rui@example.com'])
   expect(mail.bcc).toBeUndefined()
   expect(mail.subject).toBe('Editais do dia, acme: 1 para decidir (1 hoje), 1 sessão em 7 dias')
-  expect(mail.html).not.toMatch(/<img|\u202e/)
+  expect(mail.html).not.toMatch(/<img|\u202e|javascript/)
   expect(mail.html).toContain('&lt;img src=x')
   expect(mail.text?.match(/^- até .*/gm)).toHaveLength(1)
 })

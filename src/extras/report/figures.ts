@@ -95,8 +95,16 @@ export type Portion = Omit<BySession, 'valor_passadas' | 'valor_sem_data'> & {
   readonly valor: number
 }
 
+/** What a notice is called. */
+export type Named = {
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly numero: string | null
+  readonly pncp_url: string | null
+}
+
 /** A notice in progress that needs a decision until a day, and which. */
-export type Decision = {
+export type Decision = Named & {
   readonly ate: Date
   readonly dias: number
   /** What to decide, in parts that `; ` separates. */
@@ -104,29 +112,21 @@ export type Decision = {
   readonly recomendacao: string | null
   readonly nivel: string | null
   readonly data_sessao_local: Date | null
-  readonly orgao: string | null
-  readonly uf: string | null
-  readonly numero: string | null
   readonly objeto: string | null
   readonly valor: number | null
-  readonly pncp_url: string | null
 }
 
 /** How many notices changed in a way, in the last day and in the last week. */
 export type ChangeCount = { readonly mudanca: string; readonly um_dia: number; readonly sete_dias: number }
 
 /** A change of a notice that is not new. */
-export type NoticeChange = {
+export type NoticeChange = Named & {
   readonly observado_dia: Date
   readonly mudanca: string
   readonly de: string | null
   readonly para: string | null
   readonly impugnar_ate: Date | null
-  readonly orgao: string | null
-  readonly uf: string | null
-  readonly numero: string | null
   readonly objeto: string | null
-  readonly pncp_url: string | null
 }
 
 /** A week that begins on Monday. */
@@ -140,13 +140,10 @@ export type Week = {
 
 export type SessionDay = { readonly dia: Date; readonly sessoes: number }
 
-export type ReportedSession = {
+export type ReportedSession = Named & {
   readonly data_sessao_local: Date
   readonly dias: number
-  readonly orgao: string | null
-  readonly uf: string | null
   readonly modalidade: string | null
-  readonly numero: string | null
   readonly objeto: string | null
   readonly fase: string
   readonly participation_confirmed: boolean
@@ -160,7 +157,6 @@ export type ReportedSession = {
   readonly dias_impugnacao: number | null
   readonly regra_impugnacao: string | null
   readonly certeza_impugnacao: string | null
-  readonly pncp_url: string | null
 }
 
 export type Demand = {
@@ -218,7 +214,7 @@ export type AlertCount = {
   readonly outros: number
 }
 
-export type RiskAlert = {
+export type RiskAlert = Named & {
   readonly prazo: Date
   readonly dias: number
   readonly certeza_prazo: string | null
@@ -228,12 +224,8 @@ export type RiskAlert = {
   readonly acao: string | null
   readonly titulo: string | null
   readonly descricao: string | null
-  readonly orgao: string | null
-  readonly uf: string | null
-  readonly numero: string | null
   readonly fase: string
   readonly data_sessao_dia: Date | null
-  readonly pncp_url: string | null
 }
 
 export type Buyer = {

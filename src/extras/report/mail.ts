@@ -14,6 +14,7 @@ import {
   line,
   number,
   shortMoney,
+  usableLink,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { type Bounded, type Decision, type Figures, LIMITS } from './figures.ts'
@@ -34,7 +35,9 @@ type Mail = {
 }
 
 /** A part of a mail: sentences without a title, or a list below one. */
-type Part = { readonly title: string | null; readonly lines: readonly string[] }
+type Part = { readonly title: string | null; readonly lines: readonly Line[] }
+/** A sentence, with the address of the notice that it is about. */
+type Line = string | { readonly text: string; readonly address: string }
 
 /** Returns what a mail contains of the report: what to decide, what changed, and where the rest is. */
 function mailOf(figures: Figures, span: ReportSpan): Mail {
@@ -46,7 +49,9 @@ function mailOf(figures: Figures, span: ReportSpan): Mail {
     subject: `${title}, ${company}: ${number(decisions.today.total + decisions.soon.total)} para decidir (${number(decisions.today.total)} hoje), ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} em ${LIMITS.soonDays} dias`,
     text: parts
       .map(({ title, lines }) =>
-        title === null ? lines.join('\n') : [title, ...lines.map(text => `- ${text}`)].join('\n'),
+        title === null
+          ? lines.map(textOf).join('\n')
+          : [title, ...lines.map(line => `- ${textOf(line)}`)].join('\n'),
       )
       .join('\n\n')
       .concat('\n'),
@@ -99,8 +104,9 @@ function decisionsPart(title: string, { rows, total }: Bounded<Decision>): Part 
   }
 }
 
-function decisionLine(decision: Decision): string {
+function decisionLine(decision: Decision): Line {
   const { ate, dias, decisao, recomendacao, valor, data_sessao_local: session } = decision
+  const address = usableLink(decision.pncp_url)
   const verdict = line(recomendacao, MAX_CODE)
   const facts = [
     decisao,
@@ -108,16 +114,25 @@ function decisionLine(decision: Decision): string {
     verdict === null ? 'sem parecer' : `parecer ${verdict}`,
     ...(valor === null ? [] : [formatMoney(valor)]),
   ]
-  return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${facts.join('; ')}`
+  const text = `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${facts.join('; ')}`
+  return address === null ? text : { text, address }
 }
 
-/** Makes a page of plain markup, with no address in it: mail programs support neither style sheets nor drawings. */
+function textOf(line: Line): string {
+  return typeof line === 'string' ? line : `${line.text} ${line.address}`
+}
+
+function htmlOf(line: Line): Html {
+  return typeof line === 'string' ? html`${line}` : html`<a href="${line.address}">${line.text}</a>`
+}
+
+/** Makes a page of plain markup: mail programs support neither style sheets nor drawings. */
 function pageOf(title: string, parts: readonly Part[]): string {
   const body = parts.map(
     ({ title, lines }): Html =>
       title === null
-        ? html`<p>${lines.map((text, index) => html`${index > 0 && html`<br>`}${text}`)}</p>\n`
-        : html`<h2 style="font-size:1.1em">${title}</h2>\n<ul>${lines.map(text => html`<li>${text}</li>\n`)}</ul>\n`,
+        ? html`<p>${lines.map((text, index) => html`${index > 0 && html`<br>`}${htmlOf(text)}`)}</p>\n`
+        : html`<h2 style="font-size:1.1em">${title}</h2>\n<ul>${lines.map(text => html`<li>${htmlOf(text)}</li>\n`)}</ul>\n`,
   )
   return html`<!doctype html>
 <html lang="pt-BR"><head><meta charset="utf-8"><title>${title}</title></head>

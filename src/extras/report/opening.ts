@@ -22,6 +22,7 @@ import {
   type Decision,
   type Figures,
   LIMITS,
+  type Named,
   type NoticeChange,
   type ReportedSession,
 } from './figures.ts'
@@ -31,7 +32,6 @@ import {
   MAX_NAME,
   MAX_OBJECT,
   more,
-  type Named,
   nothing,
   noticeLink,
   numbers,

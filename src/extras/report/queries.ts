@@ -33,6 +33,7 @@ import {
 
 /** Maximum characters read of a text; the page cuts texts even shorter. */
 const TEXT = 600
+const NAMED = ['orgao', 'uf', 'numero'].map(name => `left(${name}, ${TEXT}) AS ${name}`).join(', ')
 
 /** A query for all rows, and which of them are read. */
 type List = {
@@ -148,8 +149,7 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
 async function readDecisions(db: Database, when: string): Promise<Bounded<Decision>> {
   return await readBounded<Decision>(db, {
     all: `SELECT edital_id, decidir_ate AS ate, dias_ate_decidir AS dias, decisao, left(recomendacao, ${TEXT}) AS recomendacao,
-         left(nivel_analise, ${TEXT}) AS nivel, data_sessao_local, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf,
-         left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, valor_estimado_informado AS valor, pncp_url
+         left(nivel_analise, ${TEXT}) AS nivel, data_sessao_local, ${NAMED}, left(objeto, ${TEXT}) AS objeto, valor_estimado_informado AS valor, pncp_url
        FROM decisoes WHERE ${when}`,
     orderBy: 'ate, valor DESC NULLS LAST, edital_id',
     limit: LIMITS.decisions,
@@ -161,9 +161,7 @@ const CHANGES: readonly (readonly [kind: string, name: string])[] = [
   ['Novo edital', 'Novos editais'],
   ['Saiu da API', 'Saíram da API'],
   ['Mudou de fase', 'Mudaram de fase'],
-  ['Sessão remarcada', 'Sessão remarcada'],
-  ['Valor alterado', 'Valor alterado'],
-  ['Parecer alterado', 'Parecer alterado'],
+  ...['Sessão remarcada', 'Valor alterado', 'Parecer alterado'].map(name => [name, name] as const),
 ]
 
 async function readChanges(db: Database, until: Date): Promise<ChangeCount[]> {
@@ -184,8 +182,7 @@ async function readNews(db: Database, until: Date): Promise<Bounded<NoticeChange
   const end = `TIMESTAMPTZ ${literal(until.toISOString())}`
   return await readBounded<NoticeChange>(db, {
     all: `SELECT edital_id, observado_em, observado_dia, mudanca, mudanca_ordem, left(de, ${TEXT}) AS de, left(para, ${TEXT}) AS para,
-         impugnar_ate, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
-         left(objeto, ${TEXT}) AS objeto, pncp_url
+         impugnar_ate, ${NAMED}, left(objeto, ${TEXT}) AS objeto, pncp_url
        FROM novidades
        WHERE mudanca <> 'Novo edital' AND observado_em > ${end} - INTERVAL 7 DAY AND observado_em <= ${end}`,
     orderBy: 'observado_dia DESC, mudanca_ordem, observado_em DESC, edital_id',
@@ -245,8 +242,7 @@ async function readSessionDays(db: Database): Promise<SessionDay[]> {
 async function readSessions(db: Database): Promise<Bounded<ReportedSession>> {
   return await readBounded<ReportedSession>(db, {
     all: `SELECT edital_id, data_sessao_local, dias_ate_sessao AS dias,
-         left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade,
-         left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
+         ${NAMED}, left(modalidade, ${TEXT}) AS modalidade, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
          participation_confirmed, valor_estimado_informado AS valor,
          left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
          requisitos_vermelhos AS vermelhos, requisitos_amarelos AS amarelos,
@@ -324,8 +320,7 @@ async function readAlerts(db: Database): Promise<Bounded<RiskAlert>> {
     all: `SELECT edital_id, ordinal, severidade_ordem, prazo, dias_ate_prazo AS dias, certeza_prazo, oportunidade, severity,
          left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
-         left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
-         left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
+         ${NAMED}, left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
        FROM alertas_juridicos LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
        WHERE em_andamento AND dias_ate_prazo >= 0`,
     orderBy: 'prazo, oportunidade, severidade_ordem, edital_id, ordinal',

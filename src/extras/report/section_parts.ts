@@ -1,6 +1,6 @@
 import { formatPlural, line, NONE, number, usableLink } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import type { BySession, ReportedSession } from './figures.ts'
+import type { BySession, Named } from './figures.ts'
 
 /** The parts that several sections of the report share. */
 
@@ -73,8 +73,6 @@ export const TO_CONFIRM = 'a confirmar'
 export const MAX_CODE = 30
 /** One stack per category of the contract; the table below the chart has the others. */
 export const MAX_STACKS = 12
-
-export type Named = Pick<ReportedSession, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
 
 /** Shows buyer, state and number of a notice, as a link if it has a usable address. */
 export function noticeLink({ pncp_url, ...named }: Named): Html {

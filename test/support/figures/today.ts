@@ -20,6 +20,8 @@ const SOON = 7
 const CONTEST_DAYS = 5
 const DAY_MS = 86_400_000
 
+const buyer = ({ orgao, uf }: Notice) => ({ Órgão: brief(orgao, 50), UF: uf })
+const named = (notice: Notice) => ({ ...buyer(notice), Objeto: brief(notice.objeto, 80) })
 const isRed = ({ colour }: { readonly colour: string | null }) => colour === 'red'
 const counted = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`
 
@@ -158,9 +160,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Decisão: parts.join('; '),
         Parecer: labelOf(notice.recommendation),
         Análise: labelOf(notice.level),
-        Órgão: brief(notice.orgao, 50),
-        UF: notice.uf,
-        Objeto: brief(notice.objeto, 80),
+        ...named(notice),
         Valor: notice.value,
         Sessão: date(notice.session),
         PNCP: notice.url,
@@ -176,9 +176,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
       .map(notice => ({
         Sessão: date(notice.session),
         Dias: daysTo(notice.sessionDay, picture),
-        Órgão: brief(notice.orgao, 50),
-        UF: notice.uf,
-        Objeto: brief(notice.objeto, 80),
+        ...named(notice),
         Valor: notice.value,
         Parecer: labelOf(notice.recommendation),
         Confirmada: notice.confirmed ? 'sim' : 'não',
@@ -206,9 +204,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Ação: alert.action,
         Severidade: isRisk(alert) ? alert.severityName : null,
         Alerta: brief(alert.title, 80),
-        Órgão: brief(notice.orgao, 50),
-        UF: notice.uf,
-        Objeto: brief(notice.objeto, 80),
+        ...named(notice),
         'Sessão em': date(notice.sessionDay),
       })),
 
@@ -227,8 +223,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Requisito: brief(requirement.title, 80),
         Exigido: brief(requirement.required, 100),
         'Situação atual': brief(requirement.current, 100),
-        Órgão: brief(notice.orgao, 50),
-        UF: notice.uf,
+        ...buyer(notice),
         Número: notice.numero,
       })),
 
@@ -244,9 +239,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         De: brief(from, 60),
         Para: brief(to, 60),
         'Impugnar até': date(contest),
-        Órgão: brief(notice.orgao, 50),
-        UF: notice.uf,
-        Objeto: brief(notice.objeto, 80),
+        ...named(notice),
         PNCP: notice.url,
       }))
   },
