@@ -45,7 +45,7 @@ export async function npmScript(script: string, ...args: readonly string[]): Pro
   const { scripts } = JSON.parse(await readFile(new URL('package.json', root), 'utf8')) as {
     scripts: Readonly<Record<string, string>>
   }
-  const [node, ...words] = (scripts[script] ?? '').split(' ')
+  const [node, ...words] = (scripts[script] ?? '').replace(/^exec /, '').split(' ')
   const at = words.findIndex(word => /\.[jt]s$/.test(word))
   if (node !== 'node' || at === -1)
     throw new Error(`npm script "${script}" does not run Node with a file: ${scripts[script]}`)
