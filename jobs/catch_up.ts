@@ -1,3 +1,4 @@
+import { every } from '#jobs/queues/within.ts'
 import { EXIT, messageOf } from '#src/lib/errors.ts'
 import { lockHolder } from '#src/lib/lock.ts'
 import type { Behind } from '#src/server/behind.ts'
@@ -5,7 +6,6 @@ import { inProcess } from './process.ts'
 import type { Shared } from './processors.ts'
 import type { Company } from './queues/company_registry.ts'
 import { laterElsewhere, readStanding } from './queues/known_state.ts'
-import { every } from './queues/loop.ts'
 
 /** Redis is asked this often whether another host ran a company. */
 const LOOK_MS = 2000

@@ -58,7 +58,7 @@ const MONEY = widths([
 const SHARES = widths([
   [8, 'Categoria | Modalidade | Feriado'],
   [9, 'Órgão | Alerta | Requisito'],
-  [11, 'Objeto | Decisão | Exigido | Situação atual | Descrição | Motivo | Item'],
+  [11, 'Órgãos | Objeto | Decisão | Exigido | Situação atual | Descrição | Motivo | Item'],
 ])
 
 function widths(all: readonly (readonly [number, string])[]): ReadonlyMap<string, number> {

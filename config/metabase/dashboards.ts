@@ -74,14 +74,19 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'decisoes',
         at(7, 0, 24, 18),
-        'Até | Decisão | Sessão | Parecer | Órgão | UF | Objeto | Valor | PNCP',
-        { hidden: 'Dias | Análise' },
+        'Até | Decisão | Sessão | Parecer | Órgão | Objeto | Valor | PNCP',
+        { hidden: 'Dias | Análise | UF' },
       ),
       tableCard(
         'sessoes_da_semana',
         at(25, 0, 24, 16),
         'Sessão | Órgão | UF | Objeto | Valor | Parecer | Confirmada | Vermelhos | PNCP',
         { hidden: 'Dias' },
+      ),
+      tableCard(
+        'analise_rasa_proxima',
+        at(74, 0, 24, 16),
+        'Sessão | Análise | Parecer | Órgão | UF | Objeto | Valor | Confirmada | PNCP',
       ),
       tableCard(
         'prazos_da_semana',
@@ -97,7 +102,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       ),
       tableCard(
         'novidades',
-        at(74, 0, 24, 16),
+        at(90, 0, 24, 16),
         'Visto em | Mudança | De | Para | Impugnar até | Órgão | Objeto | PNCP',
         { hidden: 'UF' },
       ),
@@ -167,6 +172,12 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         },
       ),
       tableCard(
+        'retificacoes',
+        at(45, 0, 24, 16),
+        'Visto em | Mudança | De | Para | Impugnar até | Órgão | Objeto | PNCP',
+        { hidden: 'UF' },
+      ),
+      tableCard(
         'pendencias',
         at(27, 0, 24, 18),
         'Sessão em | Cor | Categoria | Requisito | Exigido | Situação atual | Órgão | UF',
@@ -204,8 +215,14 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         },
       ),
       tableCard(
+        'prazos_perdidos',
+        at(39, 0, 24, 16),
+        'Prazo | Há (dias) | Ação | Severidade | Alerta | Órgão | UF | Objeto | Sessão em',
+        SEVERITIES,
+      ),
+      tableCard(
         'risco_pagamento',
-        at(39, 0, 24, 14),
+        at(55, 0, 24, 14),
         'Órgão | UF | Risco de pagamento | Relatório do órgão | Precificação | Valor em disputa | Próxima sessão',
         { hidden: 'Editais | Com sessão futura | Valor em andamento' },
       ),
@@ -226,44 +243,49 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       ),
       chartCard('carga_por_semana', at(9, 0, 11, 10), ['Semana', 'Vermelhos | Amarelos'], LIGHTS),
       tableCard('mapa_de_prazos', at(9, 11, 13, 10), `Semana | ${WEEK}`, heat(WEEK, RED)),
-      chartCard('capital_por_semana', at(19, 0, 10, 9), ['Semana', Object.keys(CAPITAL).join(' | ')], {
+      tableCard(
+        'sessoes_simultaneas',
+        at(19, 0, 24, 10),
+        'Sessão | Dias | Sessões | Confirmadas | Valor | Órgãos',
+      ),
+      chartCard('capital_por_semana', at(29, 0, 10, 9), ['Semana', Object.keys(CAPITAL).join(' | ')], {
         format: REAIS,
         colours: CAPITAL,
         isStacked: true,
       }),
       tableCard(
         'exposicao_pagamento',
-        at(19, 10, 14, 9),
+        at(29, 10, 14, 9),
         'Risco de pagamento | Editais | Valor em disputa | Valor confirmado',
         { hidden: 'Confirmados | Valor em andamento' },
       ),
       tableCard(
         'requisitos_bloqueantes',
-        at(28, 0, 24, 15),
+        at(38, 0, 24, 15),
         'Requisito | Categoria | Editais | Valor bloqueado | Só este requisito | Valor só deste | Próxima sessão | Sem data',
       ),
-      tableCard('descartes_recomendados', at(43, 0, 12, 12), 'Motivo | Parecer | Editais | Valor total', {
+      tableCard('descartes_recomendados', at(53, 0, 12, 12), 'Motivo | Parecer | Editais | Valor total', {
         hidden: 'Sem valor',
       }),
-      chartCard('perdidas_por_semana', at(43, 12, 12, 12), ['Semana', 'Participar | Cautela'], {
+      chartCard('perdidas_por_semana', at(53, 12, 12, 12), ['Semana', 'Participar | Cautela'], {
         colours: { Participar: '#84BB4C', Cautela: YELLOW },
         isStacked: true,
       }),
       tableCard(
         'sessoes_perdidas',
-        at(55, 0, 24, 17),
+        at(65, 0, 24, 17),
         'Sessão em | Há (dias) | Órgão | UF | Objeto | Parecer | Valor | Vermelhos | PNCP',
         { hidden: 'Número | Fase' },
       ),
       tableCard(
         'mudancas_parecer',
-        at(72, 0, 24, 17),
+        at(82, 0, 24, 17),
         'Visto em | Órgão | Objeto | De | Para | Sentido | Motivo',
         coloured('Sentido', { pior: RED }),
       ),
       tableCard(
         'faixas_de_preco',
-        at(89, 0, 24, 14),
+        at(99, 0, 24, 14),
         'Item | Unidade | Editais | 10% custam até | Metade custa até | 90% custam até',
         { hidden: 'Itens | Primeiro edital em | Último edital em' },
       ),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { AlertSettings } from '#config/alerts.ts'
-import type { RedisClient } from '#jobs/queues/redis_client.ts'
+import type { RedisClient } from '#jobs/queues/redis.ts'
 import {
   type Alert,
   type AlertListener,

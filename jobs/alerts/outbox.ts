@@ -1,5 +1,5 @@
 import type { ReceiverName } from '#config/alerts.ts'
-import type { RedisClient } from '#jobs/queues/redis_client.ts'
+import type { RedisClient } from '#jobs/queues/redis.ts'
 import { isOfRedis } from '#jobs/queues/redis_problem.ts'
 import { firstTry, fromRedis, RedisAwayError } from '#jobs/queues/within.ts'
 import { type Alert, readAlert, subjectOf } from './alert.ts'

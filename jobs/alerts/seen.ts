@@ -1,4 +1,4 @@
-import type { RedisClient } from '#jobs/queues/redis_client.ts'
+import type { RedisClient } from '#jobs/queues/redis.ts'
 
 /** Workers read a changed configuration at different times; what none of them has seen for this long is gone. */
 export const GONE_AFTER_MS = 2 * 60_000

@@ -1,4 +1,4 @@
-import type { RedisClient } from '#jobs/queues/redis_client.ts'
+import type { RedisClient } from '#jobs/queues/redis.ts'
 import { GONE_AFTER_MS } from './seen.ts'
 
 /** The part that a worker cannot use or serve: a company; null for its whole file, volume, clock or store. */

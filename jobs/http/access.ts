@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Logger } from 'pino'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
-import { isFromElsewhere } from '#src/lib/http/own_pages.ts'
+import { isFromElsewhere } from '#src/lib/http/security_headers.ts'
 import { presentedKey } from '#src/server/contract/require_key.ts'
 import { shownPath } from '#src/server/contract/shown_path.ts'
 import { Refusal } from '#src/server/contract/source.ts'

@@ -2,9 +2,11 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
 import type { Address, RedisSettings, SentinelSettings } from '#config/daemon.ts'
 import { messageOf } from '#src/lib/errors.ts'
-import type { RedisClient } from './redis_client.ts'
 import type { RedisProblem } from './redis_problem.ts'
 import { RedisStatus } from './redis_status.ts'
+
+/** A connection to one Redis, or to a cluster. */
+export type RedisClient = Redis | Cluster
 
 /** A failover takes less than this; until then a command that a replica refused is sent to the new master. */
 const FAILOVER_WITHIN_MS = 3000

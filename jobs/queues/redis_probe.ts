@@ -1,4 +1,4 @@
-import type { RedisClient } from './redis_client.ts'
+import type { RedisClient } from './redis.ts'
 
 /**
  * Runs each command that BullMQ and we use once, on a key that is deleted afterwards. Redis refuses some of them if it is full, a

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
-import type { RedisClient } from './redis_client.ts'
+import type { RedisClient } from './redis.ts'
 import { probe } from './redis_probe.ts'
 import { isHangUp, isLostJob, lostConnection, type RedisProblem, redisProblem } from './redis_problem.ts'
 

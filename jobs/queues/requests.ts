@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { JobResult } from './job_data.ts'
-import type { RedisClient } from './redis_client.ts'
+import type { RedisClient } from './redis.ts'
 
 /** The requests to fetch every analysis of a company again that no run has in the raw log yet; one run serves all. */
 type FullRequests = {

@@ -1,4 +1,5 @@
-import type { RedisClient } from './redis_client.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RedisClient } from './redis.ts'
 
 /** Redis is away, or does not answer in time. */
 export class RedisAwayError extends Error {
@@ -38,4 +39,16 @@ export async function firstTry(redis: RedisClient, ms: number): Promise<void> {
   })
   firstTries.set(redis, over)
   await over
+}
+
+/** Repeats the work, with a pause after each time, until the signal is aborted. */
+export async function every(
+  intervalMs: number,
+  work: () => Promise<void>,
+  { signal, onError }: { signal: AbortSignal; onError: (error: unknown) => void },
+): Promise<void> {
+  while (!signal.aborted) {
+    await work().catch(onError)
+    await sleep(intervalMs, undefined, { signal }).catch(() => {})
+  }
 }

@@ -1,7 +1,7 @@
 import { plainText } from './plain_text.ts'
 import { readDeadlines } from './read.ts'
 
-/** Raise it if the same texts give another reading: warehouses are then rebuilt from their logs. */
+/** Raise it, and `STATEMENTS_VERSION`, if the same texts give another reading: warehouses are then rebuilt from their logs. */
 export const READER_VERSION = 2
 
 /** Many notices have the same texts. */

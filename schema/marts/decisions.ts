@@ -4,6 +4,7 @@ import {
   date,
   days,
   derived,
+  flag,
   inCommon,
   type Mart,
   moment,
@@ -15,7 +16,7 @@ import {
   text,
 } from './columns.ts'
 import { agendaSessoes, editaisAtivos, editalResumo } from './notices.ts'
-import { pendenciasHabilitacao } from './parts.ts'
+import { alertasJuridicos, pendenciasHabilitacao } from './parts.ts'
 
 /** Decisions that were made or missed, and what they wait for. */
 
@@ -56,16 +57,16 @@ export const decisoes: Mart = {
 export const novidades: Mart = {
   name: 'novidades',
   description:
-    'What was seen to change in notices, one row per change: new and gone ones, phase, session, value and verdict; the latest day first',
+    'What was seen to change in notices, one row per change: new and gone ones, phase, session, object, value and verdict; the latest day first',
   portuguese: [
     'Novidades',
-    'O que vimos mudar nos editais, uma mudança por linha: editais novos e os que saíram, fase, sessão, valor e parecer; primeiro o dia mais recente',
+    'O que vimos mudar nos editais, uma mudança por linha: editais novos e os que saíram, fase, sessão, objeto, valor e parecer; primeiro o dia mais recente',
   ],
   columns: [
     ...ofNotice,
     text('mudanca', 'Kind of change, in Portuguese', [
       'Mudança',
-      'Novo edital, Saiu da API, Mudou de fase, Sessão remarcada, Valor alterado ou Parecer alterado',
+      'Sessão antecipada, Sessão remarcada, Parecer alterado, Objeto alterado, Valor alterado, Saiu da API, Novo edital ou Mudou de fase',
     ]),
     derived('INTEGER', 'mudanca_ordem', 'Order of the kinds: what matters most first', [
       'Ordem da mudança',
@@ -95,6 +96,89 @@ export const novidades: Mart = {
       'Último dia para impugnar um edital em andamento; vazio quando já passou',
     ]),
     ...same('editais', 'pncp_url'),
+    flag(
+      'retificacao',
+      'Whether session, object or value changed after the company confirmed, or had a verdict',
+      [
+        'Retificação',
+        'Se sessão, objeto ou valor mudou depois de a empresa confirmar a participação ou ter um parecer',
+      ],
+    ),
+  ],
+}
+
+export const prazosPerdidos: Mart = {
+  name: 'prazos_perdidos',
+  description:
+    'Critical and high alerts of notices in progress whose day to contest or to ask has passed, although the session has not begun or has no date',
+  portuguese: [
+    'Prazos perdidos',
+    'Alertas críticos e altos de editais em andamento cujo prazo de impugnação ou esclarecimento passou, com sessão por vir ou sem data',
+  ],
+  columns: [
+    ...of(
+      alertasJuridicos,
+      'company',
+      'edital_id',
+      'ordinal',
+      'orgao_cnpj',
+      'orgao',
+      'uf',
+      'numero',
+      'objeto',
+    ),
+    ...of(alertasJuridicos, 'fase', 'severidade', 'severidade_ordem', 'titulo', 'descricao', 'acao', 'prazo'),
+    days('dias_desde_prazo', 'Days since that day, at least 1', [
+      'Dias desde o prazo',
+      'Há quantos dias o prazo acabou; no mínimo 1',
+    ]),
+    ...of(alertasJuridicos, 'certeza_prazo', 'data_sessao_dia', 'situacao_sessao'),
+  ],
+}
+
+export const analiseRasaProxima: Mart = {
+  name: 'analise_rasa_proxima',
+  description:
+    'Notices in progress whose session is in five days, today included, and whose analysis is not deep',
+  portuguese: [
+    'Sessões sem análise profunda',
+    'Editais em andamento com sessão de hoje aos quatro dias seguintes cuja análise não é profunda',
+  ],
+  columns: [
+    ...ofNotice,
+    ...of(
+      editalResumo,
+      'data_sessao_local',
+      'dias_ate_sessao',
+      'nivel_analise',
+      'recomendacao',
+      'orgao_cnpj',
+    ),
+    ...of(editalResumo, 'orgao', 'uf', 'numero', 'modalidade', 'objeto', 'fase', 'valor_estimado_informado'),
+    ...of(editalResumo, 'participation_confirmed', 'pncp_url'),
+  ],
+}
+
+export const sessoesSimultaneas: Mart = {
+  name: 'sessoes_simultaneas',
+  description: 'Times at which more than one session of notices in progress begins, one row each',
+  portuguese: [
+    'Sessões simultâneas',
+    'Horários em que começa mais de uma sessão de editais em andamento, um por linha',
+  ],
+  columns: [
+    ...ofCompany,
+    ...of(agendaSessoes, 'data_sessao_local', 'data_sessao_dia', 'dias_ate_sessao'),
+    count('sessoes', 'Sessions that begin then', [
+      'Sessões',
+      'Quantidade de sessões que começam nesse horário',
+    ]),
+    count('sessoes_confirmadas', 'Those in which the company confirmed to take part', [
+      'Sessões confirmadas',
+      'Quantidade dessas sessões com participação confirmada',
+    ]),
+    inCommon.valorTotal,
+    text('orgaos', 'Their buyers', ['Órgãos', 'Órgãos dessas sessões, separados por ponto e vírgula']),
   ],
 }
 

@@ -2,13 +2,16 @@ import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { calendario, fases, feriados, frescor, grafias, rotulos, snapshotInfo } from './basics.ts'
 import type { Mart, MartColumn } from './columns.ts'
 import {
+  analiseRasaProxima,
   cargaDeTrabalho,
   decisoes,
   descartesRecomendados,
   mudancasParecer,
   novidades,
+  prazosPerdidos,
   requisitosBloqueantes,
   sessoesPerdidas,
+  sessoesSimultaneas,
 } from './decisions.ts'
 import {
   agendaSessoes,
@@ -69,6 +72,9 @@ export const MARTS: readonly Mart[] = [
   mudancasParecer,
   decisoes,
   novidades,
+  prazosPerdidos,
+  analiseRasaProxima,
+  sessoesSimultaneas,
   requisitosBloqueantes,
   cargaDeTrabalho,
   capitalPorSemana,

@@ -4,8 +4,9 @@ WITH primeira_leitura AS (
 ),
 -- Not from mudancas, which compares all fields, at five times the cost.
 versoes AS (
-  SELECT company, edital_id, observed_at, local_time(company, data_sessao) AS sessao, valor_estimado AS valor,
-    local_time(company, lag(data_sessao) OVER historico) AS sessao_antes, lag(valor_estimado) OVER historico AS valor_antes
+  SELECT company, edital_id, observed_at, local_time(company, data_sessao) AS sessao, valor_estimado AS valor, texto_limpo(objeto) AS texto,
+    local_time(company, lag(data_sessao) OVER historico) AS sessao_antes, lag(valor_estimado) OVER historico AS valor_antes,
+    texto_limpo(lag(objeto) OVER historico) AS texto_antes
   FROM edital_versions
   JOIN (SELECT company, edital_id FROM edital_versions GROUP BY ALL HAVING count(*) > 1) USING (company, edital_id)
   WINDOW historico AS (PARTITION BY company, edital_id ORDER BY observed_at, updated_at)
@@ -21,7 +22,7 @@ vistas AS (
   UNION ALL
   SELECT company, edital_id, 'Mudou de fase', de_fase, para_fase, observado_em FROM transicoes_de_fase
   UNION ALL
-  SELECT company, edital_id, 'Sessão remarcada',
+  SELECT company, edital_id, if(sessao < sessao_antes, 'Sessão antecipada', 'Sessão remarcada'),
     coalesce(if(sessao_antes = sessao_antes::DATE, strftime(sessao_antes, '%d/%m/%Y'), strftime(sessao_antes, '%d/%m/%Y %H:%M')), 'sem data'),
     coalesce(if(sessao = sessao::DATE, strftime(sessao, '%d/%m/%Y'), strftime(sessao, '%d/%m/%Y %H:%M')), 'sem data'), observed_at
   FROM versoes WHERE sessao IS DISTINCT FROM sessao_antes
@@ -31,18 +32,27 @@ vistas AS (
     if(valor > 0 AND NOT valor_suspeito(valor), 'R$ ' || translate(format('{:,.2f}', valor), ',.', '.,'), 'não informado'), observed_at
   FROM versoes WHERE valor IS DISTINCT FROM valor_antes
   UNION ALL
+  SELECT company, edital_id, 'Objeto alterado', coalesce(texto_antes, 'não informado'), coalesce(texto, 'não informado'), observed_at
+  FROM versoes WHERE texto IS DISTINCT FROM texto_antes
+  UNION ALL
   SELECT company, edital_id, 'Parecer alterado', coalesce(de_rotulo, 'sem parecer'), coalesce(para_rotulo, 'sem parecer'), observado_em
   FROM mudancas_parecer
 )
 SELECT company, edital_id, mudanca,
-  list_position(['Sessão remarcada', 'Parecer alterado', 'Valor alterado', 'Saiu da API', 'Novo edital', 'Mudou de fase'], mudanca)
-    AS mudanca_ordem,
+  list_position(['Sessão antecipada', 'Sessão remarcada', 'Parecer alterado', 'Objeto alterado', 'Valor alterado', 'Saiu da API',
+    'Novo edital', 'Mudou de fase'], mudanca) AS mudanca_ordem,
   de, para, observado_em, local_time(company, observado_em)::DATE AS observado_dia,
   if(outra_grafia, orgao_mostrado, orgao) AS orgao,
   if(outra_grafia, uf_mostrada, uf) AS uf,
-  numero, objeto, impugnar_ate, pncp_url
+  numero, objeto, impugnar_ate, pncp_url,
+  mudanca IN ('Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado')
+    AND coalesce(observado_em > least(committed_at, analisado_em), false) AS retificacao
 FROM vistas
-JOIN (SELECT company, edital_id, orgao, uf, numero, objeto, pncp_url FROM editais) USING (company, edital_id)
+JOIN (SELECT company, edital_id, orgao, uf, numero, objeto, pncp_url, committed_at FROM editais) USING (company, edital_id)
+LEFT JOIN (
+  SELECT company, edital_id, min(observed_at) AS analisado_em FROM analysis_versions
+  WHERE verdict_recommendation IS NOT NULL GROUP BY ALL
+) USING (company, edital_id)
 LEFT JOIN (
   SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado, uf AS uf_mostrada FROM grafias
 ) USING (company, edital_id)

@@ -7,13 +7,12 @@ import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
-import type { Finding } from '#src/extras/finding.ts'
+import type { Finding } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { type LockHolder, readHolder, takeLock } from '#src/lib/lock.ts'
 import { AGAIN, stopSignal } from '#src/lib/stop.ts'
 import { type Diagnosis, diagnose, diagnoseStores } from '#src/operate/doctor/doctor.ts'
-import { parseSeconds } from '#src/present/terminal/options.ts'
-import { asTyped } from '#src/present/terminal/own_command.ts'
+import { asTyped, parseSeconds } from '#src/present/terminal/options.ts'
 
 type Options = { company?: string; quick?: true; wait: number; json?: true }
 

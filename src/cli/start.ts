@@ -3,7 +3,7 @@ import { type Environment, loadEnvironment } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { endProcess, endWithReader } from '#src/lib/exit.ts'
-import { asTyped, IS_EDITAIS } from '#src/present/terminal/own_command.ts'
+import { asTyped, IS_EDITAIS } from '#src/present/terminal/options.ts'
 import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ObjectStore, WriteCondition } from '#src/lib/objects/objects.ts'
-import { type Finding, ok, problem } from './finding.ts'
+import { type Finding, ok, problem } from './extra.ts'
 
 const CHECK = 'store'
 /** Some stores accept two of racing writes now and then. */

@@ -5,6 +5,7 @@ import type { Follower } from '#src/core/pipeline/run.ts'
 import { untimed } from '#src/core/pipeline/run.ts'
 import type {
   CheckOptions,
+  Finding,
   PublishedElsewhere,
   Publisher,
   Publishing,
@@ -14,7 +15,6 @@ import type {
   RunTrace,
   TraceName,
 } from '#src/extras/extra.ts'
-import type { Finding } from '#src/extras/finding.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { EXTRAS } from '#src/extras.ts'
 

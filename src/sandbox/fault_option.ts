@@ -1,4 +1,4 @@
-import type { RouteKind } from '#src/server/contract/route_of.ts'
+import type { RouteKind } from '#src/server/contract/routes.ts'
 import type { Fault, FaultEffect, FaultScope } from './faults.ts'
 
 /** Syntax of faults on the command line, for `--help`. */

@@ -1,4 +1,4 @@
-import type { RouteKind } from '#src/server/contract/route_of.ts'
+import type { RouteKind } from '#src/server/contract/routes.ts'
 import { fractionOf } from './random.ts'
 import type { SandboxRequest } from './requests.ts'
 

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import type { RouteKind } from '#src/server/contract/route_of.ts'
+import type { RouteKind } from '#src/server/contract/routes.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { type Environment, filesBelow } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'

@@ -5,6 +5,7 @@ import { Database, type Row } from '#src/core/warehouse/database.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { startCompanies } from '#test/support/companies.ts'
+import { dayIn } from '#test/support/figures/calendar.ts'
 import { syncHere } from '#test/support/here.ts'
 import { openMarts } from '#test/support/marts.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
@@ -23,10 +24,13 @@ test('each mart of a snapshot has the rows that it has over the same lines of th
   const [leaving, ...others] = world.ids().map(id => world.entry(id) as Entry) as [Entry, ...Entry[]]
   const verdict = { recommendation: 'nova' }
   const changed = noticeEntry(1, { status: 'ready', updated_at: at(-1).toISOString() }, { verdict })
+  // Two sessions of tomorrow at the same time, too late to contest.
+  const alert = { type: 'risk', severity: 'high', title: 'Tarde', action_type: 'impugnacao' }
+  const near = [2, 3].map(n => noticeEntry(n, { data_sessao: `${dayIn(1)}T09:00:00` }, { alerts: [alert] }))
   const company = await startCompany([])
   const marts = await openMarts()
   for (const { when, shown, gone } of [
-    { when: at(-2), shown: [leaving, ...others, noticeEntry(1)], gone: [] },
+    { when: at(-2), shown: [leaving, ...others, noticeEntry(1), ...near], gone: [] },
     { when: at(-1), shown: [changed], gone: [leaving] },
   ]) {
     for (const entry of shown) company.world.put(entry)

@@ -1,4 +1,4 @@
-import type { RedisClient } from '#jobs/queues/redis_client.ts'
+import type { RedisClient } from '#jobs/queues/redis.ts'
 
 /** As much of Redis as alerts and the states of hosts need, for one worker at a time: scripts are known by what they call. */
 export class MemoryRedis {

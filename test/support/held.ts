@@ -1,5 +1,5 @@
 import type { Sandbox } from '#src/sandbox/server.ts'
-import type { RouteKind } from '#src/server/contract/route_of.ts'
+import type { RouteKind } from '#src/server/contract/routes.ts'
 
 /** Requests that the sandbox has not answered yet. */
 export type Held = {

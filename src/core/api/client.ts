@@ -22,7 +22,7 @@ const MAX_RETRY_DELAY_MS = 30_000
  */
 export type Api = {
   list(page: ListPage): Promise<Buffer>
-  /** Requests a page as `list` does, but with one retry, also of a refusal: for a look, which leaves a failing API to a run. */
+  /** Requests a page as `list` does, but with one retry, also of a refusal: for the look of a command, which leaves a failing API to a run. */
   listBriefly(page: ListPage): Promise<Buffer>
   notice(id: string): Promise<Answer>
   analysis(id: string): Promise<Answer>

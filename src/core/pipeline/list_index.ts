@@ -21,7 +21,7 @@ export type ListIndex = {
   readonly run_id: string
   /** The log's name, as in the warehouse. */
   readonly log: string | null
-  /** When the last run opened the warehouse. */
+  /** The end of the last run that opened the warehouse: it left the index. */
   readonly made_at: string
   /** When the data need a run even if the list stays the same; null for never. */
   readonly due_at: string | null

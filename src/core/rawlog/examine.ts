@@ -196,7 +196,7 @@ export async function damageOf(path: string): Promise<string | null> {
 const MAX_UNPACKED_BYTES = 512 * 1024 * 1024
 
 /**
- * Returns the quick part of that check, before DuckDB reads the file.
+ * Checks a segment quickly, before DuckDB reads the file.
  * @returns the most bytes that its lines can have.
  * @throws FatalError if the file is incomplete, or unpacks to more than any segment has.
  */

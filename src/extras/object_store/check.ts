@@ -2,7 +2,7 @@ import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { latestName, requireLatest } from '#src/core/lake/manifest.ts'
 import type { CheckOptions } from '#src/extras/extra.ts'
-import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { checkRace } from '#src/extras/store_race.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 

@@ -161,7 +161,9 @@ const CHANGES: readonly (readonly [kind: string, name: string])[] = [
   ['Novo edital', 'Novos editais'],
   ['Saiu da API', 'Saíram da API'],
   ['Mudou de fase', 'Mudaram de fase'],
-  ...['Sessão remarcada', 'Valor alterado', 'Parecer alterado'].map(name => [name, name] as const),
+  ...['Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado', 'Parecer alterado'].map(
+    name => [name, name] as const,
+  ),
 ]
 
 async function readChanges(db: Database, until: Date): Promise<ChangeCount[]> {

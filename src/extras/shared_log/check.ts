@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { CheckOptions } from '#src/extras/extra.ts'
-import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { checkRace } from '#src/extras/store_race.ts'
 import { counted } from '#src/lib/count.ts'
 import { ForeignObject, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'

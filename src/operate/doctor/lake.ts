@@ -14,7 +14,7 @@ import {
 import { READ_ME } from '#src/core/lake/publish.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
-import { type Finding, ok, orWell, problem, warning } from '#src/extras/finding.ts'
+import { type Finding, ok, orWell, problem, warning } from '#src/extras/extra.ts'
 import { excess } from '#src/lib/access.ts'
 import { counted } from '#src/lib/count.ts'
 import { messageOf, systemCode, throwIfInterrupted } from '#src/lib/errors.ts'

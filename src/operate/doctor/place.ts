@@ -3,7 +3,7 @@ import { access, readdir, readFile, stat, statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { latestLink, snapshotsDirectory } from '#src/core/lake/manifest.ts'
-import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { systemCode } from '#src/lib/errors.ts'
 import type { LockHolder } from '#src/lib/lock.ts'
 

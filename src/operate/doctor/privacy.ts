@@ -5,7 +5,7 @@ import type { LakeSettings } from '#config/lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { isOursAlone, ourFiles } from '#src/core/company/data_directory.ts'
 import { snapshotsDirectory } from '#src/core/lake/manifest.ts'
-import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import {
   excess,
   isTrusted,

@@ -8,7 +8,7 @@ import {
   unknownTypes,
 } from '#src/core/rawlog/examine.ts'
 import { damagedDirectory, UNSEALED_SUFFIX, WAYS_OUT } from '#src/core/rawlog/files.ts'
-import { type Finding, ok, orWell, problem, warning } from '#src/extras/finding.ts'
+import { type Finding, ok, orWell, problem, warning } from '#src/extras/extra.ts'
 import { counted } from '#src/lib/count.ts'
 import { messageOf, systemCode } from '#src/lib/errors.ts'
 

@@ -13,7 +13,7 @@ import {
   refuseNewer,
   type WarehouseOptions,
 } from '#src/core/warehouse/warehouse.ts'
-import { type Finding, ok, problem, warning } from '#src/extras/finding.ts'
+import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
 import { FatalError, InterruptedError, messageOf } from '#src/lib/errors.ts'
 import { LEAST_FREE_BYTES, MEBIBYTE } from './place.ts'

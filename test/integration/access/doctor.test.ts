@@ -13,7 +13,7 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Finding } from '#src/extras/finding.ts'
+import type { Finding } from '#src/extras/extra.ts'
 import { diagnoseHere, type Prepared, prepareDirectory } from '#test/support/doctor.ts'
 import { isRoot, STRANGER } from '#test/support/other_users.ts'
 import type { Environment } from '#test/support/project.ts'

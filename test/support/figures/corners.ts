@@ -403,6 +403,11 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
     // A session and a value that change, one of them there and back, and one that is only written differently.
     make(380, { data_sessao: `${ahead(run + 2)}T10:00:00-03:00`, ...movedAt(run) }),
     make(381, { valor_estimado: run === 1 ? 8000 : 7000, ...movedAt(run) }),
+    // Corrected after its analysis: its session came forward, and its object is another one.
+    make(388, {
+      ...{ ...ELSEWHERE, objeto: run === 2 ? 'Objeto corrigido' : 'Objeto', ...movedAt(run) },
+      data_sessao: `${ahead(run === 2 ? 18 : 22)}T09:00:00-03:00`,
+    }),
     make(382, {
       data_sessao: run === 1 ? `${ahead(9)}T12:00:00Z` : `${ahead(9)}T09:00:00-03:00`,
       ...movedAt(run),

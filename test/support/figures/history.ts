@@ -13,6 +13,7 @@ import {
   timeOf,
 } from './contract.ts'
 import { isSuspect } from './picture.ts'
+import { seen } from './spelling.ts'
 
 /** What the API served to a run; null if it answered with errors. */
 export type Reading = { readonly at: Date; readonly served: readonly Entry[] | null }
@@ -41,7 +42,7 @@ export type Verdict = {
 
 /** A list field before and after, as readers see it. */
 type Change = {
-  readonly field: 'data_sessao' | 'valor_estimado'
+  readonly kind: 'Sessão antecipada' | 'Sessão remarcada' | 'Valor alterado' | 'Objeto alterado'
   readonly from: string
   readonly to: string
   readonly at: Date
@@ -86,9 +87,22 @@ function unseen(edital: Document): Followed {
 
 function changesBetween(before: Document, after: Document, at: Date): Change[] {
   const [value, newValue] = [before, after].map(({ valor_estimado }) => numberOf(valor_estimado))
-  const session = { field: 'data_sessao', from: sessionText(before), to: sessionText(after), at } as const
-  const worth = { field: 'valor_estimado', from: valueText(before), to: valueText(after), at } as const
-  return [...(session.from === session.to ? [] : [session]), ...(value === newValue ? [] : [worth])]
+  const [day, newDay] = [before, after].map(({ data_sessao }) => timeOf(data_sessao))
+  const [text = '', newText = ''] = [before, after].map(
+    ({ objeto }) => seen(textOf(objeto)) ?? 'não informado',
+  )
+  const isEarlier = day && newDay && Temporal.PlainDateTime.compare(localTimeOf(newDay), localTimeOf(day)) < 0
+  const session = {
+    kind: isEarlier ? 'Sessão antecipada' : 'Sessão remarcada',
+    ...{ from: sessionText(before), to: sessionText(after), at },
+  } as const
+  return [
+    ...(session.from === session.to ? [] : [session]),
+    ...(value === newValue
+      ? []
+      : [{ kind: 'Valor alterado', from: valueText(before), to: valueText(after), at } as const]),
+    ...(text === newText ? [] : [{ kind: 'Objeto alterado', from: text, to: newText, at } as const]),
+  ]
 }
 
 function verdictOf({ verdict }: Document): Omit<Verdict, 'at'> {

@@ -76,6 +76,8 @@ export type Notice = {
   readonly contest: Contest | null
   readonly createdAt: Date
   readonly updatedAt: Date
+  /** When the company confirmed, or first had a verdict, whichever came first. */
+  readonly judgedAt: Date | null
   /** When it was first seen in its phase. */
   readonly enteredAt: Date
   /** False if it was in its phase before anybody looked. */
@@ -287,6 +289,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     contest,
     createdAt: new Date(String(edital.created_at)),
     updatedAt: new Date(String(edital.updated_at)),
+    judgedAt: judgedAt(followed),
     enteredAt: stay?.from ?? new Date(Number.NaN),
     entryWasSeen: stay?.startWasSeen === true,
     analysisState: analysisStateOf(followed, history),
@@ -307,6 +310,15 @@ function noticeOf(followed: Followed, history: History): Notice {
       riskNamed(partOf(analysis, 'pricing').risco_pagamento),
     ),
   }
+}
+
+function judgedAt({ edital, verdicts }: Followed): Date | null {
+  const confirmed = timeOf(edital.committed_at)
+  const times = known([
+    confirmed ? new Date(confirmed) : null,
+    verdicts.find(({ recommendation }) => recommendation !== null)?.at ?? null,
+  ])
+  return sorted(times, at => at.getTime())[0] ?? null
 }
 
 /** Whether the analysis belongs to the current notice, and if not, why. */

@@ -74,7 +74,9 @@ export function changes(picture: Picture): string[] {
     ['Novos editais', 'Novo edital'],
     ['Saíram da API', 'Saiu da API'],
     ['Mudaram de fase', 'Mudou de fase'],
-    ...['Sessão remarcada', 'Valor alterado', 'Parecer alterado'].map(name => [name, name] as const),
+    ...['Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado', 'Parecer alterado'].map(
+      name => [name, name] as const,
+    ),
   ] as const
   const end = `Até a última leitura da lista, ${momentOf(until)}: o que mudou depois não se sabe.`
   if (lately(7).length === 0)

@@ -11,6 +11,7 @@ import {
   requirementsOf,
   sessionStateOf,
   sessionsAhead,
+  worthOf,
 } from './lists.ts'
 import { type Notice, type Picture, phaseOf } from './picture.ts'
 
@@ -71,13 +72,10 @@ export function decisionsOf(picture: Picture): Decision[] {
   )
 }
 
+const CORRECTED = ['Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado']
 const KINDS = [
-  'Sessão remarcada',
-  'Parecer alterado',
-  'Valor alterado',
-  'Saiu da API',
-  'Novo edital',
-  'Mudou de fase',
+  ...['Sessão antecipada', 'Sessão remarcada', 'Parecer alterado', 'Objeto alterado', 'Valor alterado'],
+  ...['Saiu da API', 'Novo edital', 'Mudou de fase'],
 ]
 
 /** Every change that was seen: the latest day first, and what matters most. */
@@ -85,10 +83,6 @@ export function newsOf(picture: Picture) {
   const { all, live, moves, newVerdicts, history } = picture
   const followed = [...history.followed]
   const changes = followed.flatMap(([id, { changes }]) => changes.map(change => ({ id, ...change })))
-  const named = (field: string, kind: string) =>
-    changes
-      .filter(change => change.field === field)
-      .map(({ id, from, to, at }) => ({ id, kind, from, to, at }))
   // What the first reading found is as old as the API says.
   const arrived = ({ id, createdAt }: Notice) => {
     const seenAt = history.followed.get(id)?.phases[0]?.since ?? createdAt
@@ -106,8 +100,7 @@ export function newsOf(picture: Picture) {
       ...{ id, kind: 'Mudou de fase', at },
       ...{ from: phaseOf(from).name, to: phaseOf(to).name },
     })),
-    ...named('data_sessao', 'Sessão remarcada'),
-    ...named('valor_estimado', 'Valor alterado'),
+    ...changes,
     ...newVerdicts.map(({ noticeId, from, to, at }) => ({
       ...{ id: noticeId, kind: 'Parecer alterado', at },
       ...{ from: labelOf(from) ?? 'sem parecer', to: labelOf(to) ?? 'sem parecer' },
@@ -116,7 +109,9 @@ export function newsOf(picture: Picture) {
   return sorted(
     news.flatMap(one => {
       const notice = all.find(({ id }) => id === one.id)
-      return notice ? [{ ...one, notice, contest: contestOf(notice, picture) }] : []
+      const isCorrection =
+        CORRECTED.includes(one.kind) && Boolean(notice?.judgedAt && one.at > notice.judgedAt)
+      return notice ? [{ ...one, notice, isCorrection, contest: contestOf(notice, picture) }] : []
     }),
     ({ at }) => -localDay(at).toZonedDateTime('UTC').epochMilliseconds,
     ({ kind }) => KINDS.indexOf(kind),
@@ -130,6 +125,18 @@ function contestOf(notice: Notice, picture: Picture): Temporal.PlainDate | null 
   const day = picture.open.some(({ id }) => id === notice.id) ? (notice.contest?.day ?? null) : null
   const isOver = sessionStateOf(notice, picture) === 'passada' || (day !== null && daysTo(day, picture) < 0)
   return isOver ? null : day
+}
+
+function newsRow({ kind, from, to, at, notice, contest }: ReturnType<typeof newsOf>[number]) {
+  return {
+    'Visto em': date(localDay(at)),
+    Mudança: kind,
+    De: brief(from, 60),
+    Para: brief(to, 60),
+    'Impugnar até': date(contest),
+    ...named(notice),
+    PNCP: notice.url,
+  }
 }
 
 export const todayCards: Readonly<Record<string, Card>> = {
@@ -227,20 +234,80 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Número: notice.numero,
       })),
 
+  analise_rasa_proxima: picture =>
+    sorted(
+      sessionsAhead(picture, CONTEST_DAYS).filter(({ level }) => level !== 'deep'),
+      ({ session }) => session.toString(),
+      ({ id }) => id,
+    )
+      .slice(0, 50)
+      .map(notice => ({
+        Sessão: date(notice.session),
+        Análise: labelOf(notice.level),
+        Parecer: labelOf(notice.recommendation),
+        ...named(notice),
+        Valor: notice.value,
+        Confirmada: notice.confirmed ? 'sim' : 'não',
+        PNCP: notice.url,
+      })),
+
+  prazos_perdidos: picture =>
+    sorted(
+      alertsOf(picture.open.filter(notice => sessionStateOf(notice, picture) !== 'passada')).flatMap(
+        alert => {
+          const ago = alert.deadline && -daysTo(alert.deadline, picture)
+          return ago !== null && ago > 0 && isGrave(alert, ['critical', 'high']) ? [{ ...alert, ago }] : []
+        },
+      ),
+      ({ ago }) => ago,
+      ({ severityOrder }) => severityOrder,
+      ({ notice }) => notice.id,
+      ({ ordinal }) => ordinal,
+    )
+      .slice(0, 50)
+      .map(({ notice, ago, ...alert }) => ({
+        Prazo: date(alert.deadline),
+        'Há (dias)': ago,
+        Ação: alert.action,
+        Severidade: alert.severityName,
+        Alerta: brief(alert.title, 80),
+        ...named(notice),
+        'Sessão em': date(notice.sessionDay),
+      })),
+
+  sessoes_simultaneas: picture => {
+    const timed = sessionsAhead(picture).filter(
+      ({ session, sessionDay }) => !session.equals(sessionDay.toPlainDateTime()),
+    )
+    const times = [...Map.groupBy(timed, ({ session }) => session.toString())].filter(
+      ([, all]) => all.length > 1,
+    )
+    return sorted(times, ([time]) => time)
+      .slice(0, 50)
+      .map(([, all]) => ({
+        Sessão: date(all[0]?.session ?? null),
+        Dias: all[0] ? daysTo(all[0].sessionDay, picture) : null,
+        Sessões: all.length,
+        Confirmadas: all.filter(({ confirmed }) => confirmed).length,
+        Valor: worthOf(all),
+        Órgãos: brief([...new Set(known(all.map(({ orgao }) => orgao)))].sort().join('; '), 120),
+      }))
+  },
+
+  retificacoes: picture =>
+    newsOf({ ...picture, open: picture.live.filter(({ phase }) => phase.open) })
+      .filter(
+        ({ isCorrection, notice }) => isCorrection && (picture.state === null || notice.uf === picture.state),
+      )
+      .slice(0, 50)
+      .map(one => newsRow(one)),
+
   novidades: picture => {
     const { lastGoodAt } = picture.history
     return newsOf({ ...picture, open: picture.live.filter(({ phase }) => phase.open) })
       .filter(({ at }) => at.getTime() > lastGoodAt.getTime() - DAY_MS && at <= lastGoodAt)
       .filter(({ notice }) => picture.state === null || notice.uf === picture.state)
       .slice(0, 100)
-      .map(({ kind, from, to, at, notice, contest }) => ({
-        'Visto em': date(localDay(at)),
-        Mudança: kind,
-        De: brief(from, 60),
-        Para: brief(to, 60),
-        'Impugnar até': date(contest),
-        ...named(notice),
-        PNCP: notice.url,
-      }))
+      .map(one => newsRow(one))
   },
 }

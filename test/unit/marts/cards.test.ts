@@ -38,16 +38,23 @@ test('no card overlaps another, and each has its file', async () => {
   expect(files.sort()).toEqual(DASHBOARDS.flatMap(({ cards }) => cards.map(({ key }) => `${key}.sql`)).sort())
 })
 
+/** Its day to contest is over if the session is tomorrow. */
+const TOO_LATE = { type: 'risk', severity: 'high', title: 'Tarde', action_type: 'impugnacao' }
+
 test('each card returns rows, with the columns it shows', async () => {
   const world = generateWorld({ seed: 7, company: 'acme', notices: 120, start: new Date() })
   // Sessions of the next days, for the cards of what is due.
   for (const [index, id] of world.ids().entries())
     world.update(id, { edital: { data_sessao: `${dayIn((index % 45) - 5)}T09:00:00` } })
   const marts = await openMarts(world.ids().map(id => world.entry(id) as Entry))
-  // A verdict that changes: a card shows only those.
+  // A verdict and a value that change: cards show only those.
   const judged = world.ids().find(id => world.entry(id)?.analysis?.verdict) ?? ''
-  world.update(judged, { updatedAt: new Date(), analysis: { verdict: { recommendation: 'nova' } } })
-  await marts.run(new Date(), { shown: [world.entry(judged) as Entry] })
+  world.update(judged, {
+    updatedAt: new Date(),
+    edital: { valor_estimado: 12_345, data_sessao: `${dayIn(1)}T09:00:00`, status: 'analysis' },
+    analysis: { verdict: { recommendation: 'nova' }, alerts: [TOO_LATE] },
+  })
+  await marts.run(new Date(Date.now() + 1000), { shown: [world.entry(judged) as Entry] })
   // As the driver connects: with its details and the report time zone.
   await marts.db.run(`SET old_implicit_casting = true; SET TimeZone = 'America/Sao_Paulo'`)
   onTestFinished(() => marts.db.run(`RESET old_implicit_casting; SET TimeZone = 'UTC'`))

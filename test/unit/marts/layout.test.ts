@@ -16,6 +16,13 @@ const NOTICES = 400
 /** A week with a holiday of the longest name. */
 const NOW = new Date('2026-11-17T12:00:00Z')
 const DAY_MS = 86_400_000
+/** For each notice: some of its days to contest are over, some are near. */
+const ALERT = {
+  type: 'risk',
+  severity: 'high',
+  title: 'Marca indicada sem justificativa',
+  action_type: 'impugnacao',
+}
 
 function generated(): Entry[] {
   const world = generateWorld({ seed: 7, company: 'acme', notices: NOTICES, start: NOW })
@@ -25,7 +32,11 @@ function generated(): Entry[] {
 /** Sessions in each of the next weeks, and some that are over. */
 function dated({ edital, analysis }: Entry, index: number, from = NOW): Entry {
   const day = new Date(from.getTime() + ((index % 45) - 5) * DAY_MS).toISOString().slice(0, 10)
-  return { edital: { ...edital, data_sessao: `${day}T09:30:00` }, analysis }
+  const alerts = [...((analysis?.alerts ?? []) as object[]), ALERT]
+  return {
+    edital: { ...edital, data_sessao: `${day}T09:30:00` },
+    analysis: analysis && { ...analysis, alerts },
+  }
 }
 
 /** The next day: everything that can change has. */

@@ -1,0 +1,10 @@
+-- A session without a time of day coincides with no other.
+SELECT company, data_sessao_local, data_sessao_dia, dias_ate_sessao, count(*) AS sessoes,
+  count(*) FILTER (participation_confirmed) AS sessoes_confirmadas,
+  soma(valor_estimado_informado) AS valor_total,
+  string_agg(DISTINCT orgao, '; ' ORDER BY orgao) AS orgaos
+FROM agenda_sessoes
+WHERE data_sessao_local <> data_sessao_dia
+GROUP BY company, data_sessao_local, data_sessao_dia, dias_ate_sessao
+HAVING count(*) > 1
+ORDER BY company, data_sessao_local
