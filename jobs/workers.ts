@@ -63,8 +63,7 @@ export function startWorkers(shared: Shared): Workers {
     // The gate starts them.
     autorun: false,
     // For a job that does not say it, because another program added it.
-    removeOnComplete: KEPT,
-    removeOnFail: KEPT,
+    ...KEPT,
     // Instead of 15 s: a tick and its run wait for it one after the other, after Redis is back.
     runRetryDelay: RETRY_MS,
   }

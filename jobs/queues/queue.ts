@@ -4,8 +4,8 @@ import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
 import { publisher } from '#src/operate/extras.ts'
 import type { Company } from './company_registry.ts'
+import type { RedisClient } from './redis.ts'
 import { connectRedis, type RedisConnection } from './redis.ts'
-import type { RedisClient } from './redis_client.ts'
 
 /**
  * `sync` brings the company up to date, and `publish` its latest snapshot to the object store; `maintain` removes expired
@@ -40,8 +40,14 @@ export type Queues = Pick<RedisConnection, 'problem' | 'note'> & {
   close(): Promise<void>
 }
 
-/** Enough to look back a few days on the board; more would waste Redis memory. */
-export const KEPT = { count: 1000, age: 7 * 24 * 3600 } as const
+const WEEK_SECONDS = 7 * 24 * 3600
+/** What the board shows of jobs that ended: each company's runs are in its `sync_runs`, and Redis must soon stop growing. */
+export const KEPT = {
+  removeOnComplete: { count: 100, age: WEEK_SECONDS },
+  removeOnFail: { count: 1000, age: WEEK_SECONDS },
+} as const
+/** Nobody reads events that are older than a wait for one. */
+const EVENTS = { streams: { events: { maxLen: 1000 } } } as const
 const CLOSE_WITHIN_MS = 2000
 
 /** The address of Redis; the other settings have defaults. */
@@ -52,8 +58,7 @@ const RUN_OPTIONS: JobsOptions = {
   attempts: 1,
   // The message of the failure is enough on the board; a stack trace does not help there.
   stackTraceLimit: 0,
-  removeOnComplete: KEPT,
-  removeOnFail: KEPT,
+  ...KEPT,
 }
 
 /** Connects, and reconnects until Redis is back. */
@@ -63,7 +68,7 @@ export function openQueues(settings: RedisPlace, log: Logger): Queues {
     { ca: null, sentinels: null, cluster: null, ...settings },
     log,
   )
-  const options: QueueOptions = { connection: redis, prefix, skipVersionCheck: true }
+  const options: QueueOptions = { connection: redis, prefix, skipVersionCheck: true, ...EVENTS }
   const ticks = new Queue<JobData>('ticks', options)
   const runs = new Queue<JobData>('runs', options)
   for (const queue of [ticks, runs]) queue.on('error', note)
