@@ -4,23 +4,14 @@ import { type Fetched, fetchAnalyses } from './core/pipeline/fetch.ts'
 import type { ListedRecord } from './core/pipeline/listed.ts'
 import type { Loader } from './core/pipeline/load.ts'
 import { composeReport, type Outcomes } from './core/pipeline/report.ts'
-import {
-  decideRefetch,
-  finishRun,
-  modeOf,
-  type Refetch,
-  type Run,
-  type RunContext,
-  type RunResult,
-  type SyncRequest,
-  withRun,
-} from './core/pipeline/run.ts'
+import { decideRefetch, modeOf, type Refetch, type SyncRequest } from './core/pipeline/request.ts'
+import { finishRun, type Run, type RunContext, type RunResult, withRun } from './core/pipeline/run.ts'
 import { type Survey, survey } from './core/pipeline/survey.ts'
 import type { Line } from './core/rawlog/line.ts'
 import { logName } from './core/warehouse/warehouse.ts'
 import { FatalError, RequestError } from './lib/errors.ts'
 
-export type { SyncRequest } from './core/pipeline/run.ts'
+export type { SyncRequest } from './core/pipeline/request.ts'
 
 /** A run with at most this many analyses to fetch and list changes is one segment: sealing one more costs as much as a few requests. */
 const FEW = 64

@@ -26,6 +26,21 @@ export function importsOf({ path, text }: SourceFile): string[] {
   return IMPORTS.flatMap(form => [...text.matchAll(form)]).map(([, name = '']) => resolve(path, name))
 }
 
+const STATIC = /^(?:import|export)\s+(?!type\b)(?:([^'"]*?)\s+from\s+)?['"]([^'"]+)['"]/gm
+
+/** Returns what is loaded with a file, from the files of the project: their paths, and the names of libraries. */
+export function loadedWith(start: string, files: ReadonlyMap<string, SourceFile>): Set<string> {
+  const loaded = new Set([start])
+  for (const path of loaded)
+    for (const [, names = '', name = ''] of (files.get(path)?.text ?? '').matchAll(STATIC)) {
+      const inner = /^\{([^}]*)\}$/s.exec(names)?.[1]?.split(',') ?? [names]
+      const isTypes = inner.filter(one => one.trim() !== '').every(one => /^\s*type\s/.test(one))
+      if (names !== '' && isTypes) continue
+      loaded.add(/^[#.]/.test(name) ? resolve(path, name) : name)
+    }
+  return loaded
+}
+
 function resolve(path: string, name: string): string {
   return name.startsWith('#') ? name.slice(1) : posix.join(posix.dirname(path), name)
 }

@@ -1,8 +1,8 @@
 import type { Settings } from '#config/settings.ts'
 import type { TraceSettings } from '#config/traces.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
+import { untimed } from '#src/core/pipeline/request.ts'
 import type { Follower } from '#src/core/pipeline/run.ts'
-import { untimed } from '#src/core/pipeline/run.ts'
 import type {
   CheckOptions,
   Finding,

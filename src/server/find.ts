@@ -1,35 +1,9 @@
-import { matchText, type TextMatches, weightsOf } from '#src/server/search/match_text.ts'
-import { CHOICES, CHOSEN_BY, type MonthSearch } from '#src/server/search/month_search.ts'
-import type { Term } from '#src/server/search/text_query.ts'
+import { createPause } from '#src/lib/pause.ts'
 import type { PreparedMonth } from './prepared_month.ts'
-
-/** Longer work is interrupted for other requests. */
-const WORK_FOR_MS = 2
-
-/** Work that was interrupted. One piece continues in each turn of the event loop, so that a turn stays short. */
-const interrupted: (() => void)[] = []
-
-function goOn(): void {
-  interrupted.shift()?.()
-  if (interrupted.length > 0) setImmediate(goOn)
-}
-
-/** Returns a function to await in the middle of long work: after a few milliseconds of work, it lets other work go first. */
-export function createPause(): () => Promise<void> {
-  let sinceMs = performance.now()
-  return async () => {
-    if (performance.now() - sinceMs < WORK_FOR_MS) return
-    await new Promise<void>(resolve => {
-      interrupted.push(resolve)
-      if (interrupted.length === 1) setImmediate(goOn)
-    })
-    sinceMs = performance.now()
-  }
-}
-
-/** The orders of a search. */
-export const SORTS = ['session', 'value', 'created', 'updated', 'relevance'] as const
-type SortKey = (typeof SORTS)[number]
+import { matchText, type TextMatches, weightsOf } from './search/match_text.ts'
+import { CHOICES, CHOSEN_BY, type MonthSearch } from './search/month_search.ts'
+import type { SortKey } from './search/sorts.ts'
+import type { Term } from './search/text_query.ts'
 
 /** The columns that a search can bound. */
 const RANGES = ['session', 'value'] as const

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { importsOf, readSources, type SourceFile } from '#tools/imports.ts'
+import { importsOf, loadedWith, readSources, type SourceFile } from '#tools/imports.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -151,6 +151,21 @@ describe('Imports', () => {
     expect(reached.size).toBeGreaterThan(100)
     const own = ['schema', 'config', 'src/lib', 'src/core', 'src/sync.ts']
     expect([...reached].filter(path => !own.some(place => isIn(path, place)))).toEqual([])
+  })
+
+  it('of what runs all day load no library at the start that only some requests or runs need', () => {
+    const byPath = new Map(SOURCES.map(file => [file.path, file]))
+    const heavy =
+      /^(?:@duckdb|@orama|@aws-sdk|@modelcontextprotocol\/server|echarts|hucre|nodemailer|@opentelemetry\/(?!api))/
+    for (const start of ['jobs/daemon.ts', 'src/cli/serve.ts']) {
+      const loaded = [...loadedWith(start, byPath)]
+      expect(loaded.length, start).toBeGreaterThan(100)
+      expect(loaded, start).toContain('pino')
+      expect(
+        loaded.filter(name => heavy.test(name)),
+        start,
+      ).toEqual([])
+    }
   })
 
   it('come from layers that are there', () => {

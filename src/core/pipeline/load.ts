@@ -2,7 +2,7 @@ import type { Line, LoggedDocument } from '#src/core/rawlog/line.ts'
 import type { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { applySegment } from '#src/core/warehouse/apply.ts'
 import type { Warehouse } from '#src/core/warehouse/warehouse.ts'
-import type { InStage } from './run.ts'
+import type { InStage } from './request.ts'
 
 /**
  * A segment is sealed at the first of these bounds, so a crash loses at most that much. They also bound how

@@ -6,8 +6,8 @@ import { detect, type Plan } from './detect.ts'
 import type { ShownPage } from './list_index.ts'
 import { ListedFile, stageListed } from './listed.ts'
 import { isAnotherCompany, isForeignKey, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
+import { isFiltered, type Refetch, type SyncRequest } from './request.ts'
 import type { RunContext } from './run.ts'
-import { isFiltered, type Refetch, type SyncRequest } from './run.ts'
 import { readByIds, readInto, type Scan, scan } from './scan.ts'
 
 /** The list, and what follows from it. */

@@ -3,7 +3,7 @@ import { RECOMMENDATIONS } from '#schema/analysis.ts'
 import { LIST_LIMIT, NOTICE, STATUSES } from '#schema/notice.ts'
 import { cleanText } from '#schema/text_key.ts'
 import { isDateTime } from '#schema/times.ts'
-import { SORTS } from '#src/server/find.ts'
+import { SORTS } from '#src/server/search/sorts.ts'
 import { wholeParameter } from './parameters.ts'
 
 /** Maximum length of what people type; a longer text is a mistake. */

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLoader, type Loader } from '#src/core/pipeline/load.ts'
-import { untimed } from '#src/core/pipeline/run.ts'
+import { untimed } from '#src/core/pipeline/request.ts'
 import { sealedSegments } from '#src/core/rawlog/files.ts'
 import type { Line } from '#src/core/rawlog/line.ts'
 import { RawLogWriter, type Segment, type Unsealed } from '#src/core/rawlog/writer.ts'

@@ -1,0 +1,3 @@
+/** The orders of a search. */
+export const SORTS = ['session', 'value', 'created', 'updated', 'relevance'] as const
+export type SortKey = (typeof SORTS)[number]
