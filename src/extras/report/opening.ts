@@ -63,8 +63,7 @@ function decisionTable(when: string, { rows, total }: Bounded<Decision>): Html {
       },
       { head: 'Edital', kind: 'wide', cell: notice },
       { head: 'Decisão', kind: 'wide', cell: decisionParts },
-      { head: 'Parecer', cell: ({ recomendacao }) => line(recomendacao, MAX_CODE) },
-      { head: 'Análise', cell: ({ nivel }) => line(nivel, MAX_CODE) },
+      { head: 'Parecer e análise', cell: verdictAndLevel },
       { head: 'Valor estimado', kind: 'number', cell: ({ valor }) => formatMoney(valor) },
       { head: 'Sessão', kind: 'date', cell: ({ data_sessao_local }) => dayAndTime(data_sessao_local) },
     ],
@@ -75,6 +74,10 @@ ${more(total - rows.length, 'edital', 'editais')}`
 
 function notice({ objeto, ...named }: Named & { readonly objeto: string | null }): Html {
   return html`${noticeLink(named)} <small>${line(objeto, MAX_OBJECT)}</small>`
+}
+
+function verdictAndLevel({ recomendacao, nivel }: Decision): Html {
+  return html`${line(recomendacao, MAX_CODE)} <small>${line(nivel, MAX_CODE)}</small>`
 }
 
 /** Only the first part, to confirm or give up, waits without harm until its day. */

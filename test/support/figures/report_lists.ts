@@ -47,7 +47,7 @@ import {
 } from './report_lines.ts'
 
 /** Maximum length of the lists, and of their texts. */
-const LENGTH = { sessions: 15, deadlines: 12, buyers: 10, blockers: 8, stacks: 12 } as const
+const LENGTH = { sessions: 15, deadlines: 10, buyers: 10, blockers: 8, stacks: 12 } as const
 const CHARACTERS = { name: 80, object: 120, description: 140, code: 30 } as const
 
 export function sessions(picture: Picture): string[] {

@@ -18,8 +18,8 @@ import { decisionsOf, newsOf } from './today.ts'
 
 /** The first parts of the report: decisions, changes, weeks. */
 
-const DECISIONS = 10
-const NEWS = 12
+const DECISIONS = 6
+const NEWS = 8
 const WEEKS = 12
 const OBJECT_CHARACTERS = 120
 const DAY_MS = 86_400_000
@@ -33,15 +33,14 @@ export function decisions(picture: Picture): string[] {
       : [
           ...table(
             `${when}${those.length > DECISIONS ? `: ${DECISIONS} de ${number(those.length)}` : ''}`,
-            'Até | Edital | Decisão | Parecer | Análise | Valor estimado | Sessão',
+            'Até | Edital | Decisão | Parecer e análise | Valor estimado | Sessão',
             those
               .slice(0, DECISIONS)
               .map(({ notice, until, left, parts }) => [
                 `${dayOf(until)} ${inDays(left)}`,
                 `${nameOf(notice)} ${line(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
                 joined(parts),
-                labelOf(notice.recommendation),
-                labelOf(notice.level),
+                joined([labelOf(notice.recommendation), labelOf(notice.level)]),
                 formatMoney(notice.value),
                 dayAndTime(notice.session && inUtc(notice.session)),
               ]),
