@@ -223,7 +223,7 @@ export const exposicaoPagamento: Mart = {
   columns: [
     ...ofCompany,
     ...of(riscosPagamento, 'risco_pagamento'),
-    text('risco_pagamento_rotulo', 'risco_pagamento as readers write it; não avaliado if there is none', [
+    text('risco_pagamento_rotulo', 'risco_pagamento as readers write it; não avaliado without one', [
       'Risco de pagamento (rótulo)',
       'Risco por extenso: baixo, médio, alto, crítico ou desconhecido; não avaliado quando não há',
     ]),
@@ -269,7 +269,7 @@ export const faixasDePreco: Mart = {
         'Descrição, na grafia mais frequente: maiúsculas, espaços e caracteres invisíveis não importam',
       ],
     ),
-    text('unidade', 'Unit of measure in one spelling, for example UN for Unidade; NULL if there is none', [
+    text('unidade', 'Unit of measure in one spelling, for example UN for Unidade; NULL without one', [
       'Unidade',
       'Unidade de medida em uma só grafia, por exemplo UN para Unidade; vazio quando não informada',
     ]),

@@ -32,7 +32,7 @@ export function escapeCodes(text: string): string {
 
 const COMING = "(situacao_sessao = 'futura') DESC, abs(dias_ate_sessao), edital_id"
 
-/** What is to come first, the nearest first; observations: the latest first. The other marts sort their rows themselves. */
+/** Orders rows: what is to come first, nearest first; observations, latest first. Other marts sort themselves. */
 const ORDER: Readonly<Record<string, string>> = {
   fases: 'fase_ordem',
   rotulos: 'coluna, ordem',

@@ -95,7 +95,7 @@ export type Portion = Omit<BySession, 'valor_passadas' | 'valor_sem_data'> & {
   readonly valor: number
 }
 
-/** What a notice is called. */
+/** The buyer, state, number and PNCP address by which a reader knows a notice. */
 export type Named = {
   readonly orgao: string | null
   readonly uf: string | null
