@@ -31,7 +31,7 @@ export function measureShape(): Measure[] {
   return [
     // 62,700 until Metabase was closed and its copies left alone, as a real one needs it; 62,869 until the report's decisions and changes
     // became marts, with a dashboard *Hoje* and cards that fit, and the workbook one to read and print.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 63_492, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 63_477, goal: 48_000 },
     // 15,810 until there were these marts, and three more about what may be missed.
     { name: 'lines of the core', count: linesIn(CORE), limit: 16_123, goal: 12_000 },
     // 61,850 until each route of operators had its keys tested, and each extra was taken away; 62,060 until the stand-in for

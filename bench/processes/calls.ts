@@ -29,7 +29,7 @@ export async function startCallee<C extends Calls>(file: string, about: unknown 
   child.setMaxListeners(0)
   const ended = once(child, 'exit')
   const early = ended.then(([code]) => Promise.reject(new Error(`${file} exited with ${code}`)))
-  // A caller that waits for an answer sees the rejection; after a requested end nothing handles it.
+  // A caller that cannot send, or waits for an answer, sees the rejection; after a requested end nothing handles it.
   early.catch(() => {})
   await Promise.race([once(child, 'message'), early])
   const waiting = new Map<number, (answer: Answer) => void>()
@@ -41,7 +41,7 @@ export async function startCallee<C extends Calls>(file: string, about: unknown 
       const id = calls++
       const answered = Promise.withResolvers<Answer>()
       waiting.set(id, answered.resolve)
-      child.send({ id, name, asked } satisfies Call)
+      child.send({ id, name, asked } satisfies Call, () => {})
       const result = await Promise.race([answered.promise, early])
       waiting.delete(id)
       if ('failed' in result) throw new Error(`${file}, ${name}: ${result.failed}`)

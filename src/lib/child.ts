@@ -1,5 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { EXIT, messageOf } from './errors.ts'
+import { endProcess } from './exit.ts'
 
 /** The variables that these processes need; they hold no key and no token. */
 const PASSED = ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'NODE_COMPILE_CACHE']
@@ -65,4 +67,20 @@ export async function carryOut<A extends Answered>(
     ended.abort()
     signal.removeEventListener('abort', stop)
   }
+}
+
+/**
+ * The other side: does the work of each order, answers with the fields that it returns or with the reason why it
+ * failed, and ends with the process that sends the orders.
+ */
+export function answerOrders<Order>(work: (order: Order) => Promise<unknown>): void {
+  process.on('message', async (order: Order) => {
+    const answer = await work(order).then(
+      (found): Answered => Object.assign({ error: null }, found),
+      (error: unknown): Answered => ({ error: messageOf(error) }),
+    )
+    // That process may be gone.
+    process.send?.(answer, undefined, undefined, () => {})
+  })
+  process.on('disconnect', () => endProcess(EXIT.ok))
 }

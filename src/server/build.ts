@@ -4,19 +4,12 @@ import { constants, zstdCompressSync } from 'node:zlib'
 import { REPEATED_FIELDS } from '#schema/analysis.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
+import { answerOrders } from '#src/lib/child.ts'
 import { openNew, writeNew } from '#src/lib/durable.ts'
-import { EXIT, messageOf } from '#src/lib/errors.ts'
-import { endProcess } from '#src/lib/exit.ts'
 import { tagOf } from './contract/tag.ts'
 import { type Batch, type DocumentRow, documentsOf, textBytesOf } from './documents.ts'
 import { servedAnalysis, servedNotice } from './feed/served_fields.ts'
-import {
-  type MonthIndex,
-  type MonthOrder,
-  type MonthResult,
-  preparedFiles,
-  sha256,
-} from './prepared_files.ts'
+import { type MonthIndex, type MonthOrder, preparedFiles, sha256 } from './prepared_files.ts'
 import { indexMonth } from './search/month_search.ts'
 
 /** Documents of which the tables have a text cut, as JSON text. */
@@ -88,16 +81,7 @@ type Placed = {
 }
 
 // Runs in a separate process: it uses much memory and a processor for seconds, while the server keeps answering.
-if (import.meta.main) {
-  process.on('message', async (order: MonthOrder) => {
-    const error = await build(order).then(
-      () => null,
-      (error: unknown) => messageOf(error),
-    )
-    process.send?.({ error } satisfies MonthResult)
-  })
-  process.on('disconnect', () => endProcess(EXIT.ok))
-}
+if (import.meta.main) answerOrders(build)
 
 /** Writes the documents of a month into the order's directory. */
 async function build({ files, rows, timeZone, directory }: MonthOrder): Promise<void> {

@@ -14,9 +14,6 @@ export type MonthOrder = {
   readonly directory: string
 }
 
-/** The report of the builder when it is done. */
-export type MonthResult = { readonly error: string | null }
-
 /** The place of an analysis in its file: `bytes` bytes at offset `at`, which decompress to `size` bytes of JSON. */
 export type AnalysisPlace = {
   readonly at: number
