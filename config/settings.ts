@@ -11,8 +11,13 @@ import { decodeText } from '#src/lib/text_file.ts'
 import { type LakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
 import { type TrinoTarget, trinoTarget } from './metabase_trino.ts'
-import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
-import { s3Place, s3Settings } from './s3.ts'
+import {
+  type RemoteLakeSettings,
+  remoteLakeSettings,
+  remoteLakeShape,
+  s3Place,
+  s3Settings,
+} from './remote_lake.ts'
 import { MERGED_SETTINGS, serverAddress } from './setting_kinds.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
-import type { LogPosition } from '#src/core/company/log_position.ts'
+import type { LogPosition } from '#src/core/company/state.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { redisRefusal } from '#src/lib/redis_refusal.ts'
 import type { Company } from './queues/company_registry.ts'

@@ -20,7 +20,7 @@ import { logListener } from '#src/operate/progress.ts'
 import { readStatus } from '#src/operate/status.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
 import { sync } from '#src/sync.ts'
-import type { AnswerSeen, Ended, RunMessage, RunOrder } from './queues/job_data.ts'
+import type { AnswerSeen, Ended, RunMessage, RunOrder } from './queues/queue.ts'
 
 const NEWS_INTERVAL_MS = 1000
 

@@ -3,14 +3,16 @@ import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { FatalError, InterruptedError } from '#src/lib/errors.ts'
-import { isAbandoned } from './job_locks.ts'
 import type { JobNews } from './processors.ts'
-import type { Ended } from './queues/job_data.ts'
-import { openQueues, type Queues } from './queues/queue.ts'
-import { probe } from './queues/redis_probe.ts'
-import { isRefusal, silent } from './queues/redis_problem.ts'
-import { requestSync } from './queues/request_sync.ts'
-import { doesCover, openRequests, type RequestNumber, type RequestOutcome } from './queues/requests.ts'
+import { type Ended, isAbandoned, openQueues, type Queues } from './queues/queue.ts'
+import { isRefusal, probe, silent } from './queues/redis_problem.ts'
+import {
+  doesCover,
+  openRequests,
+  type RequestNumber,
+  type RequestOutcome,
+  requestSync,
+} from './queues/requests.ts'
 
 const REDIS_WITHIN_MS = 5000
 /** The state of the run is checked this often. */

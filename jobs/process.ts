@@ -5,7 +5,7 @@ import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import { EXIT, systemCode } from '#src/lib/errors.ts'
 import type { Company } from './queues/company_registry.ts'
-import type { AnswerSeen, Ended, RunMessage, RunOrder } from './queues/job_data.ts'
+import type { AnswerSeen, Ended, RunMessage, RunOrder } from './queues/queue.ts'
 import type { Slot } from './queues/slots.ts'
 
 const CHILD = join(import.meta.dirname, 'child.ts')

@@ -4,23 +4,28 @@ import type { Logger } from 'pino'
 import type { DaemonSettings } from '#config/daemon.ts'
 import { formatDuration } from '#config/settings.ts'
 import { isGoodRun } from '#schema/sync_runs.ts'
+import { noteFailure } from '#src/core/company/run_report.ts'
 import { readState } from '#src/core/company/state.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
-import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
+import { EXIT, explain, FatalError, messageOf } from '#src/lib/errors.ts'
 import { type LockHolder, lockHolder } from '#src/lib/lock.ts'
 import { afterRun, judgeStore } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
-import type { Heartbeat } from './alerts/heartbeat.ts'
-import { leaveTrace, traceOf } from './failures.ts'
+import type { Heartbeat } from './alerts/receivers.ts'
 import type { Metrics } from './http/metrics.ts'
-import type { JobLocks } from './job_locks.ts'
 import { inProcess } from './process.ts'
 import { type Company, type CompanyRegistry, runsOn } from './queues/company_registry.ts'
 import { checkDirectory } from './queues/directory.ts'
-import type { Ended } from './queues/job_data.ts'
-import { type JobResult, whyJobRefused } from './queues/job_data.ts'
 import { shareState } from './queues/known_state.ts'
-import { type JobData, type Queues, requestPublish } from './queues/queue.ts'
+import {
+  type Ended,
+  type JobData,
+  type JobLocks,
+  type JobResult,
+  type Queues,
+  requestPublish,
+  whyJobRefused,
+} from './queues/queue.ts'
 import { isLostJob, isOfRedis } from './queues/redis_problem.ts'
 import type { RequestNumber, Requests, Taken } from './queues/requests.ts'
 import { type Slot, type Slots, takeSlot } from './queues/slots.ts'
@@ -397,4 +402,38 @@ function latestOnly<T>(send: (value: T) => Promise<unknown>): (value: T) => void
     }
     sending = false
   }
+}
+
+/**
+ * Counts a run that could not begin or died, and so left no report, records it in the company's directory for `status`, and
+ * raises an alert. Never throws: it already handles a failure.
+ */
+export async function leaveTrace(
+  { metrics, alerts, queues, log }: Pick<Shared, 'metrics' | 'alerts' | 'queues' | 'log'>,
+  company: Company,
+  { reason, mode = 'incremental' }: { reason: string; mode?: 'incremental' | 'full' | null },
+): Promise<void> {
+  const { slug, paths } = company
+  // A run that left a report is already counted.
+  if (mode !== null) metrics.observeFailure(slug, mode)
+  await noteFailure(paths, reason, new Date()).catch(error => {
+    // Usually for the same reason: the directory is not writable.
+    log.warn({ company: slug }, `The failure cannot be recorded for status: ${messageOf(error)}.`)
+  })
+  // Not awaited: Redis may be away, and waiting would block a slot.
+  alerts
+    .raise({ name: 'run_failed', company: slug, message: `A run could not begin, or died. ${reason}` })
+    .then(() => alerts.deliver())
+    .catch(queues.note)
+}
+
+/** Leaves the trace of an error that kept a run from beginning. A failure of Redis is not counted against a company. */
+async function traceOf(
+  error: unknown,
+  { name }: Pick<Job<JobData>, 'name'>,
+  company: Company,
+  shared: Shared,
+): Promise<void> {
+  if (name !== 'sync' || isOfRedis(error)) return
+  await leaveTrace(shared, company, { reason: explain(error).message })
 }

@@ -2,18 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
 import { every } from '#jobs/queues/within.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
-import { leaveTrace } from './failures.ts'
-import { createJobLocks } from './job_locks.ts'
 import { lookFirst } from './looks.ts'
-import { LoggedError, processRun, type Shared } from './processors.ts'
+import { LoggedError, leaveTrace, processRun, type Shared } from './processors.ts'
 import { type Company, runsOn } from './queues/company_registry.ts'
 import { jitterMs } from './queues/cron.ts'
 import { checkVolumes, type Volumes } from './queues/directory.ts'
-import { jobCompany, whyJobRefused } from './queues/job_data.ts'
 import { isLastRunElsewhere } from './queues/known_state.ts'
-import { type JobData, KEPT, type Queues, requestPublish, requestRun } from './queues/queue.ts'
-import { reach } from './queues/redis_probe.ts'
-import { isLostJob, isLostRenewal, isOfRedis, isRefusal } from './queues/redis_problem.ts'
+import {
+  createJobLocks,
+  type JobData,
+  jobCompany,
+  KEPT,
+  type Queues,
+  requestPublish,
+  requestRun,
+  whyJobRefused,
+} from './queues/queue.ts'
+import { isLostJob, isLostRenewal, isOfRedis, isRefusal, reach } from './queues/redis_problem.ts'
 import { SHARE_LOOK_MS, type Slot, type Slots, shareSlots } from './queues/slots.ts'
 import { fromRedis } from './queues/within.ts'
 import { noteAsked, requestDueRun } from './scheduler.ts'

@@ -178,3 +178,14 @@ export type Notice = DocumentOf<typeof NOTICE>
 
 /** docs/contract.md#limits: bounds of the list endpoint. */
 export const LIST_LIMIT = { min: 1, max: 200, default: 50 } as const
+
+/**
+ * An id that is safe as one segment of a URL's path: no separators, escapes, quotes, white space, and neither `.`
+ * nor `..`. The contract has no maximum length; ours keeps URLs valid.
+ */
+const PLAIN_PATH_SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._~:@+=-]{1,200}$/
+
+/** Returns true for an id that may be put into `/editais/{id}`. */
+export function isPlainPathSegment(id: string): boolean {
+  return PLAIN_PATH_SEGMENT.test(id)
+}

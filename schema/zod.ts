@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { ANALYSIS } from './analysis.ts'
-import { isPlainPathSegment } from './fields.ts'
-import { NOTICE } from './notice.ts'
+import { isPlainPathSegment, NOTICE } from './notice.ts'
 import type { Field, Fields, Value, ValueType } from './record.ts'
 import { isDateTime } from './times.ts'
 

@@ -1,4 +1,4 @@
-import { readFrames } from '#src/core/rawlog/frames.ts'
+import { readFrames } from '#src/core/rawlog/examine.ts'
 import { directoryKey } from '#src/extras/shared_log/segments.ts'
 import type { ObjectStore } from '#src/lib/objects/objects.ts'
 import type { Environment } from '../processes/processes.ts'

@@ -14,9 +14,8 @@ import {
   settled,
 } from './alert.ts'
 import { type Outbox, openOutbox, openSpareOutbox } from './outbox.ts'
-import { type Receiver, receiverOf } from './receivers.ts'
+import { post, type Receiver, type ReceiverAnswer, receiverOf } from './receivers.ts'
 import { severityOf } from './table.ts'
-import { post, type ReceiverAnswer } from './webhook.ts'
 
 /** After a failure a message waits this long, then twice as long each time, up to the maximum. */
 const FIRST_DELAY_MS = 30_000

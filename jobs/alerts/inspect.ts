@@ -6,9 +6,9 @@ import type { Logger } from 'pino'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import type { Company, CompanyRegistry } from '#jobs/queues/company_registry.ts'
 import { jitterMs, nextAfter } from '#jobs/queues/cron.ts'
-import { jobCompany } from '#jobs/queues/job_data.ts'
 import { knownState } from '#jobs/queues/known_state.ts'
-import type { Queues } from '#jobs/queues/queue.ts'
+import { jobCompany, type Queues } from '#jobs/queues/queue.ts'
+import type { RedisClient } from '#jobs/queues/redis.ts'
 import { isOfRedis, isRefusal } from '#jobs/queues/redis_problem.ts'
 import type { Standby } from '#jobs/queues/standby.ts'
 import { firstTry, fromRedis, RedisAwayError } from '#jobs/queues/within.ts'
@@ -16,9 +16,86 @@ import type { CompanyState } from '#src/core/company/state.ts'
 import { messageOf, systemCode } from '#src/lib/errors.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { Alerts } from './alerts.ts'
-import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
 import type { AlertName } from './table.ts'
-import { noteWrongParts, type WrongPart } from './wrong_parts.ts'
+
+/** Workers read a changed configuration at different times; what none of them has seen for this long is gone. */
+const GONE_AFTER_MS = 2 * 60_000
+
+type Span = {
+  readonly first: string
+  readonly last: string
+  /** Since when a worker was present without a pause. */
+  readonly attended: string
+}
+
+/** Since when the workers have known what is configured, without a pause: companies by slug, directories by path. */
+type Seen = {
+  /** Returns since when the workers have known this; null if none has seen it recently. */
+  since(what: string): Date | null
+}
+
+/** Always present: if it is missing, Redis has lost its data, or is new. */
+const WORKERS = '*'
+
+/** The presence that a worker records: what it is configured for, and since when it has been running. */
+type Present = {
+  readonly present: readonly string[]
+  readonly startedAt: Date
+  readonly now: Date
+  /** Whether the time in between, without a worker, counts as a pause. */
+  readonly isPause: (what: string, from: Date, until: Date) => boolean
+}
+
+/** Records in Redis, for all workers, what this one is configured for, and drops what no worker is any more. */
+async function noteSeen(redis: RedisClient, prefix: string, seen: Present): Promise<Seen> {
+  const { now } = seen
+  const present = [WORKERS, ...seen.present]
+  const key = `${prefix}:seen`
+  const spans = new Map<string, Span>()
+  const gone: string[] = []
+  for (const [what, text] of Object.entries(await redis.hgetall(key))) {
+    const span = JSON.parse(text) as Span
+    const isRecent = now.getTime() - Date.parse(span.last) <= GONE_AFTER_MS
+    // What is present stays, even if no worker could record it for a while.
+    if (isRecent || present.includes(what)) spans.set(what, span)
+    else gone.push(what)
+  }
+  const lost = !spans.has(WORKERS)
+  for (const what of present) spans.set(what, extended(spans.get(what), { ...seen, what, lost }))
+  if (gone.length > 0) await redis.hdel(key, ...gone)
+  const noted = present.map(what => [what, JSON.stringify(spans.get(what))] as const)
+  await redis.hset(key, Object.fromEntries(noted))
+  return {
+    since(what) {
+      const span = spans.get(what)
+      if (!span) return null
+      const { first, attended } = span
+      return new Date(first > attended ? first : attended)
+    },
+  }
+}
+
+/** Extends the span to now. A time later than now comes from a clock that was ahead; ISO times sort as text. */
+function extended(
+  before: Span | undefined,
+  { what, lost, startedAt, now, isPause }: Present & { what: string; lost: boolean },
+): Span {
+  const at = now.toISOString()
+  const began = earliest(startedAt.toISOString(), at)
+  // What existed before Redis lost its data is not new.
+  if (!before) return { first: lost ? began : at, last: at, attended: began }
+  const { first, last, attended } = before
+  return {
+    first: earliest(first, at),
+    last: at,
+    // This worker has been present since it started; for the time before, it relies on the others.
+    attended: isPause(what, new Date(last), new Date(began)) ? began : earliest(attended, began),
+  }
+}
+
+function earliest(a: string, b: string): string {
+  return a < b ? a : b
+}
 
 /** Between the two, the alert stays as it is; with a single limit it would change with every snapshot. */
 const LOW_SHARE = 0.1
@@ -400,4 +477,44 @@ function describeAge(
   const error = state?.last_run.error
   const why = error ? `The last run reported: ${error}` : "See the worker's log for the cause."
   return `${what} ${why} \`npm run status -- --company ${slug}\` shows more.`
+}
+
+/** The part that a worker cannot use or serve: a company; null for its whole file, volume, clock or store. */
+type WrongPart = string | null
+
+/** The subjects that a worker reports about; with the name of its hash in Redis. */
+const HASHES = {
+  file: 'misread',
+  volumes: 'wrong_volumes',
+  clocks: 'wrong_clocks',
+  stores: 'unusable_stores',
+  served: 'served_behind',
+} as const
+
+type Note = { readonly at: string; readonly misread: readonly WrongPart[] }
+
+/**
+ * Records in Redis what this worker cannot use. Each worker may have its own file and volumes, and one with correct ones
+ * must not clear the alert of another.
+ * @param now by Redis's clock: that of a worker may be wrong.
+ * @returns what any worker, including this one, recently could not use.
+ */
+async function noteWrongParts(
+  { redis, prefix, of }: { redis: RedisClient; prefix: string; of: keyof typeof HASHES },
+  { worker, wrong, now }: { worker: string; wrong: readonly WrongPart[]; now: Date },
+): Promise<ReadonlySet<WrongPart>> {
+  const key = `${prefix}:${HASHES[of]}`
+  const note: Note = { at: now.toISOString(), misread: wrong }
+  if (wrong.length > 0) await redis.hset(key, worker, JSON.stringify(note))
+  const all = new Set<WrongPart>()
+  const gone: string[] = []
+  for (const [who, text] of Object.entries(await redis.hgetall(key))) {
+    const { at, misread: theirs } = who === worker ? note : (JSON.parse(text) as Note)
+    // A worker that died cannot record that its file was fixed.
+    const isRecent = now.getTime() - Date.parse(at) <= GONE_AFTER_MS
+    if (isRecent && theirs.length > 0) for (const what of theirs) all.add(what)
+    else gone.push(who)
+  }
+  if (gone.length > 0) await redis.hdel(key, ...gone)
+  return all
 }

@@ -1,7 +1,6 @@
 import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { jobCompany } from '#jobs/queues/job_data.ts'
-import type { Queues } from '#jobs/queues/queue.ts'
+import { jobCompany, type Queues } from '#jobs/queues/queue.ts'
 import { messageOf } from '#src/lib/errors.ts'
 
 /** Status, and the key of a headline that the page translates. */

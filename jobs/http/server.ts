@@ -5,16 +5,21 @@ import type { Logger } from 'pino'
 import type { CompanyRegistry } from '#jobs/queues/company_registry.ts'
 import type { Queues } from '#jobs/queues/queue.ts'
 import { isRefusal } from '#jobs/queues/redis_problem.ts'
-import { RefusedRunError } from '#jobs/queues/request_sync.ts'
+import { RefusedRunError } from '#jobs/queues/requests.ts'
 import type { Standby } from '#jobs/queues/standby.ts'
 import { fromRedis, RedisAwayError } from '#jobs/queues/within.ts'
 import { explain, FatalError, messageOf } from '#src/lib/errors.ts'
 import { redisRefusal } from '#src/lib/redis_refusal.ts'
 import { MIRROR_EXTRAS } from '#src/server/api_extras.ts'
-import { sendError, sendFault, sendNoSuchRoute, sendRefusal } from '#src/server/contract/answers.ts'
+import {
+  sendError,
+  sendFault,
+  sendNoSuchRoute,
+  sendRefusal,
+  shownPath,
+} from '#src/server/contract/answers.ts'
 import { createService, type Service } from '#src/server/contract/app.ts'
 import { shared } from '#src/server/contract/shared.ts'
-import { shownPath } from '#src/server/contract/shown_path.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import type { createServeRoutes } from '#src/server/mirror/app.ts'
 import { PAGES_PATH, routePages } from '#src/server/pages/routes.ts'

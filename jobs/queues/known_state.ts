@@ -1,6 +1,5 @@
-import { LogPosition } from '#src/core/company/log_position.ts'
 import { type Failure, readFailure } from '#src/core/company/run_report.ts'
-import { type KnownState, readState } from '#src/core/company/state.ts'
+import { type KnownState, LogPosition, readState } from '#src/core/company/state.ts'
 import type { Standing } from '#src/extras/extra.ts'
 import { hosts } from '#src/extras.ts'
 import type { Company } from './company_registry.ts'

@@ -1,11 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, type JobsOptions, Queue, type QueueOptions } from 'bullmq'
 import type { Logger } from 'pino'
+import { z } from 'zod'
 import type { RedisSettings } from '#config/daemon.ts'
+import type { RunReport } from '#src/core/company/run_report.ts'
+import type { PublishedFigures } from '#src/core/lake/publish.ts'
+import type { Progress } from '#src/core/pipeline/run.ts'
+import type { Cause, ExitCode } from '#src/lib/errors.ts'
 import { publisher } from '#src/operate/extras.ts'
+import type { Maintenance } from '#src/operate/maintain.ts'
+import type { Status } from '#src/operate/status.ts'
 import type { Company } from './company_registry.ts'
-import type { RedisClient } from './redis.ts'
-import { connectRedis, type RedisConnection } from './redis.ts'
+import { connectRedis, type RedisClient, type RedisConnection } from './redis.ts'
 
 /**
  * `sync` brings the company up to date, and `publish` its latest snapshot to the object store; `maintain` removes expired
@@ -109,4 +115,135 @@ export async function requestRun(
 export async function requestPublish(queues: Pick<Queues, 'runs'>, company: Company): Promise<void> {
   const { slug, settings, paths } = company
   if (await publisher()?.isDue(settings, paths, new Date())) await requestRun(queues, 'publish', slug)
+}
+
+const NAMES: readonly JobName[] = ['sync', 'publish', 'maintain', 'mail']
+const SHOWN = 200
+
+const shape = z.object({
+  company: z.string().min(1),
+  refusals: z.number().optional(),
+  spread: z.literal(true).optional(),
+  offers: z.number().optional(),
+})
+
+/** The result of a job, for the board and for the requester. */
+export type JobResult = { readonly skipped: string } | { readonly ended: Ended }
+
+type AnyJob = Pick<Job<unknown>, 'id' | 'name' | 'data' | 'queueName'>
+
+/** Returns the company of a job; null if the job has data of another shape, which this program did not write. */
+export function jobCompany(job: Pick<AnyJob, 'data'>): string | null {
+  const parsed = shape.safeParse(job.data)
+  return parsed.success ? parsed.data.company : null
+}
+
+/**
+ * Returns why no worker can do the job: Redis may hold what another program or version wrote there, and what is left of a tick
+ * that two workers scheduled for one time because their clocks differ. Null if it can be done.
+ */
+export function whyJobRefused(job: AnyJob): string | null {
+  const { id = 'without an id', name, data, queueName } = job
+  const isKnown = NAMES.some(known => known === name)
+  if (isKnown && jobCompany(job) !== null) return null
+  const what = isKnown
+    ? `names no company in its data (${shown(data)})`
+    : `is called ${shown(name)}, which is not one of ${NAMES.join(', ')}`
+  return `The job ${shown(id)} in the queue ${queueName} was refused: it ${what}. Another program or version added it, or the clock of a worker is wrong: /readyz names it. No run is lost by this.`
+}
+
+function shown(value: unknown): string {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing')
+  return text.slice(0, SHOWN)
+}
+
+/** The one message to a child: what to do for the company of its environment. */
+export type RunOrder =
+  | { readonly kind: 'sync'; readonly job: string; readonly full: boolean; readonly restart: boolean }
+  | { readonly kind: 'publish'; readonly job: string }
+  | { readonly kind: 'maintain'; readonly job: string }
+  | { readonly kind: 'catch_up'; readonly job: string }
+  | { readonly kind: 'status' }
+  | { readonly kind: 'report' }
+  | { readonly kind: 'mail'; readonly job: string }
+
+/** A request to the API, with the status of its answer; null if there was none. */
+export type AnswerSeen = { readonly status: number | null; readonly seconds: number }
+
+export type Ended =
+  | {
+      readonly kind: 'synced'
+      readonly report: RunReport
+      readonly causes: readonly Cause[]
+      readonly published: PublishedFigures
+      readonly seconds: number
+      readonly exitCode: ExitCode
+    }
+  /** Null if the object store has what it should have now. */
+  | { readonly kind: 'published'; readonly snapshot: string | null }
+  | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
+  /** Up to this segment of the log. */
+  | { readonly kind: 'caught_up'; readonly segment: number }
+  | { readonly kind: 'status'; readonly status: Status }
+  | { readonly kind: 'report'; readonly html: string }
+  | { readonly kind: 'mailed' }
+  | {
+      readonly kind: 'failed'
+      readonly message: string
+      readonly exitCode: ExitCode
+      readonly cause: Cause | null
+    }
+
+/** The messages of a child, in this order; exactly one `ended`, unless it is killed. */
+export type RunMessage =
+  | { readonly type: 'ready' }
+  /** The request is durable: a request for `--full` no longer needs to be kept elsewhere. */
+  | { readonly type: 'begun' }
+  | { readonly type: 'news'; readonly progress: Progress | null; readonly answers: readonly AnswerSeen[] }
+  | { readonly type: 'ended'; readonly ended: Ended }
+
+/** Renews our lock, or takes it again if it expired while the job is still active and no other worker has it. */
+const KEEP = `
+  local owner = redis.call('GET', KEYS[1])
+  if owner and owner ~= ARGV[1] then return 0 end
+  if not owner and not redis.call('LPOS', KEYS[2], ARGV[2]) then return 0 end
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+  return 1`
+
+/** The job is active without a lock; a worker that runs it would renew the lock. */
+const IS_ABANDONED = `
+  return redis.call('EXISTS', KEYS[1]) == 0 and redis.call('LPOS', KEYS[2], ARGV[1]) ~= false`
+
+/**
+ * Locks of the jobs that this worker runs. BullMQ gives up a job whose lock expired while Redis was away, although its
+ * run continues: the queue would find the job abandoned, and run it again.
+ */
+export type JobLocks = {
+  hold(job: string, token: string): void
+  release(job: string): void
+  /** Keeps the lock of a job. @returns false if the queue has given the job to another worker, or no longer knows it. */
+  keep(job: string): Promise<boolean>
+}
+
+export function createJobLocks({ redis, runs }: Pick<Queues, 'redis' | 'runs'>, lockMs: number): JobLocks {
+  const tokens = new Map<string, string>()
+  return {
+    hold: (job, token) => void tokens.set(job, token),
+    release: job => void tokens.delete(job),
+    async keep(job) {
+      const token = tokens.get(job)
+      if (token === undefined) return false
+      const keys = [runs.toKey(`${job}:lock`), runs.toKey('active')]
+      return (await redis.eval(KEEP, 2, ...keys, token, job, lockMs)) === 1
+    },
+  }
+}
+
+/** Returns whether the queue has the job as active, but its worker is gone or cannot reach Redis. */
+export async function isAbandoned(
+  { redis, runs }: Pick<Queues, 'redis' | 'runs'>,
+  job: string,
+): Promise<boolean> {
+  const keys = [runs.toKey(`${job}:lock`), runs.toKey('active')]
+  return (await redis.eval(IS_ABANDONED, 2, ...keys, job)) === 1
 }

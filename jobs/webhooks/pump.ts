@@ -1,7 +1,10 @@
-import type { Feeds } from '#src/server/webhooks/feed.ts'
-import { composeEvent, isWanted, RESET } from '#src/server/webhooks/messages.ts'
-import { type Backlog, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
-import { validKeys } from '#src/server/webhooks/valid_keys.ts'
+import { composeEvent, type Feeds, isWanted, RESET } from '#src/server/webhooks/feed.ts'
+import {
+  type Backlog,
+  type Subscription,
+  Subscriptions,
+  validKeys,
+} from '#src/server/webhooks/subscriptions.ts'
 
 /** Events that are read from the feed at once. */
 const PART = 500

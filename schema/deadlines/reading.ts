@@ -1,5 +1,359 @@
-import { plainText } from './plain_text.ts'
-import { readDeadlines } from './read.ts'
+import {
+  type BoundTime,
+  bindTimes,
+  CONTEXT,
+  hasLabel,
+  isOverBeforeDay,
+  isReference,
+  type Role,
+} from './bind.ts'
+import {
+  type Act,
+  actsIn,
+  impossibleTimesIn,
+  type PlainText,
+  plainText,
+  type TimeToken,
+  timesIn,
+} from './tokens.ts'
+
+/** Places in a `PlainText`. */
+type Span = { readonly start: number; readonly end: number }
+
+/** Longer ones are sentences, which have clauses. */
+const MAX_LABEL = 70
+/** "24/11/2026 a 04/12/2026", "03/12/2026 às 18h ou 04/12/2026". */
+const MAX_BETWEEN_DAYS = 30
+/** The event of a day, if it is no act. */
+const EVENT =
+  /\b(?:public|divulg|disponibiliz|sess(?:ao|oes)\b|abertura|disputa|lances\b|certame\b|propostas?\b|inicio\b|recebimento|acolhimento|licitacao|contrato\b)/
+const TIME_BEHIND =
+  /^\s?,?\s?-?\s?\(?(?:ate )?(?:as? )?\d{1,2}\s?(?:h[a-z]*|:)\s?(?:\d{2})?(?::\d{2})?\s?(?:h[a-z]*\b|min\b)?\)?/
+/** The words between a day and a label that follows it, or between a label and a day that follows it. */
+const [MARKS_BEHIND, MARKS_BEFORE] = [/^[\s;|.,•·*/:=()→-]+/, /[\s;|.,•·*/:=()→-]+$/]
+/** A label has none of these: two of them, or sentences, are between the days. */
+const INSIDE = /[\n;|•·*]|\.\s/
+/** Behind a label, they begin the next day. */
+const WORDS_OF_DAY = /(?:\b(?:e|ate|antes|em|no|dia|o|as?|ao|d[eo])\b|[^a-z0-9)])+$/
+/** Only a heading is before such words and the first day. */
+const HEADING = /(?:^|[\n:;|.*-])\s*$/
+
+/**
+ * Rewrites a timetable, in which days and what happens on them take turns, as lines such as "Impugnação: 04/12/2026". The
+ * days may come first, and any marks may be in between: "03/12 | Impugnação | 09/12 | Sessão". Other texts stay as they are.
+ */
+function timetableAsLines(plain: PlainText, times: readonly TimeToken[]): PlainText {
+  const { folded } = plain
+  const days = daysIn(folded, times)
+  const [first, last] = [days[0], days.at(-1)]
+  if (first === undefined || last === undefined || first === last) return plain
+  const between = days.slice(1).map((day, index) => ({ start: (days[index] as Span).end, end: day.start }))
+  if (!between.every(span => span.end - span.start <= MAX_LABEL && isLabel(folded, span))) return plain
+  const before = { start: Math.max(0, first.start - MAX_LABEL), end: first.start }
+  const behind = { start: last.end, end: endOfLabel(folded, last.end) }
+  if (isLabel(folded, before) === isLabel(folded, behind)) return plain
+  const lines = isLabel(folded, before)
+    ? linesOfLabels(folded, days, [before, ...between])
+    : linesOfDays(folded, days, [before, ...between, behind])
+  return lines ? assembled(plain, lines) : plain
+}
+
+function daysIn(folded: string, times: readonly TimeToken[]): Span[] {
+  const days: { start: number; end: number }[] = []
+  for (const { start, end, time } of times) {
+    if (time.kind !== 'dia' && time.kind !== 'dia_mes') continue
+    if (isReference(folded.slice(Math.max(0, start - CONTEXT), start))) continue
+    const last = days.at(-1)
+    const isBeside =
+      last && start - last.end <= MAX_BETWEEN_DAYS && !isLabel(folded, { start: last.end, end: start })
+    const endWithTime = end + (TIME_BEHIND.exec(folded.slice(end, end + MAX_BETWEEN_DAYS))?.[0].length ?? 0)
+    if (isBeside) last.end = endWithTime
+    else days.push({ start, end: endWithTime })
+  }
+  return days
+}
+
+function isLabel(folded: string, { start, end }: Span): boolean {
+  const words = folded.slice(start, end)
+  return actsIn(words).length > 0 || EVENT.test(words)
+}
+
+function endOfLabel(folded: string, start: number): number {
+  const words = folded.slice(start, start + MAX_LABEL)
+  const marks = MARKS_BEHIND.exec(words)?.[0].length ?? 0
+  const end = words.slice(marks).search(INSIDE)
+  return start + (end < 0 ? words.length : marks + end)
+}
+
+/** Parts of a new text: places of the old one, and what is written between them. */
+type Part = Span | string
+
+/**
+ * Splits a table whose labels stand before their days into lines, as in "Impugnação ..... 03/12/2026 | Sessão ..... 09/12/2026".
+ */
+function linesOfLabels(folded: string, days: readonly Span[], labels: readonly Span[]): Part[] | null {
+  const parts: Part[] = []
+  for (const [index, day] of days.entries()) {
+    const { start, end } = labels[index] as Span
+    const label = trimmed(folded, { start, end })
+    if (index > 0 && INSIDE.test(folded.slice(label.start, label.end))) return null
+    const isMarked = /[\n;|.•·*]/.test(folded.slice(label.end, end))
+    parts.push({ start: index === 0 ? 0 : label.start, end: isMarked ? label.end : end })
+    parts.push(isMarked ? ': ' : '', day, '\n')
+  }
+  return [...parts, { start: (days.at(-1) as Span).end, end: folded.length }]
+}
+
+/** Splits a table whose labels stand behind their days into lines, as in "03/12/2026 | Impugnação | 09/12/2026 | Sessão". */
+function linesOfDays(folded: string, days: readonly Span[], labels: readonly Span[]): Part[] | null {
+  const starts = labels.slice(0, -1).map(span => span.end - wordsOfDay(folded, span))
+  if (!HEADING.test(folded.slice(labels[0]?.start, starts[0]))) return null
+  const parts: Part[] = [{ start: 0, end: starts[0] as number }]
+  for (const [index, day] of days.entries()) {
+    const { start, end } = labels[index + 1] as Span
+    const label = trimmed(folded, { start, end: starts[index + 1] ?? end })
+    if (INSIDE.test(folded.slice(label.start, label.end))) return null
+    parts.push('\n', label, ': ', { start: starts[index] as number, end: day.end })
+  }
+  return [...parts, '\n', { start: labels.at(-1)?.end as number, end: folded.length }]
+}
+
+/** Returns how many characters before a day belong to it. */
+function wordsOfDay(folded: string, { start, end }: Span): number {
+  const words = WORDS_OF_DAY.exec(folded.slice(start, end))?.[0] ?? ''
+  return words.replace(MARKS_BEHIND, '').length
+}
+
+function trimmed(folded: string, { start, end }: Span): Span {
+  const words = folded.slice(start, end)
+  const first = start + (MARKS_BEHIND.exec(words)?.[0].length ?? 0)
+  return { start: first, end: Math.max(first, end - (MARKS_BEFORE.exec(words)?.[0].length ?? 0)) }
+}
+
+function assembled({ shown, folded, isCut }: PlainText, parts: readonly Part[]): PlainText {
+  const textOf = (text: string) =>
+    parts.map(part => (typeof part === 'string' ? part : text.slice(part.start, part.end))).join('')
+  return { shown: textOf(shown), folded: textOf(folded), isCut }
+}
+
+/**
+ * One way to read the last day of an act in a text. Exactly one of `dia`, `dia_mes`, `dia_do_mes` and `n` is there. The day
+ * follows from it, the session and the calendar (`schema/marts/prazos_calculados.sql`).
+ */
+type Reading = {
+  /** A whole day, `2026-12-04`. */
+  readonly dia?: string
+  /** A day without a year, `12-04`. */
+  readonly dia_mes?: string
+  /** A day without a month. */
+  readonly dia_do_mes?: number
+  /** A number of days or hours. */
+  readonly n?: number
+  readonly unidade?: 'uteis' | 'corridos' | 'horas'
+  /** The text says only "dias", so business days are a choice: the earlier one. */
+  readonly sem_tipo?: true
+  /** Counted from the publication onwards; otherwise from the session backwards. */
+  readonly apos_publicacao?: true
+  /** The day of the event that it counts from, if the text has it. */
+  readonly base?: string
+  /** Its words name something else, such as the answer, and only its place in the text says that it is of the act. */
+  readonly solto?: true
+  /** Whether the clause names the act. */
+  readonly nomeado: boolean
+  /** The clause. */
+  readonly trecho: string
+}
+
+/** The last days to contest a notice and to ask questions, as a text states them. */
+export type Deadlines = {
+  readonly impugnacao: readonly Reading[]
+  readonly esclarecimento: readonly Reading[]
+  /** The text was too long to be read as a whole. */
+  readonly cortado?: true
+  /** It has days that do not exist, or names contesting and has days, but none is read as the last day to contest. */
+  readonly sem_leitura?: true
+}
+
+/**
+ * Reads the deadlines that a notice states in its own words. Clauses are found, each with its acts and its days. The
+ * deadlines of an act count for it; if none of them can be counted, those without a name do.
+ */
+function readDeadlines(text: string): Deadlines {
+  const written = plainText(text)
+  const found = timesIn(written.folded)
+  const plain = timetableAsLines(written, found)
+  const times = bindTimes(plain.folded, plain === written ? found : timesIn(plain.folded))
+  const deadlines = times.filter(({ role }) => role === 'prazo')
+  const unnamed = deadlines.filter(({ acts, isContinued }) => acts.size === 0 || isContinued)
+  const isContestNamed = deadlines.some(({ acts }) => acts.has('impugnacao'))
+  const readings = (act: Act) => {
+    const named = times.filter(({ acts }) => acts.has(act))
+    const read = (nomeado: boolean, chosen: readonly BoundTime[]) => distinct(plain, chosen, nomeado, times)
+    return firstOf([
+      () =>
+        read(
+          true,
+          named.filter(({ role }) => role === 'prazo'),
+        ),
+      // A text that names contesting says nothing of questions if it does not name them, too.
+      () => read(false, act === 'impugnacao' || !isContestNamed ? unnamed : []),
+      // If it is not the day of the session, a day beside both the act and the session is the deadline.
+      () =>
+        read(
+          false,
+          named.filter(({ role, time }) => role === 'sessao' && time.kind === 'dia'),
+        ),
+    ])
+  }
+  const impugnacao = readings('impugnacao')
+  const isUnread = impugnacao.length === 0 && hasUnreadDay(plain.folded, times)
+  return {
+    impugnacao,
+    esclarecimento: readings('esclarecimento'),
+    ...(plain.isCut ? { cortado: true as const } : {}),
+    ...(isUnread ? { sem_leitura: true as const } : {}),
+  }
+}
+
+function hasUnreadDay(folded: string, times: readonly BoundTime[]): boolean {
+  if (times.length > 0 && actsIn(folded).some(({ act }) => act === 'impugnacao')) return true
+  return impossibleTimesIn(folded).some(at => !isReference(folded.slice(Math.max(0, at - CONTEXT), at)))
+}
+
+function firstOf(sources: readonly (() => Reading[])[]): Reading[] {
+  for (const source of sources) {
+    const readings = source()
+    if (readings.length > 0) return readings
+  }
+  return []
+}
+
+/** More readings of one act are noise. */
+const MAX_READINGS = 12
+
+function distinct(
+  plain: PlainText,
+  deadlines: readonly BoundTime[],
+  nomeado: boolean,
+  times: readonly BoundTime[],
+): Reading[] {
+  const known = new Map<string, Reading>()
+  for (const deadline of deadlines) {
+    for (const day of daysOf(plain.folded, deadline, times)) {
+      const key = JSON.stringify(day)
+      if (!known.has(key))
+        known.set(key, {
+          ...day,
+          ...looseness(plain.folded, deadline),
+          nomeado,
+          trecho: excerptOf(plain, deadline),
+        })
+    }
+    if (known.size >= MAX_READINGS) break
+  }
+  return [...known.values()]
+}
+
+function looseness(folded: string, { acts, isContinued, clause, index }: BoundTime): Pick<Reading, 'solto'> {
+  const hasAnswer = clause.times.length === 1 && clause.acts.some(({ act }) => /resposta|recurso/.test(act))
+  const isLoose = (acts.size === 0 || isContinued) && (hasAnswer || hasLabel(folded, clause, index))
+  return isLoose ? { solto: true } : {}
+}
+
+type Day = Omit<Reading, 'nomeado' | 'trecho'>
+
+/** Returns the ways to read one deadline: several if it gives several numbers, or if it does not say which days count. */
+function daysOf(folded: string, deadline: BoundTime, times: readonly BoundTime[]): Day[] {
+  const { time, clause, index } = deadline
+  switch (time.kind) {
+    case 'dia':
+      return [{ dia: isOverBeforeDay(folded, clause, index) ? dayBefore(time.dia) : time.dia }]
+    case 'dia_mes':
+      return [{ dia_mes: time.diaMes }]
+    case 'dia_do_mes':
+      return [{ dia_do_mes: time.diaDoMes }]
+    case 'mesmo':
+      return []
+    case 'periodo': {
+      const event = eventOf(folded, deadline, times)
+      if (event === null) return []
+      return time.numbers.flatMap((n): Day[] => {
+        if (time.unit !== 'dias') return [{ n, unidade: time.unit, ...event }]
+        return [
+          { n, unidade: 'uteis', sem_tipo: true, ...event },
+          { n, unidade: 'corridos', ...event },
+        ]
+      })
+    }
+  }
+}
+
+const AFTER_EVENT =
+  /\b(?:apos|depois|a contar|contad[oa]s?|a partir|desde|subsequentes?|seguintes?|posterior(?:es)?)\b/
+const AHEAD_OF_EVENT =
+  /\b(?:antes|anterior(?:es)?|antecede[a-z]*|antecedencia|preced[a-z]*|previ[a-z]*|antecipad[a-z]*|retroativ[a-z]*|regressiv[a-z]*|retro)\b/
+/** "5 dias úteis da publicação" */
+const OF_PUBLICATION =
+  /^\s?d[aeo]\s(?:data\s(?:d[aeo]\s)?)?(?:sua\s)?(?:publica|divulga|disponibiliza|veicula)/
+/** A notice cannot be contested after the session: it is counted backwards. */
+const COUNTED_FROM_SESSION =
+  /\b(?:a contar|contad[oa]s?)\b[^;]{0,40}\b(?:sessao|abertura|certame|propostas)\b/
+/** So far behind a period, words and days are about its event. */
+const [MAX_EVENT, MAX_LATER] = [300, 6]
+const PUBLICATION = /\b(?:publicac|publicad|divulg|disponibiliz|veicul)/
+/**
+ * Returns which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody
+ * asks.
+ */
+function eventOf(
+  folded: string,
+  { start, end, clause, index, beside }: BoundTime,
+  all: readonly BoundTime[],
+): Pick<Reading, 'apos_publicacao' | 'base'> | null {
+  const later = beside.slice(index + 1, index + 1 + MAX_LATER)
+  const next = later.find(({ role }) => role === 'prazo')
+  const after = folded.slice(end, Math.min(next?.start ?? clause.end, end + MAX_EVENT))
+  const nearby = folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)
+  // "Entrega em 10 dias após a assinatura, impugnação em 5 dias úteis": the event is of the other period.
+  const isAfterPeriod = beside[index - 1]?.time.kind === 'periodo'
+  const before = isAfterPeriod ? lastPartOf(nearby) : nearby
+  const words = AFTER_EVENT.test(after) || AHEAD_OF_EVENT.test(after) ? after : `${before} ${after}`
+  const isAfter = AFTER_EVENT.test(words) || OF_PUBLICATION.test(after)
+  if (AHEAD_OF_EVENT.test(words) || !isAfter) return dayOf('sessao', later)
+  if (PUBLICATION.test(words) || later.some(({ role }) => role === 'publicacao'))
+    return { apos_publicacao: true, ...dayOf('publicacao', all) }
+  // "3 dias úteis a partir de 24/11/2026"
+  if (later[0]?.role === 'inicio') return { apos_publicacao: true, ...dayOf('inicio', later) }
+  return COUNTED_FROM_SESSION.test(words) ? dayOf('sessao', later) : null
+}
+
+/** Returns the words after the last comma, or from the last act on. */
+function lastPartOf(words: string): string {
+  return words.slice(Math.max(words.lastIndexOf(',') + 1, actsIn(words).at(-1)?.start ?? 0))
+}
+
+function dayOf(role: Role, times: readonly BoundTime[]): Pick<Reading, 'base'> {
+  const found = times.find(time => time.role === role && time.time.kind === 'dia')
+  return found?.time.kind === 'dia' ? { base: found.time.dia } : {}
+}
+
+function dayBefore(day: string): string {
+  return new Date(Date.parse(`${day}T00:00:00Z`) - 86_400_000).toISOString().slice(0, 10)
+}
+
+const MAX_EXCERPT = 200
+/** So much of a long clause is shown before its day. */
+const EXCERPT_BEFORE = 60
+
+/** Returns the clause, or what is around the time if it is long. */
+function excerptOf({ shown }: PlainText, { start, end, clause }: BoundTime): string {
+  const isLong = clause.end - clause.start > MAX_EXCERPT
+  const first = Math.min(start, end - MAX_EXCERPT + EXCERPT_BEFORE) - EXCERPT_BEFORE
+  const from = isLong ? Math.max(clause.start, first) : clause.start
+  const to = Math.min(clause.end, from + MAX_EXCERPT)
+  const text = shown.slice(from, to).toWellFormed().replace(/\s+/g, ' ').trim()
+  return `${from > clause.start ? '…' : ''}${text}${to < clause.end ? '…' : ''}`
+}
 
 /** Raise it, and `STATEMENTS_VERSION`, if the same texts give another reading: warehouses are then rebuilt from their logs. */
 export const READER_VERSION = 2
@@ -12,7 +366,7 @@ const MAX_KEPT_CHARACTERS = 1_000
 const kept = new Map<string, string | null>()
 
 /**
- * Reads what a notice states of its deadlines, as JSON text: the readings of each act (`read.ts`), and the laws (`readLaws`).
+ * Reads what a notice states of its deadlines, as JSON text: the readings of each act, and the laws (`readLaws`).
  * @returns null if both texts are empty.
  */
 export function deadlineReading(text: string, law: string): string | null {

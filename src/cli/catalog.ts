@@ -8,7 +8,7 @@ import { writeCatalog } from '#src/core/lake/catalog.ts'
 import { latestSources } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { giveToGroup } from '#src/lib/access.ts'
-import { writeBeside } from '#src/lib/write_beside.ts'
+import { writeBeside } from '#src/lib/durable.ts'
 import { lakesOf } from './snapshot_sql.ts'
 
 export function catalogCommand(environment: Environment): Command {

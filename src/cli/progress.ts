@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Settings } from '#config/settings.ts'
+import { AGAIN, stopSignal } from '#src/lib/exit.ts'
 import { createLogger } from '#src/lib/log.ts'
-import { AGAIN, stopSignal } from '#src/lib/stop.ts'
 import { logListener } from '#src/operate/progress.ts'
 import type { Display } from './live.ts'
 

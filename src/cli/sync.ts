@@ -10,7 +10,7 @@ import {
   statusList,
 } from '#config/settings.ts'
 import { readTraceSettings, type TraceSettings } from '#config/traces.ts'
-import { isPlainPathSegment } from '#schema/fields.ts'
+import { isPlainPathSegment } from '#schema/notice.ts'
 import { printableLines } from '#schema/text_key.ts'
 import type { Api } from '#src/core/api/client.ts'
 import { exitOf, noteFailure, type RunReport } from '#src/core/company/run_report.ts'

@@ -11,11 +11,9 @@ import { openLog } from '#src/operate/open_log.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
 import { stateOf } from '#src/server/key_entry.ts'
 import { KeyStore, noValidKey } from '#src/server/keys.ts'
-import { EVENT_KINDS, openFeeds } from '#src/server/webhooks/feed.ts'
-import { PING } from '#src/server/webhooks/messages.ts'
+import { EVENT_KINDS, openFeeds, PING } from '#src/server/webhooks/feed.ts'
 import { sendMessage } from '#src/server/webhooks/send.ts'
-import { type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
-import { validKeys } from '#src/server/webhooks/valid_keys.ts'
+import { type Subscription, Subscriptions, validKeys } from '#src/server/webhooks/subscriptions.ts'
 
 /** How long to wait for another writer. */
 const WAIT_MS = 2000

@@ -1,6 +1,8 @@
 import { constants, createWriteStream, rmSync, type WriteStream } from 'node:fs'
-import { copyFile, type FileHandle, link, open, rename, rm, symlink } from 'node:fs/promises'
+import { copyFile, type FileHandle, link, mkdtemp, open, rename, rm, symlink } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { PRIVATE_FILE } from './access.ts'
+import { EXIT, FatalError, messageOf } from './errors.ts'
 
 /**
  * Every step that changes what a later run finds on disk, in the order of a run. A process may die or the power may
@@ -139,4 +141,36 @@ export function newStream(path: string): WriteStream {
 /** Copies a file with its mode to a new name. Fails with EEXIST if the name is taken. */
 export async function copyNew(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL)
+}
+
+/**
+ * Writes a file that appears, or replaces another one, only when it is complete. Readers of the old file keep it.
+ * @param write creates the file at the path that it gets.
+ * @returns what `write` returned.
+ * @param option the option that names the path, for the message.
+ * @throws FatalError (usage) if it cannot be written there; those of `write`.
+ */
+export async function writeBeside<T>(
+  path: string,
+  option: string,
+  write: (temporary: string) => Promise<T>,
+): Promise<T> {
+  let place: string | null = null
+  try {
+    place = await mkdtemp(join(dirname(path), `.${basename(path)}-`))
+    const temporary = join(place, basename(path))
+    const result = await write(temporary)
+    await syncPath(temporary)
+    await rename(temporary, path)
+    await syncPath(dirname(path))
+    return result
+  } catch (error) {
+    if (error instanceof FatalError) throw error
+    throw new FatalError(
+      `${path} cannot be written: ${messageOf(error)}. Name another file with ${option}.`,
+      EXIT.usage,
+    )
+  } finally {
+    if (place !== null) await rm(place, { recursive: true, force: true }).catch(() => {})
+  }
 }

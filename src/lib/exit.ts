@@ -1,6 +1,9 @@
+import { once, setMaxListeners } from 'node:events'
 import { existsSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
+import type { Logger } from 'pino'
 import { EXIT, systemCode } from './errors.ts'
+import { flushLog } from './log.ts'
 
 const SHELL = '/bin/sh'
 
@@ -25,4 +28,55 @@ export function endWithReader(): void {
     if (systemCode(error) !== 'EPIPE') throw error
     endProcess(EXIT.ok)
   })
+}
+
+/** Earlier repeats are ignored: under npm a single Ctrl-C can arrive twice. */
+const SECOND_SIGNAL_AFTER_MS = 1000
+
+/** For the note of the first signal. */
+export const AGAIN = 'A second Ctrl-C ends it now.'
+
+/** Aborts on the first SIGINT or SIGTERM, so that fetched data can be kept. Exits at once on a later one. */
+export function stopSignal(onStop: () => void): AbortSignal {
+  const controller = new AbortController()
+  // Every request in flight may listen for it.
+  setMaxListeners(0, controller.signal)
+  let stoppedAtMs = 0
+  const stop = () => {
+    if (!controller.signal.aborted) {
+      stoppedAtMs = performance.now()
+      onStop()
+      controller.abort()
+    } else if (performance.now() - stoppedAtMs >= SECOND_SIGNAL_AFTER_MS) {
+      endProcess(EXIT.interrupted)
+    }
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  return controller.signal
+}
+
+/** Resolves once the signal is aborted. */
+export async function untilStopped(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
+/**
+ * Runs a service until SIGINT or SIGTERM, then ends the process. A second signal ends it at once.
+ * @param stopping the log line when it begins to stop.
+ * @param open starts the service, and returns what stops it.
+ */
+export async function runService(
+  log: Logger,
+  stopping: string,
+  open: (signal: AbortSignal) => Promise<() => Promise<void>>,
+): Promise<never> {
+  const signal = stopSignal(() => log.info(`${stopping} A second signal ends it now.`))
+  const close = await open(signal)
+  await untilStopped(signal)
+  await close()
+  log.info('Stopped.')
+  await flushLog()
+  // Ends explicitly, so that neither a log that is not read nor a library's timer keeps the process alive.
+  endProcess(EXIT.ok)
 }

@@ -1,11 +1,124 @@
-import { ANALYSIS, REPEATED_FIELDS } from '#schema/analysis.ts'
+import { ANALYSIS, type ANALYSIS_LEVELS, REPEATED_FIELDS } from '#schema/analysis.ts'
+import type { Field, Fields, Value, ValueType } from '#schema/record.ts'
 import { generateItems, segmentOf } from './generate_tender.ts'
-import { type Level, reaches } from './levels.ts'
-import { withPlainFields } from './plain_fields.ts'
 import { createRandom, type Random } from './random.ts'
 import { ALERT_TEMPLATES, BULLETS, DEMANDS, NOTES, REASONS } from './vocabulary/evaluation.ts'
 import type { MarketSegment } from './vocabulary/segments.ts'
 import type { AnalysisDocument, Edital } from './world.ts'
+
+/**
+ * Fields that a generator leaves out at times, by path (`fieldPaths` in `schema/record.ts`). Every other field that a
+ * document lacks has no generator, and gets a plain value: so the sandbox sends a new field of the contract at once.
+ */
+const LEFT_OUT_AT_TIMES: ReadonlySet<string> = new Set([
+  'numero',
+  'modalidade',
+  'valor_estimado',
+  'data_sessao',
+  'discard_reason',
+  'committed_at',
+  'overview.valor_estimado',
+  'overview.exclusivo_me_epp',
+  'requirements[].current',
+  'requirements[].ai_notes',
+  'requirements[].metadata',
+  'items[].numero_lote',
+  'items[].ai_selected',
+  'items[].ai_reasoning',
+  'items[].ai_confidence',
+  'operational',
+])
+
+type Document = Readonly<Record<string, unknown>>
+
+/**
+ * Adds a plain value for each field without a generator. Lists, and parts that are absent or empty, stay as they are:
+ * their generators follow the rules of the levels.
+ * @param seed the same seed gives the same values; no other random sequence changes.
+ */
+export function withPlainFields<D extends Document>(fields: Fields, document: D, seed: string): D {
+  return completed(fields, document, { seed, within: '' }) as D
+}
+
+type Place = { readonly seed: string; readonly within: string }
+
+function completed(fields: Fields, document: Document, place: Place): Document {
+  const changed = Object.entries(fields).flatMap(([name, field]) => {
+    const value = fieldValue(field, document[name], { ...place, within: place.within + name })
+    return value === document[name] ? [] : [[name, value] as const]
+  })
+  return changed.length === 0 ? document : { ...document, ...Object.fromEntries(changed) }
+}
+
+function fieldValue(field: Field, value: unknown, { seed, within }: Place): unknown {
+  if ('each' in field) {
+    if (!Array.isArray(value)) return value
+    return value.map((element: Document, index) =>
+      completed(field.each.fields, element, { seed: `${seed} ${index}`, within: `${within}[].` }),
+    )
+  }
+  if ('part' in field) {
+    const isEmpty = Object.keys(value ?? {}).length === 0
+    return isEmpty ? value : completed(field.part.fields, value as Document, { seed, within: `${within}.` })
+  }
+  if (value !== undefined || LEFT_OUT_AT_TIMES.has(within)) return value
+  return plainValue(within, field, createRandom(`${seed} ${within}`))
+}
+
+function plainValue(path: string, { type, values }: Value, random: Random): unknown {
+  return values ? random.pick(values) : PLAIN[type](random, path)
+}
+
+const PLAIN: Readonly<Record<ValueType, (random: Random, path: string) => unknown>> = {
+  id: random => random.hex(32),
+  string: (random, path) => `${path} ${random.int(1, 999)}`,
+  'date-time': random =>
+    new Date(Date.UTC(2026, random.int(0, 11), random.int(1, 28), random.int(0, 23))).toISOString(),
+  integer: random => random.int(1, 999),
+  number: random => random.int(1, 99_999) / 100,
+  double: random => random.int(1, 99_999) / 100,
+  boolean: random => random.chance(0.5),
+  strings: (random, path) => [`${path} ${random.int(1, 999)}`],
+  object: random => ({ valor: random.int(1, 999) }),
+  any: (random, path) => `${path} ${random.int(1, 999)}`,
+}
+
+export type Level = (typeof ANALYSIS_LEVELS)[number]
+
+const DEPTH: Readonly<Record<Level, number>> = { none: 0, simple: 1, medium: 2, deep: 3 }
+
+/** Returns true if an evaluation at the first level includes the results of the second. */
+export function reaches(level: Level, needed: Level): boolean {
+  return DEPTH[level] >= DEPTH[needed]
+}
+
+/** Returns the next deeper level, or null for the deepest. */
+export function deeper(level: Level): Level | null {
+  return ({ none: 'simple', simple: 'medium', medium: 'deep', deep: null } as const)[level]
+}
+
+/**
+ * Describes how an analysis violates the rules of its level (docs/contract.md#phases-and-levels); empty if it does not.
+ * `analyzed` is false if the level is `none`, and true for every other level; no verdict or overview before `simple`;
+ * no pricing, requirements or items before `medium`.
+ */
+export function levelViolations(analysis: Readonly<Record<string, unknown>>): string[] {
+  const level = analysis.analysis_level as Level
+  if (!(level in DEPTH)) return [`unknown level ${String(analysis.analysis_level)}`]
+  const violations: string[] = []
+  if (analysis.analyzed !== (level !== 'none')) violations.push(`analyzed is ${String(analysis.analyzed)}`)
+  if (!reaches(level, 'simple')) {
+    if (analysis.overview !== undefined) violations.push('overview before simple')
+    if (Object.keys((analysis.verdict ?? {}) as object).length > 0) violations.push('verdict before simple')
+  }
+  if (!reaches(level, 'medium')) {
+    if ((analysis.pricing ?? null) !== null) violations.push('pricing before medium')
+    for (const section of ['requirements', 'items'] as const) {
+      if ((analysis[section] as unknown[]).length > 0) violations.push(`${section} before medium`)
+    }
+  }
+  return violations
+}
 
 type Recommendation = keyof typeof REASONS
 type Colour = keyof typeof NOTES

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { requestPath } from '#src/lib/http/request_target.ts'
-import { presentedKey } from '#src/server/contract/require_key.ts'
-import { type RouteKind, routeOf } from '#src/server/contract/routes.ts'
+import { presentedKey, type RouteKind, routeOf } from '#src/server/contract/routes.ts'
 
 /** A request as faults and tests see it. Never holds the key. */
 export type SandboxRequest = {

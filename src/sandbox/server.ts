@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +10,6 @@ import type { Extras } from '#src/server/contract/openapi.ts'
 import { createApiRoutes } from '#src/server/contract/routes.ts'
 import type { NoticeSource } from '#src/server/contract/source.ts'
 import { createStrikes, type Fault, type Faults, noFaults, type RawAnswer } from './faults.ts'
-import { createKeyring } from './keys.ts'
 import { fractionOf } from './random.ts'
 import {
   createRequestLog,
@@ -19,6 +19,33 @@ import {
   requestUrl,
   type SandboxRequest,
 } from './requests.ts'
+
+type Keyring<T> = {
+  /** Returns the holder of a key; null if the key is unknown or revoked. */
+  find(key: string): T | null
+  /** Rejects the key from now on. */
+  revoke(key: string): void
+}
+
+/** Keys are looked up by their hash, so the time of a rejection reveals nothing about any key. */
+function createKeyring<T>(
+  holders: readonly { key: string; holder: T }[],
+  revoked: readonly string[] = [],
+): Keyring<T> {
+  const byHash = new Map(holders.map(({ key, holder }) => [hash(key), holder]))
+  const revoke = (key: string) => void byHash.delete(hash(key))
+  revoked.forEach(revoke)
+  return { find: key => byHash.get(hash(key)) ?? null, revoke }
+}
+
+/** Returns the key of a company in the sandbox; the same seed and slug give the same key. */
+export function sandboxKey(seed: string | number, slug: string): string {
+  return `edk_${slug}_${hash(`sandbox ${seed} ${slug}`).slice(0, 32)}`
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
 
 export type SandboxCompany = {
   readonly slug: string

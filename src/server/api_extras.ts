@@ -1,4 +1,4 @@
-import { UNAVAILABLE } from '#schema/unavailable.ts'
+import { UNAVAILABLE } from '#schema/analysis.ts'
 import { errorBodies } from './contract/examples.ts'
 import type { Extras } from './contract/openapi.ts'
 

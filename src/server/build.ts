@@ -6,10 +6,10 @@ import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { answerOrders } from '#src/lib/child.ts'
 import { openNew, writeNew } from '#src/lib/durable.ts'
-import { tagOf } from './contract/tag.ts'
+import { tagOf } from './contract/send_json.ts'
 import { type Batch, type DocumentRow, documentsOf, textBytesOf } from './documents.ts'
-import { servedAnalysis, servedNotice } from './feed/served_fields.ts'
-import { type MonthIndex, type MonthOrder, preparedFiles, sha256 } from './prepared_files.ts'
+import { servedAnalysis, servedNotice } from './feed/events.ts'
+import { type MonthIndex, type MonthOrder, preparedFiles, sha256 } from './prepared_month.ts'
 import { indexMonth } from './search/month_search.ts'
 
 /** Documents of which the tables have a text cut, as JSON text. */

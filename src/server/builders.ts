@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { carryOut, startChild } from '#src/lib/child.ts'
 import { messageOf } from '#src/lib/errors.ts'
-import type { MonthOrder } from './prepared_files.ts'
+import type { MonthOrder } from './prepared_month.ts'
 
 const BUILD = join(import.meta.dirname, 'build.ts')
 

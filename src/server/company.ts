@@ -13,8 +13,7 @@ import { KeptSnapshots } from './kept_snapshots.ts'
 import { MonthStore } from './month_store.ts'
 import type { PageCache } from './page_cache.ts'
 import type { PreparedMonth } from './prepared_month.ts'
-import { ServedSnapshot } from './snapshot.ts'
-import { feedSnapshot, type Month, monthsOf } from './snapshot_files.ts'
+import { feedSnapshot, type Month, monthsOf, ServedSnapshot } from './snapshot.ts'
 
 /** How often the link to the latest snapshot is read. */
 const LOOK_EVERY_MS = 250

@@ -1,20 +1,65 @@
 import { timingSafeEqual } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { counted } from '#src/lib/count.ts'
 import { hashOf } from '#src/lib/hash.ts'
-import { createAllowance, WRONG_CREDENTIALS } from '#src/lib/http/allowance.ts'
+import { createAllowance, WRONG_CREDENTIALS } from '#src/lib/http/client_address.ts'
 import type { Exchange } from '#src/lib/http/outgoing.ts'
-import { TurnPace } from '#src/lib/http/pace.ts'
 import { requestPath } from '#src/lib/http/request_target.ts'
+import { TurnPace } from '#src/lib/http/waiting_room.ts'
 import { withFlatLines } from '#src/lib/log.ts'
 import { routeOf } from '#src/server/contract/routes.ts'
+import { shownPath } from './contract/answers.ts'
 import type { ServiceMetrics } from './contract/metrics.ts'
-import { shownPath } from './contract/shown_path.ts'
+import { createTurns } from './contract/send_json.ts'
 import { Refusal } from './contract/source.ts'
-import { createTurns } from './contract/turns.ts'
 import { ALL_COMPANIES, type KeyHolder } from './key_entry.ts'
-import { createQuotas, type Quota } from './quotas.ts'
 import type { ServedCompanies } from './served_companies.ts'
+
+type Bucket = { tokens: number; atMs: number }
+
+/** The rest of a key's quota: `remaining` requests now, and all of them in `resetSeconds`. */
+export type Quota = { readonly limit: number; readonly remaining: number; readonly resetSeconds: number }
+
+/** A key sent too many requests (429). */
+export class QuotaExceeded extends Refusal {
+  readonly quota: Quota
+
+  constructor(quota: Quota) {
+    super(429, `This key may send ${counted(quota.limit, 'request')} per second.`, 1)
+    this.quota = quota
+  }
+}
+
+/**
+ * Returns a limit for each key: its own, or that of all keys, in requests per second; and bursts of as many.
+ * @param maxRps of all keys; null for none.
+ * @returns a function that counts one request; null without a limit. It throws QuotaExceeded if the limit is reached.
+ */
+function createQuotas(
+  maxRps: number | null,
+  nowMs = () => performance.now(),
+): (key: Pick<KeyHolder, 'prefix' | 'maxRps'>) => Quota | null {
+  const buckets = new Map<string, Bucket>()
+  return ({ prefix, maxRps: own }) => {
+    const limit = own ?? maxRps
+    if (limit === null) return null
+    const now = nowMs()
+    const bucket = buckets.get(prefix) ?? { tokens: limit, atMs: now }
+    bucket.tokens = Math.min(limit, bucket.tokens + ((now - bucket.atMs) / 1000) * limit)
+    bucket.atMs = now
+    buckets.set(prefix, bucket)
+    const isOver = bucket.tokens < 1
+    if (!isOver) bucket.tokens -= 1
+    const quota = {
+      limit,
+      remaining: Math.floor(bucket.tokens),
+      resetSeconds: Math.ceil((limit - bucket.tokens) / limit),
+    }
+    if (isOver) throw new QuotaExceeded(quota)
+    return quota
+  }
+}
 
 /** How long the API delays the refusal of a wrong key, after the first ones from its address. */
 const WRONG_KEY_DELAY_MS = 1000

@@ -1,4 +1,4 @@
-import { createPause } from '#src/lib/pause.ts'
+import { createPause } from '#src/lib/concurrency.ts'
 import type { PreparedMonth } from './prepared_month.ts'
 import { matchText, type TextMatches, weightsOf } from './search/match_text.ts'
 import { CHOICES, CHOSEN_BY, type MonthSearch } from './search/month_search.ts'

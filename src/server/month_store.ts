@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { makePrivateDirectory } from '#src/lib/access.ts'
 import { systemCode } from '#src/lib/errors.ts'
 import { documentsOf, type MonthFiles } from './documents.ts'
-import { DamagedError } from './prepared_files.ts'
-import { PreparedMonth } from './prepared_month.ts'
+import { DamagedError, PreparedMonth } from './prepared_month.ts'
 
 /** Increment this when a builder's output changes in a way that does not show in its SQL, such as other stems. */
 const FORMAT = 5

@@ -106,7 +106,7 @@ const WIDER = [
     to: "  dias: { type: 'integer', description: 'Days left', portuguese: ['Dias', 'Dias que restam'] },\n  numero: {",
   },
   {
-    file: 'schema/analysis_lists.ts',
+    file: 'schema/analysis.ts',
     from: '    unidade_medida: {',
     to: "    marca: { type: 'string', description: 'Brand', portuguese: ['Marca', 'Marca'] },\n    unidade_medida: {",
   },

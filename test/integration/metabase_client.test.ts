@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Trouble } from '#src/extras/metabase/metabase_error.ts'
+import type { Trouble } from '#src/extras/metabase/client.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { clientOf } from '#test/support/metabase/session.ts'
 import { type StandIn, startMetabase } from '#test/support/metabase/stand_in.ts'

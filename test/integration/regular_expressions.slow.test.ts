@@ -12,10 +12,10 @@ const TIMEOUT_MS = 1000
 
 /** What these read is short, so it may take the square or the cube of its length; never more. */
 const SHORT: Readonly<Record<string, string>> = {
-  'src/present/sql/sql_text.ts': 'SQL that its user waits for',
-  'config/companies_file.ts': 'a line of at most 200 characters',
-  'schema/deadlines/roles.ts': 'at most 100 characters before a day',
-  'schema/deadlines/timetable.ts': 'at most 70 characters between two days',
+  'src/present/sql/fence.ts': 'SQL that its user waits for',
+  'config/companies.ts': 'a line of at most 200 characters',
+  'schema/deadlines/bind.ts': 'at most 100 characters before a day',
+  'schema/deadlines/reading.ts': 'at most 70 characters between two days',
   'schema/deadlines/tokens.ts': 'at most 10,000 characters; what repeats in it is limited in each place',
 }
 

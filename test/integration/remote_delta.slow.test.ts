@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Action, Note } from '#src/extras/object_store/delta/actions.ts'
+import type { Action, Note } from '#src/extras/object_store/delta/table.ts'
 import type { Environment } from '#test/support/project.ts'
 import {
   bytesAt,

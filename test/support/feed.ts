@@ -1,5 +1,5 @@
-import { type Cursor, readFeedCursor } from '#src/server/feed/cursor.ts'
 import type { Kind } from '#src/server/feed/events.ts'
+import { type Cursor, readFeedCursor } from '#src/server/feed/index_file.ts'
 import type { ServedApi } from './serve.ts'
 
 export const CHANGES = '/api/v1/mirror/changes'

@@ -1,7 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { sandboxKey } from '#src/sandbox/keys.ts'
-import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
+import { type Sandbox, sandboxKey, startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { LIST_PATH } from '#src/server/contract/routes.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { sandboxKey } from '#src/sandbox/keys.ts'
+import { sandboxKey } from '#src/sandbox/server.ts'
 import { readCompose, readDemo } from '#test/support/docker.ts'
 
 const demo = await readDemo()

@@ -1,8 +1,15 @@
 import pRetry from 'p-retry'
 import { createSlots } from '#src/lib/concurrency.ts'
 import { FatalError, InterruptedError, RequestError } from '#src/lib/errors.ts'
-import { type Answer, attempt, createEndpoint, type Endpoint, type Server } from './endpoints.ts'
-import { explainFailure, TransientError } from './failures.ts'
+import {
+  type Answer,
+  attempt,
+  createEndpoint,
+  type Endpoint,
+  explainFailure,
+  type Server,
+  TransientError,
+} from './endpoints.ts'
 import { type ApiStats, createPace, openTransport, type TransportOptions } from './transport.ts'
 
 export type { Answer } from './endpoints.ts'

@@ -53,7 +53,7 @@ export type CompanyPaths = {
   readonly remote: string
   /** Held by the process that writes to the object store; runs continue. */
   readonly remoteLock: string
-  /** Marts that are only in the object store, until they are there (`src/extras/object_store/marts.ts`). */
+  /** Marts that are only in the object store, until they are there (`src/extras/object_store/publish.ts`). */
   readonly remoteMarts: string
   /** Identifies this directory, wherever it is mounted. */
   readonly id: string

@@ -16,8 +16,14 @@ import {
 } from '#src/lib/durable.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
-import { type CatalogSource, catalogHash, PLACE_VARIABLE, storedInputs, writeCatalog } from './catalog.ts'
-import { catalogTemplate } from './catalog_template.ts'
+import {
+  type CatalogSource,
+  catalogHash,
+  catalogTemplate,
+  PLACE_VARIABLE,
+  storedInputs,
+  writeCatalog,
+} from './catalog.ts'
 import { fileSize, linkRows, planTable, writeMarts, writeTable } from './export.ts'
 import {
   countNotices,

@@ -1,16 +1,20 @@
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
 import { ANALYSIS } from '#schema/analysis.ts'
-import { isPlainPathSegment } from '#schema/fields.ts'
-import { NOTICE } from '#schema/notice.ts'
+import { isPlainPathSegment, NOTICE } from '#schema/notice.ts'
 import { readPncpId } from '#schema/pncp_id.ts'
 import { type Field, type Fields, fieldPaths, type ValueType } from '#schema/record.ts'
 import { cleanText } from '#schema/text_key.ts'
 import { canonicalDateTime, usualSpelling } from '#schema/times.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
-import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/lib/json.ts'
-import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/lib/surrogates.ts'
+import {
+  elementTexts,
+  mayHoldLoneSurrogate,
+  nestsDeeperThan,
+  replaceLoneSurrogates,
+  sameMeaning,
+} from '#src/lib/json.ts'
 
 /** A usable document. `document` is its normalised JSON text: one line, every string well formed. */
 export type Accepted = {

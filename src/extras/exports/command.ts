@@ -11,8 +11,8 @@ import { latestSources, sourceOf } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import type { CommandTools } from '#src/extras/extra.ts'
 import { counted } from '#src/lib/count.ts'
+import { writeBeside } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
-import { writeBeside } from '#src/lib/write_beside.ts'
 import { writeBrazilianCsv } from './brazilian_csv.ts'
 
 type Options = { to: string; company?: string; all?: true; xlsx?: true; csv?: true }
@@ -57,7 +57,7 @@ async function exportWorkbook(path: string, sources: readonly CatalogSource[]): 
   // Loaded only here, because only this needs its library.
   const [{ buildWorkbook, MAX_SHEET_ROWS }, { checkWorkbook }] = await Promise.all([
     import('./workbook.ts'),
-    import('./check_workbook.ts'),
+    import('./workbook.ts'),
   ])
   const { sheets, leftOut } = await writeBeside(path, '--to', temporary =>
     withDatabase(dirname(temporary), async db => {

@@ -9,7 +9,7 @@ import {
 } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
-import { AGAIN, stopSignal } from '#src/lib/stop.ts'
+import { AGAIN, stopSignal } from '#src/lib/exit.ts'
 import { createMetabase } from './client.ts'
 import { type Provisioned, provision } from './provision.ts'
 import { writeMetabaseState } from './state.ts'

@@ -2,10 +2,15 @@ import { createHash } from 'node:crypto'
 import type { CardSpec } from '#config/metabase/card_forms.ts'
 import { DASHBOARDS, type DashboardSpec, type FilterSpec } from '#config/metabase/dashboards.ts'
 import { readCard } from '#src/present/questions.ts'
-import type { MetabaseCollection, MetabaseDashboard, MetabaseDashcard, MetabaseItem } from './answers.ts'
-import type { Metabase } from './client.ts'
-import { titled } from './database.ts'
+import type {
+  Metabase,
+  MetabaseCollection,
+  MetabaseDashboard,
+  MetabaseDashcard,
+  MetabaseItem,
+} from './client.ts'
 import { covers, isMarked, marked, ours } from './mark.ts'
+import { titled } from './point.ts'
 
 type Built = {
   readonly cards: { readonly made: number; readonly changed: number }

@@ -1,4 +1,4 @@
-import type { MetabaseItem } from './answers.ts'
+import type { MetabaseItem } from './client.ts'
 
 /**
  * Marks what we created at the end of its description, with company and key. Names cannot identify it: users may

@@ -1,10 +1,155 @@
-import { EXIT, FatalError } from '#src/lib/errors.ts'
-import type { MetabaseDatabase } from './answers.ts'
-import type { Metabase } from './client.ts'
-import type { Owner } from './database.ts'
-import { companyOfMark } from './mark.ts'
-import { MetabaseError } from './metabase_error.ts'
-import { databaseDetails, type Resources } from './resources.ts'
+import { basename, dirname, isAbsolute, posix, relative } from 'node:path'
+import type { MetabaseTarget } from '#config/settings.ts'
+import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { type Metabase, type MetabaseDatabase, MetabaseError } from './client.ts'
+import { companyOfMark, isMarked, marked } from './mark.ts'
+
+export type Resources = Pick<MetabaseTarget, 'memoryMb' | 'spillDirectory'>
+
+/** The driver writes it as "a=b&c=d", and its values win over the driver's own. */
+const OPTIONS = 'additional-options'
+const SPILL = ['temp_directory', 'max_temp_directory_size'] as const
+
+/** Maximum that a database may spill: a query that needs more fails, before it fills a disk that others use, too. */
+const MAX_SPILL = '4GB'
+/** A catalog needs only built-in extensions, and nothing from the network. */
+const OPEN = 'SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;'
+/** Without it, who may write SQL reads and writes every file that Metabase's user can. The driver runs it on each connection. */
+const CLOSED = `${OPEN} SET enable_external_access = false;`
+
+/**
+ * Returns the details by which DuckDB, inside of Metabase, opens no file outside of the lake, stays within its memory, and has a
+ * directory for what does not fit. SQL of a user in `init_sql` stays: DuckDB refuses some of it once it is closed.
+ * @param database without an id if it does not exist yet.
+ */
+async function databaseDetails(
+  client: Metabase,
+  database: Pick<MetabaseDatabase, 'details'> & { readonly id?: number },
+  catalogPath: string,
+  { memoryMb, spillDirectory }: Resources,
+): Promise<Record<string, string>> {
+  const { [OPTIONS]: given, init_sql: init = OPEN } = database.details ?? {}
+  const lake = dirname(dirname(dirname(catalogPath)))
+  const closes = [OPEN, CLOSED].includes(String(init)) && !UNSPEAKABLE.test(lake)
+  const options = [
+    // DuckDB reads the text as a list, in which a quote has a backslash before it.
+    ...(closes ? [`allowed_directories=['${lake.replaceAll(/[\\']/g, '\\$&')}/']`] : []),
+    ...(spillDirectory === null ? [] : spillOf(catalogPath, spillDirectory)),
+  ]
+  const own = new Set(options.map(nameOf))
+  const others = typeof given === 'string' ? given.split('&').filter(option => option !== '') : []
+  const all = [...others.filter(option => !own.has(nameOf(option))), ...options]
+  return {
+    ...(memoryMb === null ? {} : { memory_limit: await shareOf(memoryMb, client, database) }),
+    ...(closes ? { init_sql: CLOSED } : {}),
+    ...(all.length === 0 ? {} : { [OPTIONS]: all.join('&') }),
+  }
+}
+
+/** The signs that separate options. */
+const UNSPEAKABLE = /[&=]/
+
+const nameOf = (option: string) => option.split('=', 1)[0]
+
+/** Returns whether a database opens no file outside of the lake. */
+export function isClosed({ details }: Pick<MetabaseDatabase, 'details'>): boolean {
+  return details?.init_sql === CLOSED && String(details[OPTIONS]).includes('allowed_directories=')
+}
+
+/** Returns the memory for one company's database: those of all companies may be in use at once. */
+async function shareOf(
+  memoryMb: number,
+  client: Metabase,
+  { id }: { readonly id?: number },
+): Promise<string> {
+  const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
+  const others = data.filter(other => other.id !== id && companyOfMark(other.description) !== null)
+  return `${Math.floor(memoryMb / (others.length + 1))}MB`
+}
+
+/**
+ * Returns the options for a directory of each catalog: the names of DuckDB's files are the same in each database, and for some
+ * time Metabase has both the old and the new catalog open.
+ */
+function spillOf(catalogPath: string, directory: string): string[] {
+  const snapshot = dirname(catalogPath)
+  const company = basename(dirname(dirname(dirname(snapshot))))
+  const [place, size] = SPILL
+  return [`${place}=${posix.join(directory, `${company}-${basename(snapshot)}`)}`, `${size}=${MAX_SPILL}`]
+}
+
+/** How Metabase opens a catalog; the names are the DuckDB driver's (its `metabase-plugin.yaml`). */
+const FIRST_DETAILS = {
+  read_only: true,
+  // The default of Metabase's form: the SQL that Metabase generates depends on it.
+  old_implicit_casting: true,
+  // By default, DuckDB takes up to 80 % of the machine's memory, beside a JVM.
+  memory_limit: '1GB',
+}
+
+export type Owner = {
+  readonly company: string
+  /** The company's lake: a database that reads a snapshot in it belongs to the company. */
+  readonly lake: string
+}
+
+/** Finds Metabase's database for the company's snapshots; null if there is none yet. */
+export async function findDatabase(
+  client: Metabase,
+  { company, lake }: Owner,
+): Promise<MetabaseDatabase | null> {
+  const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
+  const found = data
+    .filter(({ engine }) => engine === 'duckdb')
+    .filter(
+      ({ description, details }) =>
+        isMarked(description, company, 'base') || isBelow(lake, details?.database_file),
+    )
+  return found.sort((a, b) => a.id - b.id)[0] ?? null
+}
+
+/** Adds the database, with all its options: Metabase opens it at once, and cannot change options of an open file. */
+export async function createDatabase(
+  client: Metabase,
+  { company }: Owner,
+  catalogPath: string,
+  resources: Resources,
+  onMade: (database: MetabaseDatabase) => Promise<void>,
+): Promise<MetabaseDatabase> {
+  const own = await databaseDetails(client, {}, catalogPath, resources)
+  const database = await client
+    .post<MetabaseDatabase>('/api/database', {
+      name: titled('Editais', company),
+      engine: 'duckdb',
+      details: { database_file: catalogPath, ...FIRST_DETAILS, ...own },
+    })
+    .catch(error => {
+      if (!/valid database engine/.test(messageOf(error))) throw error
+      throw new FatalError(
+        `Metabase at ${client.url} has no driver for DuckDB. Put duckdb.metabase-driver.jar into its directory of plugins, and restart it: docs/operating/metabase.md.`,
+      )
+    })
+  await onMade(database)
+  const description = marked(
+    'Editais acompanhados e suas análises. Cada publicação troca o arquivo que esta base lê.',
+    company,
+    'base',
+  )
+  // The description can be set only once the database exists.
+  await client.put(`/api/database/${database.id}`, { description })
+  return database
+}
+
+/** Adds the company's name, unless it is the default company. */
+export function titled(name: string, company: string): string {
+  return company === 'default' ? name : `${name} (${company})`
+}
+
+function isBelow(directory: string, path: unknown): boolean {
+  if (typeof path !== 'string') return false
+  const below = relative(directory, path)
+  return below !== '' && !below.startsWith('..') && !isAbsolute(below)
+}
 
 type Pointed = {
   /** The file it pointed at before; null for none. */

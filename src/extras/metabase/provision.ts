@@ -4,15 +4,26 @@ import type { TrinoTarget } from '#config/metabase_trino.ts'
 import { counted } from '#src/lib/count.ts'
 import { openNew, syncPath } from '#src/lib/durable.ts'
 import { EXIT, FatalError, systemCode } from '#src/lib/errors.ts'
-import type { MetabaseDatabase, MetabaseSetting, Properties } from './answers.ts'
-import type { Metabase } from './client.ts'
+import {
+  type Metabase,
+  type MetabaseDatabase,
+  MetabaseError,
+  type MetabaseSetting,
+  type Properties,
+} from './client.ts'
 import { buildDashboards } from './dashboards.ts'
-import { createDatabase, findDatabase, type Owner, titled } from './database.ts'
 import { covers, isMarked, marked } from './mark.ts'
-import { MetabaseError } from './metabase_error.ts'
 import { describeTables, type MetabasePatience } from './metadata.ts'
-import { noAdministrator, pointDatabase } from './point.ts'
-import { isClosed, type Resources } from './resources.ts'
+import {
+  createDatabase,
+  findDatabase,
+  isClosed,
+  noAdministrator,
+  type Owner,
+  pointDatabase,
+  type Resources,
+  titled,
+} from './point.ts'
 
 export type ProvisionRequest = Owner &
   MetabasePatience & {

@@ -1,8 +1,7 @@
-import type { CatalogSettings } from '#config/iceberg_catalog.ts'
+import type { CatalogSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { latestName, requireLatest } from '#src/core/lake/manifest.ts'
-import type { CheckOptions } from '#src/extras/extra.ts'
-import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
+import { type CheckOptions, type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { checkRace } from '#src/extras/store_race.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 
@@ -31,7 +30,7 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
   const { readRemoteLatest } = await import('./tables/latest.ts')
   const there = (await readRemoteLatest(store, company))?.latest ?? null
   const here = await latestName(lake)
-  const { hasContent, IF_RIGHT, whyPublishRefused } = await import('./lag.ts')
+  const { hasContent, IF_RIGHT, whyPublishRefused } = await import('./state.ts')
   const manifest = here === null ? null : await requireLatest(lake)
   if (there?.pending === null && (manifest === null ? there.snapshot === null : hasContent(there, manifest)))
     return ok(CHECK, store.root, `The object store has the snapshot ${there.snapshot}`)

@@ -15,13 +15,13 @@ import { EXIT, type ExitCode, FatalError } from '#src/lib/errors.ts'
 import { type ObjectStore, RemoteError, s3Root } from '#src/lib/objects/objects.ts'
 import { asTyped, type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
-import { type RemoteLag, remoteLag } from './lag.ts'
-import { readMarts } from './marts.ts'
-import { rowsOfParquet } from './parquet_bytes.ts'
+import { readMarts, rowsOfParquet } from './publish.ts'
 import { publishLatest, withS3, withTables } from './remote_lake.ts'
+import { type RemoteLag, remoteLag } from './state.ts'
 import type { Formats, ReadParquet, RemoteFile, TableKeeper } from './tables/format.ts'
 import { type Latest, readRemoteLatest, tableKey, tableNames } from './tables/latest.ts'
 import { vacuumRemote } from './vacuum.ts'
+
 /** Returns the lake in an object store. */
 export function lakeCommand(environment: Environment, tools: CommandTools): Command {
   const own = (name: string, description: string, work: Part) =>

@@ -1,16 +1,33 @@
-import { join } from 'node:path'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { martPath } from '#src/core/lake/export.ts'
-import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { accessOf } from '#src/core/lake/access.ts'
+import { martPath, writeMarts } from '#src/core/lake/export.ts'
+import {
+  type Manifest,
+  type MartFiles,
+  publishedFiles,
+  readManifest,
+  snapshotsDirectory,
+} from '#src/core/lake/manifest.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
+import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { PublishedElsewhere } from '#src/extras/extra.ts'
+import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
+import { move, remove, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
-import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './lag.ts'
-import type { Local } from './marts.ts'
-import { parquetBytes } from './parquet_bytes.ts'
-import { REMOTE_TABLES, type RemoteTable } from './tables/columns.ts'
-import type { Formats, OpenTable, RemoteFile, TableKeeper } from './tables/format.ts'
+import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './state.ts'
+import {
+  type ColumnStatistics,
+  type Formats,
+  type OpenTable,
+  REMOTE_TABLES,
+  type RemoteFile,
+  type RemoteTable,
+  statisticsOf,
+  type TableKeeper,
+} from './tables/format.ts'
 import {
   type Latest,
   nothingPublished,
@@ -19,7 +36,108 @@ import {
   tableKey,
   type Versioned,
 } from './tables/latest.ts'
-import { type ColumnStatistics, statisticsOf } from './tables/statistics.ts'
+
+/** Small Parquet files from and to memory, through files that DuckDB reads and writes. */
+
+/**
+ * Writes rows as Parquet.
+ * @param columns DuckDB's types by name.
+ * @param rows JSON objects; a column that a row lacks is NULL.
+ */
+async function parquetBytes(
+  db: Database,
+  temporary: string,
+  columns: Readonly<Record<string, string>>,
+  rows: readonly object[],
+): Promise<Buffer> {
+  return await inScratch(temporary, async scratch => {
+    const [from, to] = [join(scratch, 'rows.json'), join(scratch, 'rows.parquet')]
+    await writeFile(from, rows.map(row => `${JSON.stringify(row)}\n`).join(''))
+    const types = Object.entries(columns).map(([name, type]) => `${identifier(name)}: ${literal(type)}`)
+    await db.run(
+      `COPY (FROM read_json(${literal(from)}, format = 'newline_delimited', columns = {${types.join(', ')}}))
+       TO ${literal(to)} (FORMAT parquet, COMPRESSION zstd)`,
+    )
+    return await readFile(to)
+  })
+}
+
+/** Reads rows from Parquet. @param sql reads the table `file`. */
+export async function rowsOfParquet(
+  db: Database,
+  temporary: string,
+  bytes: Buffer,
+  sql: string,
+): Promise<readonly object[]> {
+  return await inScratch(temporary, async scratch => {
+    const path = join(scratch, 'file.parquet')
+    await writeFile(path, bytes)
+    return await db.rows(`WITH file AS (FROM read_parquet(${literal(path)})) ${sql}`)
+  })
+}
+
+async function inScratch<T>(temporary: string, use: (directory: string) => Promise<T>): Promise<T> {
+  await mkdir(temporary, { recursive: true })
+  const scratch = await mkdtemp(join(temporary, 'parquet-'))
+  try {
+    return await use(scratch)
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+  }
+}
+
+/**
+ * The marts of snapshots that do not have them as files: made when a snapshot is published to the object store, so that
+ * no run takes longer for it. Kept until the next one is there, because marts computed again may be of another day.
+ */
+
+/** The places of the snapshot's files and its marts. */
+type Local = { readonly manifest: Manifest; readonly directory: string; readonly marts: string }
+
+type Places = { readonly lake: string; readonly martsDirectory: string }
+
+/** Adds the marts to a manifest, and makes those that are missing. */
+export async function withMarts(
+  db: Database,
+  manifest: Manifest,
+  { lake, martsDirectory }: Places,
+): Promise<Local> {
+  const directory = join(snapshotsDirectory(lake), manifest.snapshot)
+  if (manifest.marts && manifest.marts.files.length > 0) return { manifest, directory, marts: directory }
+  const own = join(martsDirectory, manifest.snapshot)
+  // A snapshot from before LAKE_URL was set has no day.
+  const day = manifest.marts?.day ?? manifest.created_at.slice(0, 'YYYY-MM-DD'.length)
+  const marts = (await readMarts(own)) ?? (await makeMarts(db, day, directory, own))
+  return { manifest: { ...manifest, marts }, directory, marts: own }
+}
+
+/** Returns the marts that `withMarts` made for this snapshot; null if they are gone. */
+export async function readMarts(directory: string): Promise<MartFiles | null> {
+  const text = await readFile(join(directory, 'manifest.json'), 'utf8').catch(() => null)
+  return text === null ? null : (JSON.parse(text) as MartFiles)
+}
+
+async function makeMarts(db: Database, day: string, snapshot: string, directory: string): Promise<MartFiles> {
+  // Left by an attempt that died.
+  await remove('temporary.remove', directory)
+  await mkdir(directory, { recursive: true, mode: PRIVATE_DIRECTORY })
+  const access = await accessOf(directory)
+  const marts = await writeMarts(db, join(snapshot, 'catalog.duckdb'), { directory, access, day })
+  const part = join(directory, 'manifest.json.part')
+  await writeNew(part, `${JSON.stringify(marts)}\n`)
+  await syncFile('manifest.sync', part)
+  await move('manifest.rename', part, join(directory, 'manifest.json'))
+  await syncDirectory('manifest.directory', directory)
+  const parent = dirname(directory)
+  for (const each of [parent, dirname(parent)]) await syncDirectory('snapshots.directory', each)
+  return marts
+}
+
+/** Removes the marts of all other snapshots. */
+export async function keepMarts(directory: string, kept: readonly (string | null)[]): Promise<void> {
+  for (const name of await readdir(directory).catch(() => [] as string[]))
+    if (!kept.includes(name)) await remove('temporary.remove', join(directory, name))
+}
 
 type RemoteRequest = {
   readonly formats: Formats

@@ -1,9 +1,12 @@
 import { readFile, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { latestName } from '#src/core/lake/manifest.ts'
+import { LogPosition } from '#src/core/company/state.ts'
+import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { move, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
+import { hashOf } from '#src/lib/hash.ts'
+import type { Latest } from './tables/latest.ts'
 
 const state = z.object({
   tried_at: z.string(),
@@ -88,4 +91,101 @@ export async function forgetRemote({
 }: Pick<CompanyPaths, 'remote' | 'remoteMarts'>): Promise<void> {
   await rm(remote, { force: true })
   await rm(remoteMarts, { recursive: true, force: true })
+}
+
+/** The changes of the lake on this disk that the object store lacks. */
+export type RemoteLag = {
+  /** The latest snapshot of the lake on this disk; null before the first. */
+  readonly local: string | null
+  /** A sentence; null if the store has what it should have now. */
+  readonly behind: string | null
+  /** When the store may get the latest snapshot (LAKE_PUBLISH_INTERVAL); null if it has it, or should have it. */
+  readonly due_at: string | null
+  /** Why the last publish from this disk failed, and when that was; null if it did not. */
+  readonly last_error: { readonly message: string; readonly tried_at: string } | null
+}
+
+/** Compares the store with the local lake. @param latest what the store has; null if nothing was published there. */
+export async function remoteLag(
+  latest: Latest | null,
+  { lake, remote }: Pick<CompanyPaths, 'lake' | 'remote'>,
+  now: Date,
+): Promise<RemoteLag> {
+  const local = await latestName(lake)
+  const state = await readRemoteState(remote)
+  const { error = null, tried_at = '' } = state ?? {}
+  const lag = { local, last_error: error === null ? null : { message: error, tried_at } }
+  const inStep = { ...lag, behind: null, due_at: null }
+  if (local === null) return inStep
+  const there = latest?.snapshot ?? null
+  const pending = latest?.pending ?? null
+  const manifest = await readManifest(join(snapshotsDirectory(lake), local))
+  if (latest && manifest && hasContent(latest, manifest) && pending === null) return inStep
+  if (error === null && pending === null) {
+    // Another host published what it has since.
+    if (latest && manifest && orderOf(latest, manifest) === 'after') return inStep
+    const { snapshot = null, due_at = null, reading = null } = state ?? {}
+    const isWaiting = due_at !== null && Date.parse(due_at) > now.getTime()
+    if (isWaiting && reading === null && snapshot === there) return { ...lag, behind: null, due_at }
+  }
+  const has = pending
+    ? `has a publish of ${pending.snapshot} that did not end yet`
+    : `has ${there ?? 'no snapshot'}`
+  return {
+    ...lag,
+    behind: `The object store ${has}, and lacks ${local}, the latest snapshot on this disk.`,
+    due_at: null,
+  }
+}
+
+/**
+ * Returns whether this snapshot was published, or another host's of the same state of the log that they share, or of a later one
+ * in which only runs were added.
+ */
+export function hasContent(latest: Latest, manifest: Manifest): boolean {
+  const { snapshot, content, applied_segment = 0 } = latest
+  if (snapshot === manifest.snapshot || content === contentOf(manifest)) return true
+  return applied_segment > manifest.applied_segment && orderOf(latest, manifest) === 'same'
+}
+
+/** Hashes what the tables of a snapshot follow from, so that two with the same hash have the same rows. */
+export function contentOf({
+  log,
+  run_id,
+  applied_segment,
+  schema_hash,
+  catalog_hash,
+  source_timezone,
+  marts,
+}: Manifest): string {
+  return hashOf(
+    JSON.stringify([log, run_id, applied_segment, schema_hash, catalog_hash, source_timezone, marts?.day]),
+  )
+}
+
+/** The remedy if a lake is right, although `refusalOf` refuses it; without a full stop. */
+export const IF_RIGHT = (company: string) =>
+  `If this lake is the right one, publish it once with \`npm run lake -- publish --new-log --company ${company}\``
+
+/**
+ * Returns why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
+ * begun again has no order with the one that was published; only people know which one is right.
+ */
+export function whyPublishRefused(latest: Latest | null, manifest: Manifest): string | null {
+  if (latest === null || latest.published_at === null) return null
+  const { company, data_version } = manifest
+  const order = orderOf(latest, manifest)
+  if (order === null)
+    return `The object store has data of another log of ${company} (${latest.log}, published at ${latest.published_at}); this lake is of the log ${manifest.log}: one of them is new, or was salvaged.`
+  if (order !== 'after') return null
+  return `The object store has version ${latest.data_version} of ${company}'s data (published at ${latest.published_at}), but this lake has version ${data_version}: this lake is an older copy, its log was restored from a backup, or another worker syncs this company.`
+}
+
+/** Compares what the store has with what a lake has; null if they are of two logs. */
+function orderOf(latest: Latest, manifest: Manifest): ReturnType<LogPosition['compare']> {
+  const there = LogPosition.of(latest.log, latest.data_version)
+  const here = LogPosition.of(manifest.log, manifest.data_version)
+  if (there && here) return there.compare(here)
+  // Version 0.2.0 did not write the log's name.
+  return latest.data_version > manifest.data_version ? 'after' : 'before'
 }

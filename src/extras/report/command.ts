@@ -6,7 +6,7 @@ import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { PRIVATE_FILE } from '#src/lib/access.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { writeReport } from './render.ts'
+import { writeReport } from './page.ts'
 
 type Options = { company?: string; output?: string; send?: true; weekly?: true }
 

@@ -7,7 +7,7 @@ import type { Extra } from '#src/extras/extra.ts'
  */
 export const report: Extra = {
   report: {
-    render: async (lake, options) => await (await import('./render.ts')).renderLatestReport(lake, options),
+    render: async (lake, options) => await (await import('./page.ts')).renderLatestReport(lake, options),
     async mail(lake, { environment, now, id }) {
       const { composeMail, sendMail } = await import('./mail.ts')
       const settings = readMailSettings(environment)

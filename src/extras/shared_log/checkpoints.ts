@@ -10,8 +10,14 @@ import type { Database } from '#src/core/warehouse/database.ts'
 import { listRowFiles, rowDirectory, rowPath } from '#src/core/warehouse/row_files.ts'
 import { newStream } from '#src/lib/durable.ts'
 import { digestOf } from '#src/lib/hash.ts'
-import { COUNT, type JsonKind, readJson, SHA256 } from '#src/lib/objects/json_object.ts'
-import { ForeignObject, type ObjectStore } from '#src/lib/objects/objects.ts'
+import {
+  COUNT,
+  ForeignObject,
+  type JsonKind,
+  type ObjectStore,
+  readJson,
+  SHA256,
+} from '#src/lib/objects/objects.ts'
 import { ownerKey } from './owner.ts'
 import { hashOfSegment } from './segments.ts'
 

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import { printable } from '#schema/text_key.ts'
 import type { Reach } from '#src/extras/extra.ts'
 import { EXIT, FatalError, InterruptedError } from '#src/lib/errors.ts'
-import { jsonIn } from '#src/lib/objects/json_object.ts'
 import {
+  jsonIn,
   type ObjectStore,
   RemoteError,
   type S3Settings,

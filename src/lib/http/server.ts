@@ -8,10 +8,10 @@ import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { createClientAddresses, networkOf } from './client_address.ts'
 import { type ConnectionCounts, Connections } from './connections.ts'
 import { measure, Outgoing, REFUSAL_WITHIN_MS } from './outgoing.ts'
-import { countArrival } from './pace.ts'
 import { badRequest } from './request_target.ts'
 import { SECURITY_HEADERS } from './security_headers.ts'
 import { HTTP_DEFAULTS, type HttpSettings } from './settings.ts'
+import { countArrival } from './waiting_room.ts'
 
 /** Answers an error. If the adapter could not read the request, the client is at fault; otherwise this server is. */
 function answerTo(error: unknown): Response {

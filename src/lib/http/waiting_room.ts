@@ -1,5 +1,126 @@
-import { LinkedList, type Place } from './linked_list.ts'
-import type { TurnPace } from './pace.ts'
+/** While connections keep arriving, at most one batch of work starts per this time. */
+const CROWD_PAUSE_MS = 10
+
+/** Connections accepted in this turn of the event loop or the previous one. */
+let arrivals = 0
+
+/** Counts an arrival. Call this for each accepted connection. */
+export function countArrival(): void {
+  arrivals += 1
+  setImmediate(() =>
+    setImmediate(() => {
+      arrivals -= 1
+    }),
+  )
+}
+
+/**
+ * Bounds how much work starts in a turn of the event loop. Each turn accepts only one connection, however many wait
+ * (libuv), so each waits for the turns of all before it. Turns are therefore kept short, and while connections arrive
+ * most turns only accept them.
+ */
+export class TurnPace {
+  readonly #budgetMs: number
+  /** When this turn's batch started; null before that. */
+  #beganMs: number | null = null
+  #lastMs = Number.NEGATIVE_INFINITY
+
+  /** @param budgetMs after this long in a turn, no more work starts. Running work is not interrupted. */
+  constructor(budgetMs: number) {
+    this.#budgetMs = budgetMs
+  }
+
+  /** Returns whether there is time for more work. If true, the caller must start its work now. */
+  tryBegin(): boolean {
+    const now = performance.now()
+    if (this.#beganMs !== null) return now - this.#beganMs < this.#budgetMs
+    if (arrivals > 0 && now - this.#lastMs < CROWD_PAUSE_MS) return false
+    this.#beganMs = now
+    this.#lastMs = now
+    setImmediate(() => {
+      this.#beganMs = null
+    })
+    return true
+  }
+}
+
+/** A value's node, in at most one list at a time. It is created once and reused. */
+export class Place<T> {
+  readonly value: T
+  before: Place<T> | null = null
+  after: Place<T> | null = null
+  list: LinkedList<T> | null = null
+
+  constructor(value: T) {
+    this.value = value
+  }
+}
+
+/**
+ * Values in order of insertion, for values that move with every request. A `Set` keeps that order too, but leaves its
+ * old tables behind, each keeping the next alive, so the garbage collector copies megabytes of them.
+ */
+export class LinkedList<T> implements Iterable<T> {
+  #first: Place<T> | null = null
+  #last: Place<T> | null = null
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Returns the value that has been in the list longest. */
+  get first(): T | null {
+    return this.#first?.value ?? null
+  }
+
+  get firstPlace(): Place<T> | null {
+    return this.#first
+  }
+
+  /** Returns the value added last. */
+  get last(): T | null {
+    return this.#last?.value ?? null
+  }
+
+  /** Adds it at the end, after removing it from its current list. */
+  add(place: Place<T>): void {
+    place.list?.remove(place)
+    place.list = this
+    place.before = this.#last
+    if (this.#last) this.#last.after = place
+    else this.#first = place
+    this.#last = place
+    this.#size += 1
+  }
+
+  /** @returns whether it was in this list. */
+  remove(place: Place<T>): boolean {
+    if (place.list !== this) return false
+    if (place.before) place.before.after = place.after
+    else this.#first = place.after
+    if (place.after) place.after.before = place.before
+    else this.#last = place.before
+    place.list = place.before = place.after = null
+    this.#size -= 1
+    return true
+  }
+
+  /** Returns the first value that matches, or null. */
+  find(matches: (value: T) => boolean): T | null {
+    for (const value of this) if (matches(value)) return value
+    return null
+  }
+
+  /** The current value may be removed during iteration. */
+  *[Symbol.iterator](): Generator<T> {
+    for (let place = this.#first; place; ) {
+      const { after, value } = place
+      yield value
+      place = after
+    }
+  }
+}
 
 class Queue<T> extends LinkedList<T> {
   readonly owner: string

@@ -6,13 +6,11 @@ import type { Logger } from 'pino'
 import { explain } from '#src/lib/errors.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { requestPath } from '#src/lib/http/request_target.ts'
-import { sendFault, sendNoSuchRoute, sendRefusal, sendWrongMethod } from './answers.ts'
+import { sendFault, sendNoSuchRoute, sendRefusal, sendWrongMethod, shownPath } from './answers.ts'
 import { describeServer, type Extras } from './openapi.ts'
-import { createRoutes, type Routes } from './router.ts'
-import { sendJson } from './send_json.ts'
-import { shownPath } from './shown_path.ts'
+import { createRoutes, type Routes } from './routes.ts'
+import { sendJson, tagOf } from './send_json.ts'
 import { Json } from './source.ts'
-import { tagOf } from './tag.ts'
 
 /** Answers requests; routes outside the API are added to `pages`. */
 export type Service = {

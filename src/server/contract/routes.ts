@@ -1,10 +1,81 @@
-import type { Context, Hono } from 'hono'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
+import type { HttpBindings } from '#src/lib/http/outgoing.ts'
+import { requestPath } from '#src/lib/http/request_target.ts'
 import { sendRefusal } from './answers.ts'
-import { type KeyCheck, requireKey } from './require_key.ts'
-import { createRoutes } from './router.ts'
 import { sendJson } from './send_json.ts'
 import { Json, type NoticeFilter, type NoticeSource } from './source.ts'
+
+export type KeyCheck<S, E extends { Variables: { source: S } }> = {
+  /** Null for an unknown key. */
+  readonly companyOfKey: (key: string, context: Context<E>) => S | null
+  /** Called before an unknown key is refused. */
+  readonly onWrongKey?: (context: Context<E>) => Promise<void>
+}
+
+/** Far longer than any filter or id in the contract. */
+const MAX_TARGET_LENGTH = 4096
+
+/**
+ * Lets a request through only with a valid key (docs/contract.md#authentication), and sets what the key stands for as `source`.
+ */
+export function requireKey<S, E extends { Variables: { source: S } }>({
+  companyOfKey,
+  onWrongKey,
+}: KeyCheck<S, E>): MiddlewareHandler<E> {
+  return async (context, next) => {
+    if (targetLength(context) > MAX_TARGET_LENGTH) return context.json({ error: 'url_too_long' }, 414)
+    const key = presentedKey({
+      authorization: context.req.header('authorization'),
+      xApiKey: context.req.header('x-api-key'),
+    })
+    const source = key === null ? null : companyOfKey(key, context)
+    if (!source) {
+      if (key !== null) await onWrongKey?.(context)
+      return context.json({ error: 'unauthorized' }, 401, { 'www-authenticate': 'Bearer' })
+    }
+    context.set('source', source)
+    return await next()
+  }
+}
+
+/** Returns the length of path and query, without the host. */
+function targetLength({ env, req }: Context): number {
+  return (env as Partial<HttpBindings> | undefined)?.incoming?.url?.length ?? req.url.length
+}
+
+type PresentedKey = {
+  readonly authorization: string | undefined
+  readonly xApiKey: string | undefined
+}
+
+/**
+ * Returns the key that a request sends, or null. The contract requires exactly one header (docs/contract.md#authentication). Both
+ * headers with the same key are accepted; different keys are refused, as is any scheme but Bearer.
+ */
+export function presentedKey({ authorization, xApiKey }: PresentedKey): string | null {
+  const bearer = authorization === undefined ? undefined : /^Bearer +(\S+) *$/iu.exec(authorization)?.[1]
+  if (authorization !== undefined && bearer === undefined) return null
+  if (bearer !== undefined && xApiKey !== undefined && bearer !== xApiKey) return null
+  return bearer ?? xApiKey ?? null
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the routes may share any variables
+export type Routes = Hono<any>
+
+/**
+ * Routes by the exact request path: dots are not resolved.
+ * @param forgivesSlash whether one trailing slash is ignored.
+ */
+export function createRoutes({ forgivesSlash = false } = {}): Routes {
+  return new Hono({
+    getPath(request, around) {
+      const { incoming } = (around?.env ?? {}) as Partial<HttpBindings>
+      const path = requestPath(incoming?.url ?? request.url)
+      return forgivesSlash && path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+    },
+  })
+}
 
 export const LIST_PATH = '/api/v1/editais'
 

@@ -1,4 +1,4 @@
-import { tagOf } from '#src/server/contract/tag.ts'
+import { tagOf } from '#src/server/contract/send_json.ts'
 import type { PreparedMonth } from '#src/server/prepared_month.ts'
 
 export const WHAT = ['notices', 'analyses', 'both'] as const

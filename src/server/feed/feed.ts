@@ -8,14 +8,15 @@ import {
   BEGINNING,
   beginsWith,
   type Cursor,
+  type FeedPage,
+  FeedReader,
   isEarlierCursor,
+  type PageRequest,
   type Position,
   readFeedCursor,
-} from './cursor.ts'
-import { type FeedPage, FeedReader, type PageRequest } from './index_file.ts'
+} from './index_file.ts'
 import type { BringUp } from './indexers.ts'
-import type { VersionFiles } from './loaded_lines.ts'
-import type { SharedSegments } from './segments.ts'
+import type { SharedSegments, VersionFiles } from './segments.ts'
 
 /** How long a request waits for the index. A later one finds it further along. */
 const READY_WITHIN_MS = 5000

@@ -1,15 +1,21 @@
 import { hash } from 'node:crypto'
 import { dirname } from 'node:path'
+import { readFrames } from '#src/core/rawlog/examine.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
-import { readFrames } from '#src/core/rawlog/frames.ts'
 import { type ReadLine, readLine } from '#src/core/rawlog/line.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { linesIn } from '#src/lib/lines.ts'
 import { follow, type LoadedLine } from './events.ts'
 import { FeedIndex, type IndexedSegment } from './index_file.ts'
-import { lineKey, loadedLines, type VersionFiles } from './loaded_lines.ts'
-import { openSegments, type Segments, type SharedSegments } from './segments.ts'
+import {
+  lineKey,
+  loadedLines,
+  openSegments,
+  type Segments,
+  type SharedSegments,
+  type VersionFiles,
+} from './segments.ts'
 
 /** The required content of a company's index. */
 export type IndexOrder = {

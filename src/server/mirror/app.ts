@@ -6,13 +6,16 @@ import type { ServeSettings } from '#config/http.ts'
 import { explain } from '#src/lib/errors.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { sendFault, sendRefusal } from '#src/server/contract/answers.ts'
-import { type KeyCheck, requireKey } from '#src/server/contract/require_key.ts'
-import { createRoutes } from '#src/server/contract/router.ts'
-import { createApiRoutes, LIST_PATH } from '#src/server/contract/routes.ts'
+import {
+  createApiRoutes,
+  createRoutes,
+  type KeyCheck,
+  LIST_PATH,
+  requireKey,
+} from '#src/server/contract/routes.ts'
 import { type NoticeFilter, type NoticeSource, Refusal } from '#src/server/contract/source.ts'
-import type { Entrance } from '#src/server/entrance.ts'
+import { type Entrance, QuotaExceeded } from '#src/server/entrance.ts'
 import { type KeyHolder, readsNotices } from '#src/server/key_entry.ts'
-import { QuotaExceeded } from '#src/server/quotas.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import { mirrorRoutes } from './all.ts'

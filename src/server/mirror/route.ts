@@ -1,9 +1,8 @@
 import type { Context } from 'hono'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Feed } from '#src/server/feed/feed.ts'
 import type { Waiting } from '#src/server/feed/waiting.ts'
-import type { KeyHolder } from '#src/server/key_entry.ts'
-import type { Scope } from '#src/server/scopes.ts'
+import type { KeyHolder, Scope } from '#src/server/key_entry.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 
 /** All paths of the mirror's own API begin with it; those of the contract never do. */
@@ -67,4 +66,16 @@ export type MirrorRoute<Q extends Query = Query> = {
 /** Checks the types of a route's query where it is defined. */
 export function mirrorRoute<Q extends Query>(route: MirrorRoute<Q>): MirrorRoute {
   return route as unknown as MirrorRoute
+}
+
+/** Creates a query parameter that is a whole number. */
+export function wholeParameter({ min, max, usual }: { min: number; max: number; usual: number }) {
+  const message = `must be a whole number from ${min} to ${max}`
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, message)
+    .meta({ type: 'integer', minimum: min, maximum: max, pattern: undefined })
+    .transform(Number)
+    .refine(number => number >= min && number <= max, message)
+    .prefault(String(usual))
 }

@@ -3,8 +3,7 @@ import { z } from 'zod'
 import { FatalError, messageOf } from '#src/lib/errors.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { KeyHolder } from '#src/server/key_entry.ts'
-import { type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
-import { keyLines } from '#src/server/webhooks/valid_keys.ts'
+import { keyLines, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
 import { type MirrorRoute, mirrorRoute } from './route.ts'
 
 /** Short, because reading the file blocks all answers. */

@@ -4,12 +4,17 @@ import { localTime } from '#schema/times.ts'
 import { ageOf } from '#src/server/behind.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { KeyHolder } from '#src/server/key_entry.ts'
-import { searchPage } from '#src/server/mirror/search.ts'
-import { SEARCH_QUERY } from '#src/server/mirror/search_query.ts'
+import { SEARCH_QUERY, searchPage } from '#src/server/mirror/search.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import { messagePage } from './layout.ts'
-import { type ListedNotice, listPage } from './list_page.ts'
-import { type FIELDS, searchAddress, type Wanted, wantedOf } from './wanted.ts'
+import {
+  type FIELDS,
+  type ListedNotice,
+  listPage,
+  searchAddress,
+  type Wanted,
+  wantedOf,
+} from './list_page.ts'
 
 /** Notices of a page. */
 const LIMIT = '30'

@@ -1,12 +1,46 @@
+import type { Context } from 'hono'
 import { type Labels, labelsOf, PHASE_LABELS } from '#schema/labels.ts'
 import { OPEN_STATUSES } from '#schema/notice.ts'
-import { textKey } from '#schema/text_key.ts'
+import { cleanText, textKey } from '#schema/text_key.ts'
 import { formatPlural, line } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
 import { chip, document, toneOf } from './layout.ts'
 import { estimate, session, showText } from './show.ts'
-import { queryOf, searchAddress, type Wanted } from './wanted.ts'
+
+/** The names of the form's fields. */
+export const FIELDS = [
+  'q',
+  'uf',
+  'fase',
+  'parecer',
+  'modalidade',
+  'de',
+  'ate',
+  'minimo',
+  'maximo',
+  'ordem',
+] as const
+
+/** The values of the search form; absent fields were left empty. */
+export type Wanted = Readonly<Partial<Record<(typeof FIELDS)[number], string>>>
+
+/** Returns what the form, or an address made from it, asks for. */
+export function wantedOf(context: Context): Wanted {
+  const given = FIELDS.map(field => [field, cleanText(context.req.query(field) ?? '')] as const)
+  return Object.fromEntries(given.filter(([, value]) => value !== ''))
+}
+
+/** Returns the address of a page of a search. */
+export function searchAddress(wanted: Wanted, cursor?: string): string {
+  return `/editais${queryOf(wanted, cursor)}`
+}
+
+/** Returns the search in an address. Notices have it as well, for the way back. */
+function queryOf(wanted: Wanted, cursor?: string): string {
+  const all = new URLSearchParams({ ...wanted, ...(cursor !== undefined && { cursor }) })
+  return all.size === 0 ? '' : `?${all}`
+}
 
 export type ListedNotice = Readonly<Record<string, unknown>>
 

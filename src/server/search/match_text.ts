@@ -1,6 +1,5 @@
-import { formsOf, type MonthText, wordsFrom } from './month_text.ts'
-import type { Term } from './text_query.ts'
-import { withoutNumber } from './words.ts'
+import { formsOf, type MonthText, wordsFrom } from './month_search.ts'
+import { type Term, withoutNumber } from './text_query.ts'
 
 /** Notices of a month whose text has all terms. */
 export type TextMatches = {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import { latestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
@@ -6,7 +7,8 @@ import { Refusal } from '#src/server/contract/source.ts'
 import { KINDS } from '#src/server/feed/events.ts'
 import { CursorGone, Feed, type FeedSnapshot } from '#src/server/feed/feed.ts'
 import { type BringUp, createIndexers } from '#src/server/feed/indexers.ts'
-import { feedSnapshot } from '#src/server/snapshot_files.ts'
+import { feedSnapshot } from '#src/server/snapshot.ts'
+import type { Delivery, Subscription } from './subscriptions.ts'
 
 /** The kinds of events that a subscription can choose from. */
 export const EVENT_KINDS = Object.keys(KINDS)
@@ -125,4 +127,28 @@ async function latestForFeed(lake: string): Promise<FeedSnapshot | null> {
   const manifest = await readManifest(directory)
   if (!manifest) throw new Error(`${directory} has no manifest`)
   return feedSnapshot(manifest, directory)
+}
+
+/** The kind of the message that is sent when the log was replaced: what was received before may not be what is there now. */
+export const RESET = 'feed_reset'
+/** The kind of the message of `npm run webhooks -- test`. */
+export const PING = 'ping'
+
+/**
+ * Returns an event as a message. Its id is that of the event whenever it is read; its cursor is that of the snapshot it
+ * was read from.
+ */
+export function composeEvent({ id, company }: Subscription, event: ShownEvent): Delivery {
+  const { kind, at, cursor: _, ...what } = event
+  const same = JSON.stringify([id, kind, at, what])
+  return {
+    // No dot: it separates the id from the rest of what is signed.
+    id: `msg_${createHash('sha256').update(same).digest('hex').slice(0, 32)}`,
+    subscription: id,
+    body: JSON.stringify({ type: kind, timestamp: at, data: { company, ...event } }),
+  }
+}
+
+export function isWanted({ events }: Subscription, { kind }: ShownEvent): boolean {
+  return events === null || kind === RESET || events.includes(kind)
 }

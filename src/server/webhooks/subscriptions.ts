@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { claimFile } from '#src/lib/access.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { reasonOf } from '#src/server/key_file.ts'
+import { type KeyEntry, reasonOf, stateOf } from '#src/server/key_entry.ts'
+import { KeyStore } from '#src/server/keys.ts'
 
 /** Returns the file of the webhook subscriptions; it is made for the first one. */
 export function subscriptionsPath(dataDir: string): string {
@@ -348,5 +349,40 @@ function subscriptionOf(row: Row): Subscription {
     createdAt: row.created_at,
     stoppedBecause: row.stopped_because,
     cursor: row.cursor,
+  }
+}
+
+/** Returns a key, the one that replaced it, and so on; none if it is unknown. Null if there is no file of keys. */
+export function keyLines(dataDir: string, waitMs: number): ((prefix: string) => readonly KeyEntry[]) | null {
+  const keys = KeyStore.openIfThere(dataDir, waitMs)
+  if (!keys) return null
+  const entries = new Map(entriesOf(keys).map(entry => [entry.prefix, entry]))
+  return prefix => {
+    const line: KeyEntry[] = []
+    for (
+      let entry = entries.get(prefix);
+      entry && !line.includes(entry);
+      entry = entries.get(entry.replacedBy ?? '')
+    )
+      line.push(entry)
+    return line
+  }
+}
+
+/** Returns whether a subscription's key is valid, or was replaced by one that is. Null if there is no file of keys. */
+export function validKeys(
+  dataDir: string,
+  now: Date,
+  waitMs: number,
+): ((subscription: Pick<Subscription, 'key'>) => boolean) | null {
+  const lines = keyLines(dataDir, waitMs)
+  return lines && (({ key }) => lines(key).some(entry => ['valid', 'replaced'].includes(stateOf(entry, now))))
+}
+
+function entriesOf(keys: KeyStore): readonly KeyEntry[] {
+  try {
+    return keys.list(null)
+  } finally {
+    keys.close()
   }
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseFault } from '#src/sandbox/fault_option.ts'
-import { createStrikes, noFaults } from '#src/sandbox/faults.ts'
+import { createStrikes, noFaults, parseFault } from '#src/sandbox/faults.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
 import { openSandbox, pageOf } from '#test/support/sandbox.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { STATUSES } from '#schema/notice.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
-import { sandboxKey } from '#src/sandbox/keys.ts'
+import { sandboxKey } from '#src/sandbox/server.ts'
 import { createApiRoutes, LIST_PATH } from '#src/server/contract/routes.ts'
 import { openSandbox, pageOf } from '#test/support/sandbox.ts'
 

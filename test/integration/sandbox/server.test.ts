@@ -2,8 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { sandboxKey } from '#src/sandbox/keys.ts'
-import { startSandbox } from '#src/sandbox/server.ts'
+import { sandboxKey, startSandbox } from '#src/sandbox/server.ts'
 import { openSandbox, START } from '#test/support/sandbox.ts'
 
 test('the sandbox counts requests by kind, notice and answer', async () => {

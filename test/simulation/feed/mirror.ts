@@ -11,7 +11,7 @@ import { readRemotely } from '#src/extras/object_store/state.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { type DocumentRow, documentsOf } from '#src/server/documents.ts'
 import type { FeedSnapshot } from '#src/server/feed/feed.ts'
-import { feedSnapshot, monthsOf } from '#src/server/snapshot_files.ts'
+import { feedSnapshot, monthsOf } from '#src/server/snapshot.ts'
 import type { Clock } from './history.ts'
 
 const KEEP_MS = 3_600_000

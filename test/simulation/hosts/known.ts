@@ -1,7 +1,7 @@
 import { readSettings } from '#config/settings.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
 import { forgetLaterRuns, isLastRunElsewhere, knownState, shareState } from '#jobs/queues/known_state.ts'
-import { LogPosition } from '#src/core/company/log_position.ts'
+import { LogPosition } from '#src/core/company/state.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
 import { assertHolds } from '../assertions.ts'
 import { inNoTime } from '../remote/store.ts'

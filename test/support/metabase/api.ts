@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * What the used endpoints of Metabase accept, by its sources (`src/extras/metabase/answers.ts` names them). The
+ * What the used endpoints of Metabase accept, by its sources (`src/extras/metabase/client.ts` names them). The
  * newest have closed maps, which reject any other property. Here all are closed, and narrower than in Metabase if it
  * would ignore a value.
  */

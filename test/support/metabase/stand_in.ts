@@ -19,7 +19,7 @@ export async function startMetabase(): Promise<StandIn> {
 
 /**
  * A stand-in for Metabase that is stricter than Metabase: it rejects everything that Metabase's API description does
- * not name with 400, and records it (`src/extras/metabase/answers.ts` has the source of the description). It opens
+ * not name with 400, and records it (`src/extras/metabase/client.ts` has the source of the description). It opens
  * catalogs with DuckDB and reads their schema with the driver's own queries.
  */
 export class StandIn {

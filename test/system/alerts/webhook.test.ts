@@ -1,6 +1,6 @@
 import type { RedisKey } from 'ioredis'
 import { expect, it, test } from 'vitest'
-import { post, visit } from '#jobs/alerts/webhook.ts'
+import { post, visit } from '#jobs/alerts/receivers.ts'
 import { ACCEPTED, REFUSED, setUpAlerts } from '#test/support/alerting.ts'
 import { scanAll } from '#test/support/redis.ts'
 import { arrived, holding, received, refusing, startWebhook, type Webhook } from '#test/support/webhook.ts'

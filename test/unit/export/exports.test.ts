@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { Database } from '#src/core/warehouse/database.ts'
 import { CSV_TEXT_MACROS } from '#src/extras/exports/brazilian_csv.ts'
 import { cutText, MAX_CELL_TEXT } from '#src/extras/exports/cells.ts'
-import { checkWorkbook } from '#src/extras/exports/check_workbook.ts'
+import { checkWorkbook } from '#src/extras/exports/workbook.ts'
 
 let db: Database
 beforeAll(async () => {

@@ -16,7 +16,7 @@ const COMMAND = /(?:rcall|redis\.p?call)\(\s*['"]([A-Za-z]+)/g
 
 const scripts = Object.values(createRequire(import.meta.url)('bullmq/dist/cjs/scripts')) as Script[]
 const granted = smallestRights('p').flatMap(right => /^\+(\w+)$/.exec(right)?.[1] ?? [])
-const probe = readFileSync(join(import.meta.dirname, '../../../jobs/queues/redis_probe.ts'), 'utf8')
+const probe = readFileSync(join(import.meta.dirname, '../../../jobs/queues/redis_problem.ts'), 'utf8')
 
 /** Relays, a part of BullMQ that the worker does not use, need more. */
 function usedByScripts(): Set<string> {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { redisProblem } from '#jobs/queues/redis_problem.ts'
-import { refusedAnswer } from '#src/core/api/failures.ts'
+import { refusedAnswer } from '#src/core/api/endpoints.ts'
 import { describeRedirect, isRedirect } from '#src/lib/http/client.ts'
 import { checkKey } from '#src/lib/http/credentials.ts'
 import { explainNetwork, isInOurWords, NetworkError, tlsTrouble } from '#src/lib/http/network_error.ts'

@@ -1,9 +1,14 @@
 import { expect, test } from 'vitest'
 import { createLogger } from '#src/lib/log.ts'
-import { readFeedCursor, writeFeedCursor } from '#src/server/feed/cursor.ts'
-import { follow, type LoadedLine, type NoticeState } from '#src/server/feed/events.ts'
+import {
+  follow,
+  type LoadedLine,
+  type NoticeState,
+  servedAnalysis,
+  servedNotice,
+} from '#src/server/feed/events.ts'
 import { Feed } from '#src/server/feed/feed.ts'
-import { servedAnalysis, servedNotice } from '#src/server/feed/served_fields.ts'
+import { readFeedCursor, writeFeedCursor } from '#src/server/feed/index_file.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 
 const { edital, analysis } = noticeEntry(1)

@@ -2,8 +2,13 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
-import { type CatalogFile, catalogHash, writeCatalog } from '#src/core/lake/catalog.ts'
-import { cacheDirectory, catalogTemplate } from '#src/core/lake/catalog_template.ts'
+import {
+  type CatalogFile,
+  cacheDirectory,
+  catalogHash,
+  catalogTemplate,
+  writeCatalog,
+} from '#src/core/lake/catalog.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { hashOf } from '#src/lib/hash.ts'

@@ -1,11 +1,11 @@
-import type { CatalogSettings } from '#config/iceberg_catalog.ts'
-import type { RemoteTable } from '#src/extras/object_store/tables/columns.ts'
+import type { CatalogSettings } from '#config/remote_lake.ts'
 import {
   type Commit,
   DATA_PATH,
   type Expired,
   type Expiry,
   type OpenTable,
+  type RemoteTable,
   type TableFormat,
 } from '#src/extras/object_store/tables/format.ts'
 import { tableKey } from '#src/extras/object_store/tables/latest.ts'
@@ -20,7 +20,7 @@ import {
   type TableMetadata,
   withSchema,
 } from './metadata.ts'
-import { openRestCatalog, type RestCatalog } from './rest_catalog.ts'
+import { changeOf, openRestCatalog, type RestCatalog, type TableChange } from './rest_catalog.ts'
 import {
   assertOurs,
   type IcebergTable,
@@ -29,7 +29,6 @@ import {
   objectsOf,
   readTable,
 } from './snapshot.ts'
-import { changeOf, type TableChange } from './updates.ts'
 
 /**
  * Opens Iceberg v2 tables in a REST catalog: it writes their metadata and decides which writer wins; data files, manifests and

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import type { RemoteColumn, RemoteTable } from '#src/extras/object_store/tables/columns.ts'
-import type { Expiry } from '#src/extras/object_store/tables/format.ts'
-import { COUNT, type JsonKind } from '#src/lib/objects/json_object.ts'
+import type { Expiry, RemoteColumn, RemoteTable } from '#src/extras/object_store/tables/format.ts'
+import { COUNT, type JsonKind } from '#src/lib/objects/objects.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
 
 /** `metadata.json` of an Iceberg v2 table, as pure functions. Names are those of its specification. */

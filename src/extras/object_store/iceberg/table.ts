@@ -7,8 +7,7 @@ import type {
 } from '#src/extras/object_store/tables/format.ts'
 import { tableKey } from '#src/extras/object_store/tables/latest.ts'
 import { uuidOf } from '#src/lib/hash.ts'
-import { readJson } from '#src/lib/objects/json_object.ts'
-import { create, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
+import { create, type ObjectStore, RemoteError, readJson } from '#src/lib/objects/objects.ts'
 import { expiry, keeping, METADATA, newTable, type TableMetadata } from './metadata.ts'
 import {
   assertOurs,

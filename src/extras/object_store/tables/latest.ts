@@ -1,6 +1,15 @@
 import { z } from 'zod'
-import { COUNT, type JsonKind, PLAIN_NAME, readJson, SNAPSHOT_NAME } from '#src/lib/objects/json_object.ts'
-import { ForeignObject, type ObjectStore, RemoteError, tagIfContent } from '#src/lib/objects/objects.ts'
+import {
+  COUNT,
+  ForeignObject,
+  type JsonKind,
+  type ObjectStore,
+  PLAIN_NAME,
+  RemoteError,
+  readJson,
+  SNAPSHOT_NAME,
+  tagIfContent,
+} from '#src/lib/objects/objects.ts'
 import type { TableKeeper } from './format.ts'
 
 /** `lake/latest.json` of a company in the object store: where readers of several tables begin. */

@@ -1,7 +1,7 @@
 import { CATALOG } from '#schema/marts/marts.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { FatalError } from '#src/lib/errors.ts'
-import { COMPUTING } from '#src/present/sql/table_functions.ts'
+import { COMPUTING } from '#src/present/sql/fence.ts'
 import { MAX_SQL_LENGTH } from './order.ts'
 
 /*
