@@ -146,8 +146,13 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       chartCard('motivos_descarte', at(34, 12, 12, 9), ['Motivo', 'Editais']),
       chartCard('tempo_por_fase', at(43, 0, 24, 9), ['Fase', 'Concluídas (dias) | Em curso (dias)']),
       tableCard(
+        'tempo_ate_analise',
+        at(52, 0, 24, 14),
+        'Semana | Editais | Analisados | Sem análise | Medidos | Mediana (dias) | Maior (dias)',
+      ),
+      tableCard(
         'maiores_editais',
-        at(52, 0, 24, 18),
+        at(66, 0, 24, 18),
         'Valor | Órgão | UF | Objeto | Modalidade | Sessão | Parecer | PNCP',
         { hidden: 'Fase' },
       ),
@@ -284,8 +289,23 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         coloured('Sentido', { pior: RED }),
       ),
       tableCard(
+        'documentos_frequentes',
+        at(99, 0, 24, 15),
+        'Requisito | Categoria | Editais | % dos editais | Vermelhos | Amarelos | Verdes',
+      ),
+      tableCard(
+        'antecedencia_por_orgao',
+        at(114, 0, 24, 14),
+        'Órgão | UF | Editais | Com menos de 8 dias | Menor (dias) | Mediana (dias)',
+      ),
+      tableCard(
+        'participacao_me_epp',
+        at(128, 0, 24, 7),
+        'Participação | Editais | Em andamento | Confirmados | Valor em andamento | Valor em disputa | Valor total',
+      ),
+      tableCard(
         'faixas_de_preco',
-        at(99, 0, 24, 14),
+        at(135, 0, 24, 14),
         'Item | Unidade | Editais | 10% custam até | Metade custa até | 90% custam até',
         { hidden: 'Itens | Primeiro edital em | Último edital em' },
       ),

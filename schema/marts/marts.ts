@@ -22,13 +22,23 @@ import {
   riscosPagamento,
 } from './notices.ts'
 import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './parts.ts'
-import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './phases.ts'
 import {
+  funil,
+  mudancas,
+  passagensPorFase,
+  tempoAteAnalise,
+  tempoPorFase,
+  transicoesDeFase,
+} from './phases.ts'
+import {
+  antecedenciaPorOrgao,
   capitalPorSemana,
+  documentosFrequentes,
   exposicaoPagamento,
   faixasDePreco,
   motivosDescarte,
   orgaos,
+  participacaoMeEpp,
   valorPorModalidade,
   valorPorUf,
 } from './sums.ts'
@@ -58,6 +68,7 @@ export const MARTS: readonly Mart[] = [
   funil,
   transicoesDeFase,
   tempoPorFase,
+  tempoAteAnalise,
   agendaSessoes,
   pendenciasHabilitacao,
   alertasJuridicos,
@@ -79,6 +90,9 @@ export const MARTS: readonly Mart[] = [
   cargaDeTrabalho,
   capitalPorSemana,
   exposicaoPagamento,
+  participacaoMeEpp,
+  documentosFrequentes,
+  antecedenciaPorOrgao,
   faixasDePreco,
   frescor,
 ]

@@ -1,5 +1,6 @@
 import {
   count,
+  date,
   duration,
   emAndamento,
   fase,
@@ -203,5 +204,41 @@ export const mudancas: Mart = {
       'Novo valor (rótulo)',
       'Valor depois da mudança, com o nome da fase, e sim ou não',
     ]),
+  ],
+}
+
+export const tempoAteAnalise: Mart = {
+  name: 'tempo_ate_analise',
+  description:
+    'How long live notices wait for their analysis, as observed, by the week in which they arrived',
+  portuguese: [
+    'Tempo até a análise',
+    'Quanto tempo os editais ativos esperam pela análise, como nós vimos, pela semana em que chegaram',
+  ],
+  columns: [
+    ...ofCompany,
+    date('semana', 'Monday of the week in which the company began to follow the notices', [
+      'Semana',
+      'Segunda-feira da semana em que a empresa começou a acompanhar os editais',
+    ]),
+    inCommon.editais,
+    count('analisados', 'Those that have been seen with an analysis', [
+      'Analisados',
+      'Quantidade deles que nós já vimos com análise',
+    ]),
+    count('sem_analise', 'Those that have not', ['Sem análise', 'Quantidade deles ainda sem análise']),
+    count(
+      'medidos',
+      'Analysed ones that arrived after the first reading of the list: only their time is known',
+      [
+        'Medidos',
+        'Quantidade de analisados que chegaram depois da primeira leitura da lista: só deles se sabe o tempo',
+      ],
+    ),
+    duration('dias_mediana', 'Median of their days until the analysis was first seen', [
+      'Mediana em dias',
+      'Mediana dos dias deles até nós vermos a análise pela primeira vez',
+    ]),
+    duration('dias_maximo', 'Most of these days', ['Maior tempo em dias', 'Maior desses tempos']),
   ],
 }

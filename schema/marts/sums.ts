@@ -1,7 +1,9 @@
 import {
   count,
   date,
+  days,
   derived,
+  duration,
   inCommon,
   type Mart,
   type MartColumn,
@@ -12,6 +14,7 @@ import {
   same,
   text,
 } from './columns.ts'
+import { requisitosBloqueantes } from './decisions.ts'
 import { riscosPagamento } from './notices.ts'
 
 /** Sums over live notices, and of what they tie up. A phase says nothing of the session: those in progress include past sessions. */
@@ -248,6 +251,78 @@ export const exposicaoPagamento: Mart = {
       'Soma dos valores informados dos que têm participação confirmada, em BRL',
     ]),
     ...bySession({ english: 'Live notices in progress', portuguese: 'editais em andamento' }),
+  ],
+}
+
+export const participacaoMeEpp: Mart = {
+  name: 'participacao_me_epp',
+  description: 'Live notices and their value by whether they are reserved for small companies (ME/EPP)',
+  portuguese: [
+    'Participação de ME/EPP',
+    'Editais ativos e seu valor, conforme sejam exclusivos para microempresas e empresas de pequeno porte',
+  ],
+  columns: [
+    ...ofCompany,
+    text('participacao', 'exclusivo, aberto a todos, or não informado: also before an analysis', [
+      'Participação',
+      'exclusivo (só ME/EPP), aberto a todos, ou não informado, também antes da análise',
+    ]),
+    inCommon.editais,
+    inCommon.editaisEmAndamento,
+    inCommon.confirmados,
+    inCommon.semValorEntreEles,
+    inCommon.valorTotal,
+    inCommon.valorEmAndamento,
+    money('valor_sessao_futura', 'That of notices in progress whose session has not begun', [
+      'Valor com sessão futura',
+      'Soma dos valores informados dos editais em andamento com sessão por vir, em BRL',
+    ]),
+  ],
+}
+
+export const documentosFrequentes: Mart = {
+  name: 'documentos_frequentes',
+  description: 'Requirements that three live notices or more have, by category and title: what to keep ready',
+  portuguese: [
+    'Documentos frequentes',
+    'Requisitos que estão em três editais ativos ou mais, por categoria e título: o que convém manter em dia',
+  ],
+  columns: [
+    ...of(requisitosBloqueantes, 'company', 'categoria', 'categoria_rotulo', 'requisito'),
+    count('editais', 'Live notices with the requirement', [
+      'Editais',
+      'Quantidade de editais ativos com o requisito; um edital que o repete conta uma vez',
+    ]),
+    derived('DOUBLE', 'parcela', 'Share of the live notices that have requirements, 0 to 1', [
+      'Parcela dos editais',
+      'Parcela dos editais ativos que têm requisitos, de 0 a 1',
+    ]),
+    count('vermelhos', 'Those in which it is red', ['Vermelhos', 'Quantidade deles em que está em vermelho']),
+    count('amarelos', 'Those in which it is yellow', ['Amarelos', 'Quantidade deles em que está em amarelo']),
+    count('verdes', 'Those in which it is green', ['Verdes', 'Quantidade deles em que está em verde']),
+  ],
+}
+
+export const antecedenciaPorOrgao: Mart = {
+  name: 'antecedencia_por_orgao',
+  description:
+    'Days from when the company began to follow a live notice to its session, by buyer: how early notices arrive',
+  portuguese: [
+    'Antecedência por órgão',
+    'Dias entre a chegada de um edital ativo à empresa e a sessão, por órgão: com que antecedência os editais chegam',
+  ],
+  columns: [
+    ...of(orgaos, 'company', 'orgao_cnpj', 'orgao', 'uf'),
+    count('editais', 'Live notices with a session on or after the day they arrived', [
+      'Editais',
+      'Quantidade de editais ativos com sessão no dia em que chegaram ou depois',
+    ]),
+    count('editais_curtos', 'Those with less than eight days', [
+      'Com menos de 8 dias',
+      'Quantidade deles que chegaram com menos de oito dias corridos',
+    ]),
+    days('dias_minimo', 'Fewest days', ['Menor antecedência', 'Menor quantidade de dias corridos']),
+    duration('dias_mediana', 'Median of the days', ['Antecedência mediana', 'Mediana dos dias corridos']),
   ],
 }
 

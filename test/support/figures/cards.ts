@@ -1,5 +1,5 @@
 import { down, known, median, type Order, sorted, sum } from './arithmetic.ts'
-import { localTime, mondayOf } from './calendar.ts'
+import { localDay, localTime, mondayOf } from './calendar.ts'
 import { brief, type Card, type Cell, date, labelOf, type Row, WEEKDAYS } from './card.ts'
 import { decisionCards } from './decisions.ts'
 import {
@@ -103,6 +103,28 @@ const funnel: Readonly<Record<string, Card>> = {
       Editais: notices.length,
       'Valor estimado': worthOf(notices),
     })),
+
+  tempo_ate_analise: ({ live, history }) => {
+    const weeks = Map.groupBy(live, ({ createdAt }) => mondayOf(localDay(createdAt)).toString())
+    return sorted([...weeks].reverse(), ([monday]) => -new Date(monday).getTime())
+      .slice(0, 12)
+      .map(([monday, notices]) => {
+        const analysed = notices.filter(({ analysedAt }) => analysedAt !== null)
+        const measured = analysed.filter(({ createdAt }) => createdAt > history.firstGoodAt)
+        const waits = measured.map(({ analysedAt, createdAt }) =>
+          Math.max(Number(analysedAt) - createdAt.getTime(), 0),
+        )
+        return {
+          Semana: new Date(monday),
+          Editais: notices.length,
+          Analisados: analysed.length,
+          'Sem análise': notices.length - analysed.length,
+          Medidos: measured.length,
+          'Mediana (dias)': roundedDays(median(waits)),
+          'Maior (dias)': roundedDays(waits.length > 0 ? Math.max(...waits) : null),
+        }
+      })
+  },
 
   funil_por_fase: picture =>
     PHASES.filter(phase => phase.open).map(({ name, order }) => ({

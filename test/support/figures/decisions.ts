@@ -112,6 +112,59 @@ export function blockersOf(picture: Picture) {
   )
 }
 
+/** Requirements that three live notices or more have, with the worst colour that each of these gives them. */
+function oftenRequiredOf(picture: Picture) {
+  const demanding = picture.live.filter(({ requirements }) => requirements.length > 0)
+  const all = requirementsOf(demanding).map(({ category, title, colour, notice }) => {
+    const written = seen(title) ?? 'sem título'
+    return { category, written, colour, notice, key: `${category}\n${plain(written)}` }
+  })
+  const rows = [...Map.groupBy(all, ({ key }) => key).values()].map(those => {
+    const byNotice = [...Map.groupBy(those, ({ notice }) => notice.id).values()]
+    const worst = byNotice.map(mine =>
+      ['red', 'yellow', 'green'].find(colour => mine.some(one => one.colour === colour)),
+    )
+    const coloured = (wanted: string) => worst.filter(colour => colour === wanted).length
+    return {
+      category: those[0]?.category ?? null,
+      title: mostFrequent(byNotice.map(firstOf)),
+      notices: byNotice.length,
+      share: byNotice.length / demanding.length,
+      ...{ red: coloured('red'), yellow: coloured('yellow'), green: coloured('green') },
+    }
+  })
+  return sorted(
+    rows.filter(({ notices }) => notices >= 3),
+    down(({ notices }) => notices),
+    ({ category }) => category,
+    ({ title }) => title,
+  )
+}
+
+/** How many days before their sessions the notices of each buyer arrived. */
+function leadTimesOf(picture: Picture) {
+  const measured = sorted(picture.live, ({ updatedAt }) => -updatedAt.getTime()).flatMap(notice => {
+    const arrived = localDay(notice.createdAt)
+    const days = notice.sessionDay && daysBetween(arrived, notice.sessionDay)
+    return days !== null && days >= 0 ? [{ ...notice, days }] : []
+  })
+  const buyers = Map.groupBy(measured, ({ cnpj, orgao }) => cnpj ?? orgao ?? 'não informado')
+  const rows = [...buyers].map(([key, notices]) => {
+    const days = notices.map(notice => notice.days)
+    const latest = (what: (notice: Notice) => string | null) => known(notices.map(what))[0] ?? null
+    return {
+      ...{ key, notices, days, middle: median(days) ?? 0 },
+      ...{ orgao: latest(({ orgao }) => orgao), uf: latest(({ uf }) => uf) },
+    }
+  })
+  return sorted(
+    rows,
+    ({ middle }) => middle,
+    down(({ notices }) => notices.length),
+    ({ key }) => key,
+  )
+}
+
 /** What a notice calls a requirement. */
 function firstOf(those: readonly { readonly written: string }[]): string {
   return those.map(({ written }) => written).sort()[0] ?? ''
@@ -384,6 +437,50 @@ export const decisionCards: Readonly<Record<string, Card>> = {
       'Valor em disputa': future,
       'Valor confirmado': worthOf(confirmed),
     })),
+
+  documentos_frequentes: picture =>
+    oftenRequiredOf(picture)
+      .slice(0, 50)
+      .map(({ title, category, notices, share, red, yellow, green }) => ({
+        Requisito: brief(title, 80),
+        Categoria: labelOf(category) ?? 'não informada',
+        Editais: notices,
+        '% dos editais': Math.round(100 * share),
+        Vermelhos: red,
+        Amarelos: yellow,
+        Verdes: green,
+      })),
+
+  antecedencia_por_orgao: picture =>
+    leadTimesOf(picture)
+      .filter(({ notices }) => notices.length > 1)
+      .slice(0, 50)
+      .map(({ orgao, uf, notices, days, middle }) => ({
+        Órgão: brief(orgao ?? 'não informado', 60),
+        UF: uf,
+        Editais: notices.length,
+        'Com menos de 8 dias': days.filter(one => one < 8).length,
+        'Menor (dias)': Math.min(...days),
+        'Mediana (dias)': Math.round(middle * 10) / 10,
+      })),
+
+  participacao_me_epp: picture => {
+    const nameOf = ({ isReserved }: Notice) =>
+      isReserved === null ? 'não informado' : isReserved ? 'exclusivo' : 'aberto a todos'
+    const groups = [...Map.groupBy(picture.live, nameOf)]
+    return sorted(groups, ([name]) => name).map(([name, notices]) => {
+      const open = notices.filter(({ phase }) => phase.open)
+      return {
+        Participação: name,
+        Editais: notices.length,
+        'Em andamento': open.length,
+        Confirmados: notices.filter(({ confirmed }) => confirmed).length,
+        'Valor em andamento': worthOf(open),
+        'Valor em disputa': worthOf(sessionsAhead({ ...picture, open })),
+        'Valor total': worthOf(notices),
+      }
+    })
+  },
 
   mudancas_parecer: picture =>
     verdictChangesOf(picture)

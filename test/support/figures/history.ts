@@ -29,6 +29,8 @@ export type Followed = {
   readonly phases: { readonly status: string; readonly since: Date; until: Date | null }[]
   /** Its verdicts, each from the run that first saw it. */
   readonly verdicts: Verdict[]
+  /** When it was first seen with an analysis of any depth. */
+  analysedAt: Date | null
   /** When its list fields were seen to change. */
   readonly changes: Change[]
   goneAt: Date | null
@@ -82,7 +84,7 @@ function valueText({ valor_estimado }: Document): string {
 
 function unseen(edital: Document): Followed {
   const lists = { phases: [], verdicts: [], changes: [] }
-  return { edital, analysis: null, analysedFor: null, goneAt: null, ...lists }
+  return { edital, analysis: null, analysedFor: null, analysedAt: null, goneAt: null, ...lists }
 }
 
 function changesBetween(before: Document, after: Document, at: Date): Change[] {
@@ -155,6 +157,7 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
     const verdict = verdictOf(analysis)
     if (notice.verdicts.at(-1)?.recommendation !== verdict.recommendation)
       notice.verdicts.push({ ...verdict, at })
+    if (textOf(analysis.analysis_level) !== 'none') notice.analysedAt ??= at
     Object.assign(notice, { analysis, analysedFor: notice.edital.updated_at })
   }
 

@@ -76,6 +76,8 @@ export type Notice = {
   readonly contest: Contest | null
   readonly createdAt: Date
   readonly updatedAt: Date
+  /** When it was first seen with an analysis; null before that. */
+  readonly analysedAt: Date | null
   /** When the company confirmed, or first had a verdict, whichever came first. */
   readonly judgedAt: Date | null
   /** When it was first seen in its phase. */
@@ -90,6 +92,8 @@ export type Notice = {
   readonly capital: Readonly<Record<'proposal' | 'contract' | 'investment', number | null>>
   /** Whether it is a price registration: the buyer does not commit to buy. */
   readonly registersPrices: boolean
+  /** Whether it is reserved for small companies; null if the analysis does not say. */
+  readonly isReserved: boolean | null
   /** The sum of the plausible totals of the selected items. */
   readonly selected: number
   readonly requirements: readonly Requirement[]
@@ -289,6 +293,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     contest,
     createdAt: new Date(String(edital.created_at)),
     updatedAt: new Date(String(edital.updated_at)),
+    analysedAt: followed.analysedAt,
     judgedAt: judgedAt(followed),
     enteredAt: stay?.from ?? new Date(Number.NaN),
     entryWasSeen: stay?.startWasSeen === true,
@@ -301,6 +306,7 @@ function noticeOf(followed: Followed, history: History): Notice {
       contract: plausible(numberOf(partOf(analysis, 'pricing').garantia_contratual)),
       investment: plausible(numberOf(partOf(analysis, 'pricing').investimento_total)),
     },
+    isReserved: isReservedIn(partOf(analysis, 'overview')),
     registersPrices: ['overview', 'pricing'].some(part => partOf(analysis, part).is_srp === true),
     selected: selectedWorth(analysis, value),
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),
@@ -310,6 +316,10 @@ function noticeOf(followed: Followed, history: History): Notice {
       riskNamed(partOf(analysis, 'pricing').risco_pagamento),
     ),
   }
+}
+
+function isReservedIn({ exclusivo_me_epp: is }: Document): boolean | null {
+  return typeof is === 'boolean' ? is : null
 }
 
 function judgedAt({ edital, verdicts }: Followed): Date | null {
