@@ -258,7 +258,7 @@ export const participacaoMeEpp: Mart = {
   name: 'participacao_me_epp',
   description: 'Live notices and their value by whether they are reserved for small companies (ME/EPP)',
   portuguese: [
-    'Participação de ME/EPP',
+    'Reserva a pequenas empresas',
     'Editais ativos e seu valor, conforme sejam exclusivos para microempresas e empresas de pequeno porte',
   ],
   columns: [

@@ -20,6 +20,9 @@ const WIDTHS = [320, 375, 1280, 1920]
 const SCHEMES = ['light', 'dark'] as const
 /** A4 less the margins of the report, in CSS pixels. */
 const PAGE_WIDTH = Math.floor(((210 - 2 * 13) / 25.4) * 96)
+const PHONE = { width: 390, height: 844 }
+/** Some ten screens. */
+const MAX_PHONE_HEIGHT = 9000
 const MAX_PRINTED_PAGES = 6
 const MANY_PAGES_MS = 180_000
 const AXE = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
@@ -60,7 +63,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
   }
 
   it(
-    'the report meets axe’s rules, fits the width of a printed page, and has six of them at most',
+    'the report meets axe’s rules, is short on a phone, fits the width of a printed page, and has six of them at most',
     async () => {
       const company = await startCompany(
         generateWorld({ seed: 5, company: 'acme', notices: 1000, start: new Date() }),
@@ -74,6 +77,18 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
 
       expect(await readFile(path, 'utf8')).toContain('Próximas sessões: as primeiras')
       const page = await openPage(browser, url)
+      const heightOf = () => page.evaluate<number>('document.documentElement.scrollHeight')
+      const rowsShown = () =>
+        page.evaluate<number>(
+          'document.querySelectorAll("tbody tr").values().filter(row => row.checkVisibility()).toArray().length',
+        )
+      const all = await rowsShown()
+      await page.setViewportSize(PHONE)
+      expect(await heightOf()).toBeLessThan(MAX_PHONE_HEIGHT)
+      expect(await rowsShown()).toBeLessThan(all)
+      for (const box of await page.locator('.all input:visible').all()) await box.check()
+      expect(await rowsShown()).toBe(all)
+
       await page.setViewportSize({ width: PAGE_WIDTH, height: 800 })
       await page.emulateMedia({ media: 'print' })
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PAGE_WIDTH)

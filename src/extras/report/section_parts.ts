@@ -21,10 +21,13 @@ type Options<T> = {
 
 /** Numbers only: texts need more room. */
 const MAX_COLUMNS_ON_A_PHONE = 3
+/** Rows that a phone shows at first, as cards; report.css has it, too. */
+const ROWS_ON_A_PHONE = 3
 
 /**
- * Returns a table whose first column names the row. On a phone each row becomes a card, so each cell has a label. The roles
- * keep it a table for screen readers: some browsers drop the table semantics if CSS changes the layout.
+ * Returns a table whose first column names the row. On a phone each row becomes a card, so each cell has a label, and three
+ * are shown until the reader asks for all. The roles keep it a table for screen readers: some browsers drop the table
+ * semantics if CSS changes the layout.
  */
 export function table<T>({ caption, columns, rows }: Options<T>): Html {
   // Everything else becomes cards on a phone.
@@ -48,10 +51,14 @@ export function table<T>({ caption, columns, rows }: Options<T>): Html {
   })
   // It may scroll sideways, and has no link by which the keyboard could do that.
   const reachable = !small && !listed && html` tabindex="0" role="region" aria-label="${caption}"`
-  return html`<div class="table${small ? null : ' cards'}${numeric && ' numeric'}${listed && ' listed'}"${reachable}><table role="table"><caption>${caption}</caption>
+  const all =
+    !small &&
+    rows.length > ROWS_ON_A_PHONE &&
+    html`<label class="all"><input type="checkbox"> Mostrar todas as linhas</label>`
+  return html`<div class="table${small ? ' small' : ' cards'}${numeric && ' numeric'}${listed && ' listed'}"${reachable}><table role="table"><caption>${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead>
 <tbody role="rowgroup">
-${body}</tbody></table></div>`
+${body}</tbody></table>${all}</div>`
 }
 
 function classOf(name: string | undefined): Html | null {
