@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { closest, distance } from 'fastest-levenshtein'
 import type { Document, LineCounter, YAMLError } from 'yaml'
 import { z } from 'zod'
 import { counted } from '#src/lib/count.ts'
@@ -208,7 +209,7 @@ type Companies = {
   readonly places: ReadonlyMap<string, Environment>
   /** The problem with names that are not valid slugs; null if all are valid. */
   readonly problem: string | null
-  /** One for each setting of earlier versions that the environment or the file still has. */
+  /** One for each setting of earlier versions that the environment or the file still has, and for each misspelled one. */
   readonly warnings: readonly string[]
 }
 
@@ -225,6 +226,7 @@ export function companiesFile(environment: Environment): { path: string; named: 
 export async function readCompanies(environment: Environment): Promise<Companies> {
   const { path } = companiesFile(environment)
   refuseMerged(environment)
+  const inEnvironment = [...warnOfRemoved(environment), ...(await warnOfMisspelled(environment))]
   const read = await readCompaniesFile(path)
   if (read === null) {
     const { company } = readSettings(environment)
@@ -232,7 +234,7 @@ export async function readCompanies(environment: Environment): Promise<Companies
       file: null,
       environments: new Map([[company, environment]]),
       ...NONE_BROKEN,
-      warnings: warnOfRemoved(environment),
+      warnings: inEnvironment,
     }
   }
   const environments = new Map<string, Environment>()
@@ -258,7 +260,7 @@ export async function readCompanies(environment: Environment): Promise<Companies
   }
   const all = [...problems, ...broken.values()]
   if (environments.size === 0 && all.length > 0) throw allBroken(all)
-  const warnings = [...warnOfRemoved(environment), ...warnOfFile(path, read)]
+  const warnings = [...inEnvironment, ...warnOfFile(path, read)]
   return { file: path, environments, broken, places, problem: problems.join('\n') || null, warnings }
 }
 
@@ -410,9 +412,36 @@ function refuseUnknown(name: string): void {
   }
   if (OWN_NAMES.includes(name) || name === 'API_KEY_ENV' || name === 'API_KEY_FILE') return
   throw new FatalError(
-    `${shownSetting(name.toLowerCase())} is not a setting of a company. A company can set ${OWN_NAMES.map(known => known.toLowerCase()).join(', ')}, api_key_file and api_key_env. Other settings are set in the environment, for all companies.`,
+    `${shownSetting(name.toLowerCase())} is not a setting of a company.${didYouMean(
+      name.toLowerCase(),
+      OWN_NAMES.map(known => known.toLowerCase()),
+    )} A company can set ${OWN_NAMES.map(known => known.toLowerCase()).join(', ')}, api_key_file and api_key_env. Other settings are set in the environment, for all companies.`,
     EXIT.usage,
   )
+}
+
+/** Other programs have variables, too: only a longer name, nearly that of a setting, is taken for a misspelled one. */
+const MIN_MISSPELLED = 6
+const MAX_TYPOS = 2
+
+function didYouMean(name: string, known: readonly string[]): string {
+  const near = closest(name, [...known])
+  return distance(name, near) <= MAX_TYPOS ? ` Did you mean ${near}?` : ''
+}
+
+/** Returns a warning for each variable whose name is nearly that of a company's setting: the default would hold in silence. */
+async function warnOfMisspelled(environment: Environment): Promise<string[]> {
+  const settings = [...COMPANY_SETTINGS, ...SCHEDULE_SETTINGS]
+  const found = Object.keys(environment)
+    // Variables that `api_key_env` names are the user's own.
+    .filter(name => name.length >= MIN_MISSPELLED && !name.startsWith('API_KEY') && !settings.includes(name))
+    .map(name => ({ name, hint: didYouMean(name, settings) }))
+    .filter(({ name, hint }) => hint !== '' && !REMOVED_SETTINGS.has(name))
+  if (found.length === 0) return []
+  const { DAEMON_SETTINGS } = await import('./daemon.ts')
+  return found
+    .filter(({ name }) => !DAEMON_SETTINGS.includes(name))
+    .map(({ name, hint }) => `${name} is not a setting, and has no effect.${hint}`)
 }
 
 /** Returns a warning for each setting of earlier versions that the environment has. */

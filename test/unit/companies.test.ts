@@ -94,6 +94,10 @@ const BROKEN: Readonly<Record<string, readonly [entry: string, expected: string]
     'SYNC_CRON=0 0 31 2 *: never fires',
   ],
   'an invalid limit': [`{ ${ENTRY}, run_timeout: 2 hours }`, 'RUN_TIMEOUT=2 hours: must be'],
+  'a misspelled one': [
+    `{ ${ENTRY}, sync_corn: "* * * * *" }`,
+    'sync_corn is not a setting of a company. Did you mean sync_cron? A company',
+  ],
   'one that looks like it': [`{ ${ENTRY}, __proto__: red }`, '__proto__ is not a setting of a company'],
 }
 
@@ -189,4 +193,27 @@ test('the directories of many companies can be created at once, in a DATA_DIR th
     await Promise.all([...slugs, ...slugs].map(slug => makeDirectories(companyPaths(dataDir, slug))))
     expect((await readdir(dataDir)).sort()).toEqual(slugs)
   }
+})
+
+test('a variable whose name is nearly that of a setting is warned of; no other one is', async () => {
+  const misspelled = { SYNC_CORN: '1', API_CONCURENCY: '2', ANALYSIS_STATUS: 'ready' }
+  const others = {
+    API_KEY_ACME: 'k',
+    HTTP_PROXY: 'p',
+    AWS_REGION: 'r',
+    HOST: 'h',
+    LAKE_MODES: '',
+    REDIS_URL: 'u',
+    HTTP_HOST: '::',
+  }
+  const { warnings } = await readCompanies({
+    ...(await fileOf(`companies:\n  acme: { ${ENTRY} }\n`)),
+    ...misspelled,
+    ...others,
+  })
+  expect(warnings).toEqual([
+    'SYNC_CORN is not a setting, and has no effect. Did you mean SYNC_CRON?',
+    'API_CONCURENCY is not a setting, and has no effect. Did you mean API_CONCURRENCY?',
+    'ANALYSIS_STATUS is not a setting, and has no effect. Did you mean ANALYSIS_STATUSES?',
+  ])
 })
