@@ -5,7 +5,7 @@ import type { Environment } from '#config/settings.ts'
 import { cleanText } from '#schema/text_key.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
-import { printerFor, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
+import { printerFor, printInPortuguese, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 
 /** Returns a command for each saved question, whose options are its parameters. */
 export async function askCommand(environment: Environment): Promise<Command> {
@@ -45,7 +45,7 @@ function questionCommand(question: Question, environment: Environment): Command 
     .option('--csv', 'print CSV')
     .option('--json', 'print a JSON array of objects')
     .action(async (options: SnapshotOptions & Record<string, unknown>) => {
-      const print = printerFor(options)
+      const print = printerFor(options, printInPortuguese)
       const values = Object.fromEntries(
         parameters.flatMap(({ name }) =>
           typeof options[name] === 'string' ? [[name, cleanText(options[name])]] : [],

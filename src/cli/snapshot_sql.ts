@@ -12,6 +12,7 @@ import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { askFenced, askFreely, type ForeignSql, fence } from '#src/present/sql/fence.ts'
 import { csvLine, renderCells } from '#src/present/terminal/table.ts'
+import { formatWritten } from '#src/present/text/format.ts'
 
 /** More is of no use in a terminal; `--csv` and `--json` print all rows. */
 const MAX_TABLE_ROWS = 200
@@ -41,14 +42,25 @@ async function printJson(answer: Stream): Promise<void> {
   await printRows(answer, { form: 'json', open: '[', row, between: ',\n', close: ']\n' })
 }
 
-/** Prints the first rows as a table for people, and reads no further. */
+/** Prints the first rows as a table for people, with values as the database writes them, and reads no further. */
 export async function printTable(answer: Stream): Promise<void> {
+  await printFirst(answer, await firstRows(answer, MAX_TABLE_ROWS + 1))
+}
+
+/** Prints them with values in Brazilian form, for saved questions: their columns have Portuguese names. */
+export async function printInPortuguese(answer: Stream): Promise<void> {
   const rows = await firstRows(answer, MAX_TABLE_ROWS + 1)
+  const kinds = answer.columns.map(({ kind }) => kind)
+  const written = rows.map(row => row.map((text, index) => formatWritten(text, kinds[index] ?? 'other')))
+  await printFirst(answer, written)
+}
+
+async function printFirst({ columns }: Stream, rows: readonly WrittenRow[]): Promise<void> {
   const end =
     rows.length > MAX_TABLE_ROWS
       ? `The first ${counted(MAX_TABLE_ROWS, 'row')}; --csv and --json print all`
       : counted(rows.length, 'row')
-  await print(`${renderCells(answer.columns, rows.slice(0, MAX_TABLE_ROWS))}${end}\n`)
+  await print(`${renderCells(columns, rows.slice(0, MAX_TABLE_ROWS))}${end}\n`)
 }
 
 async function firstRows({ rows }: Stream, limit: number): Promise<WrittenRow[]> {
@@ -112,10 +124,13 @@ export type SnapshotQuery = {
 }
 
 /** Chooses how to print answers. @throws FatalError (usage) for options that exclude each other. */
-export function printerFor({ csv, json, all, company }: SnapshotOptions): (answer: Stream) => Promise<void> {
+export function printerFor(
+  { csv, json, all, company }: SnapshotOptions,
+  printPlain = printTable,
+): (answer: Stream) => Promise<void> {
   if (csv && json) throw new FatalError('Use --csv or --json, not both.', EXIT.usage)
   if (all && company) throw new FatalError('Use --all or --company, not both.', EXIT.usage)
-  return json ? printJson : csv ? printCsv : printTable
+  return json ? printJson : csv ? printCsv : printPlain
 }
 
 /** Opens the latest snapshot, or with `all` those of all companies, behind the fence unless `allowFiles` is set. */

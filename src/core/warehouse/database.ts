@@ -69,9 +69,11 @@ function jsonWriter(timeZone: string): WriteValue {
   return (value, type) => JSON.stringify(convert(value, type, convert))
 }
 
-/** Returns true for the types of numbers. */
-function isNumeric({ typeId }: DuckDBType): boolean {
-  return NUMERIC.includes(typeId)
+function kindOf({ typeId }: DuckDBType): ResultColumn['kind'] {
+  if (NUMERIC.includes(typeId)) return 'number'
+  if (typeId === DuckDBTypeId.DATE) return 'day'
+  if (typeId === DuckDBTypeId.TIMESTAMP) return 'time'
+  return typeId === DuckDBTypeId.BOOLEAN ? 'boolean' : 'other'
 }
 
 /** Returns true for the type of `row(1, 2)`: of fields without distinct names, the library would read only the last. */
@@ -277,7 +279,11 @@ export type Row = Record<string, unknown>
 export type QueryResult = { readonly columns: string[]; readonly rows: Row[] }
 /** How values are written: as plain text with null for NULL, or as JSON. */
 export type Form = 'text' | 'json'
-export type ResultColumn = { readonly name: string; readonly isNumeric: boolean }
+/** `time` is without a zone. */
+export type ResultColumn = {
+  readonly name: string
+  readonly kind: 'number' | 'day' | 'time' | 'boolean' | 'other'
+}
 /** The values of a row, in the order of the columns. */
 export type WrittenRow = readonly (string | null)[]
 /**
@@ -525,7 +531,7 @@ function streamOf(result: DuckDBResult, timeZone: string, whyFailed: () => Promi
     throw new Error(`column "${hidden}" has fields without distinct names. Name them, as in {'a': 1, 'b': 2}`)
   }
   return {
-    columns: names.map((name, index) => ({ name, isNumeric: isNumeric(types[index] as DuckDBType) })),
+    columns: names.map((name, index) => ({ name, kind: kindOf(types[index] as DuckDBType) })),
     rows: async function* (form) {
       const write = form === 'json' ? jsonWriter(timeZone) : textWriter(timeZone)
       for await (const chunk of result) yield rowsOf(chunk, types, write)

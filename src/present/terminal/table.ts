@@ -10,7 +10,10 @@ export function renderTable(
   rows: readonly Row[],
   maxCharacters = MAX_CELL_CHARACTERS,
 ): string {
-  const columns = names.map(name => ({ name, isNumeric: rows.some(row => typeof row[name] === 'number') }))
+  const columns = names.map(name => ({
+    name,
+    kind: rows.some(row => typeof row[name] === 'number') ? ('number' as const) : ('other' as const),
+  }))
   return renderCells(
     columns,
     rows.map(row => names.map(name => plainText(row[name]))),
@@ -26,7 +29,7 @@ export function renderCells(
 ): string {
   const table = new Table({
     head: columns.map(({ name }) => printable(name)),
-    colAligns: columns.map(({ isNumeric }) => (isNumeric ? 'right' : 'left')),
+    colAligns: columns.map(({ kind }) => (kind === 'number' ? 'right' : 'left')),
     style: { head: [], border: [], compact: true },
   })
   for (const row of rows) table.push(row.map(text => cell(text ?? 'NULL', maxCharacters)))

@@ -1,10 +1,12 @@
 import { cleanText } from '#schema/text_key.ts'
 import { localTimeOf } from '#schema/times.ts'
+import type { ResultColumn } from '#src/core/warehouse/database.ts'
 
 /** Formats texts, numbers and dates as Brazilian readers expect. Days and local times are passed as Date in UTC. */
 
 const NUMBER = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 0 })
 const ONE_DECIMAL = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 1 })
+const CENTS = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 2 })
 const PERCENT = new Intl.NumberFormat('pt-BR', { style: 'percent', maximumFractionDigits: 0 })
 const MONEY = new Intl.NumberFormat('pt-BR', { style: 'currency', currency: 'BRL' })
 const WHOLE_MONEY = new Intl.NumberFormat('pt-BR', {
@@ -139,6 +141,17 @@ export function formatAge(durationMs: number): string {
  */
 export function formatMoment(value: unknown, timeZone: string): string {
   return typeof value === 'string' ? dayAndTime(localTimeOf(value, timeZone)) : NONE
+}
+
+/** Formats a value as the database writes it: `1.234,5`, `21/11/2026 às 09:00`, `sim`. What has no such form stays as it is. */
+export function formatWritten(text: string | null, kind: ResultColumn['kind']): string {
+  if (text === null) return NONE
+  if (kind === 'boolean') return text === 'true' ? 'sim' : 'não'
+  // As text, because a number would lose the digits of a long one.
+  if (kind === 'number') return /\d/.test(text) ? CENTS.format(text as Intl.StringNumericLiteral) : text
+  const date = kind === 'other' ? null : new Date(`${text.replace(' ', 'T')}${kind === 'time' ? 'Z' : ''}`)
+  if (date === null || Number.isNaN(date.getTime())) return text
+  return kind === 'day' ? day(date) : dayAndTime(date)
 }
 
 function two(value: number): string {

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { counted } from '#src/lib/count.ts'
-import { line } from '#src/present/text/format.ts'
+import { formatWritten, line } from '#src/present/text/format.ts'
 
 describe('line', () => {
   it('is one line, without what is invisible', () => {
@@ -40,4 +40,23 @@ test('an irregular plural is given', () => {
     '1 analysis',
     '3 analyses',
   ])
+})
+
+test.each([
+  ['8595457.42', 'number', '8.595.457,42'],
+  ['12345678901234567890123', 'number', '12.345.678.901.234.567.890.123'],
+  ['-1e+20', 'number', '-100.000.000.000.000.000.000'],
+  ['7.0', 'number', '7'],
+  ['nan', 'number', 'nan'],
+  ['2026-11-23', 'day', '23/11/2026'],
+  ['0033-01-01 (BC)', 'day', '0033-01-01 (BC)'],
+  ['2026-11-23 09:00:00', 'time', '23/11/2026 às 09:00'],
+  ['2026-11-23 00:00:00', 'time', '23/11/2026'],
+  ['infinity', 'time', 'infinity'],
+  ['true', 'boolean', 'sim'],
+  ['false', 'boolean', 'não'],
+  ['2026-11-23', 'other', '2026-11-23'],
+  [null, 'number', '–'],
+] as const)('%s (%s) is shown as %s', (text, kind, shown) => {
+  expect(formatWritten(text, kind)).toBe(shown)
 })
