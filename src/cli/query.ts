@@ -12,7 +12,7 @@ type Options = SnapshotOptions & { readonly file?: string }
 export function queryCommand(environment: Environment): Command {
   return new Command('query')
     .description('Query the latest snapshot in SQL. Without SQL, on a terminal: a prompt.')
-    .argument('[sql]', 'for example "SELECT status, count(*) FROM editais GROUP BY ALL"')
+    .argument('[sql]', 'SQL such as "SELECT count(*) FROM editais", or a table or mart for all its rows')
     .option('--file <path>', 'read the SQL from a file, or from standard input if the path is -')
     .option('--company <slug>', 'company to query, instead of COMPANY')
     .option('--all', 'query the latest snapshots of all configured companies together')
@@ -46,7 +46,7 @@ async function sqlOf(argument: string | undefined, { file }: Options): Promise<F
   }
   const sql =
     file === undefined
-      ? { text: argument ?? '', file: null }
+      ? { text: (argument ?? '').replace(/^\s*(\w+)[\s;]*$/, 'FROM $1'), file: null }
       : { text: await textOf(file), file: file === '-' ? 'standard input' : file }
   if (sql.text.trim() !== '') return sql
   throw new FatalError(

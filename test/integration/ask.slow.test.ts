@@ -31,9 +31,8 @@ test('without a question, all are listed; every card of the dashboards can be as
   for (const key of keys) {
     expect(list.stdout).toMatch(new RegExp(`^ {2}${key} `, 'm'))
     expect(await ask(key, '--csv'), key).toMatchObject({ code: 0, stderr: '' })
-    const { stdout, ...ended } = await ask(key)
-    expect(ended, key).toEqual({ code: 0, stderr: '' })
-    expect(stdout, key).not.toMatch(/\b(NULL|true|false)\b|\d{4}-\d\d-\d\d|\d[.,]\d{4}/)
+    const stdout = expect.not.stringMatching(/\b(NULL|true|false)\b|\d{4}-\d\d-\d\d|\d[.,]\d{4}/)
+    expect(await ask(key), key).toEqual({ code: 0, stderr: '', stdout })
   }
 })
 

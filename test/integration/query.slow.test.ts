@@ -166,6 +166,7 @@ describe.each([{ args: [] }, { args: ['--all'] }])('a query $args', ({ args }) =
       ['DESCRIBE editais', 'edital_id'],
       ['EXPLAIN SELECT count(*) FROM editais', 'explain_value'],
       ['SUMMARIZE alerts', 'severity'],
+      [' fases; ', 'Precificação'],
     ] as const) {
       const answer = await query(sql, '--json', ...args)
       expect(answer.code, `${sql}: ${answer.stderr}`).toBe(0)
@@ -373,8 +374,8 @@ test('SQL is read from a file or from standard input, and a mistake in it is loc
   const counts = '-- São todos.\nSELECT count(*) AS n\nFROM editais;\n'
   expect((await run(counts, '--json')).stdout).toBe('[{"n":6}]\n')
   const mistake = await run('SELECT *\nFROM editais\nWHERE nothing = 1')
-  expect(mistake.code).toBe(1)
-  expect(mistake.stderr).toMatch(/^The query failed in \S+report\.sql, line 3: Binder Error: /)
+  const located = expect.stringMatching(/^The query failed in \S+report\.sql, line 3: Binder Error: /)
+  expect(mistake).toMatchObject({ code: 1, stderr: located })
   expect((await run(' \n')).stderr).toMatch(/^There is no SQL in \S+report\.sql\. /)
   expect((await run("COPY (SELECT 1) TO '/tmp/x'")).stderr).toContain('--allow-files permits other files')
 
@@ -382,4 +383,5 @@ test('SQL is read from a file or from standard input, and a mistake in it is loc
   child.stdin?.end(counts)
   expect(await ended).toEqual({ code: 0, stdout: '[{"n":6}]\n', stderr: '' })
   expect((await query('SELEC 1')).stderr).toMatch(/^The query failed: /)
+  expect((await query('decisoess')).stderr).toContain('Did you mean "decisoes"?')
 })
