@@ -303,8 +303,8 @@ function brokenEntry(path: string, company: string, error: unknown): string {
  * secret (I7).
  */
 function shownName(name: string): string {
-  const isShown = name.length <= MAX_SHOWN_NAME && /^[^:@?=#]*$/.test(name)
-  return isShown ? JSON.stringify(name) : 'a name (not shown: it may be a secret)'
+  const isHarmless = name.length <= MAX_SHOWN_NAME && /^[^:@?=#]*$/.test(name)
+  return isHarmless ? JSON.stringify(name) : 'a name (not shown: it may be a secret)'
 }
 
 /**

@@ -4,7 +4,7 @@ import { EXIT, FatalError } from '#src/lib/errors.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { commaList, serverAddress } from './setting_kinds.ts'
 
-/** Settings of an Iceberg REST catalog, as written. */
+/** Settings of object stores, of the lake in one, and of an Iceberg REST catalog, as written. */
 
 /** The address of the catalog, and how to sign in. */
 export type CatalogSettings = {
@@ -84,8 +84,6 @@ function loginOf(values: CatalogValues, uri: string): CatalogLogin | null {
   return credentialFile === undefined ? null : { oauthUri, credentialFile: resolve(credentialFile), scope }
 }
 
-/** Settings of an object store, as written. */
-
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 /** Each part of the prefix; readers put it into addresses as it is. */
 const PART = /^[A-Za-z0-9_.=-]+$/
@@ -137,8 +135,6 @@ export function s3Settings(
     credentialsFile: file ? resolve(file) : null,
   }
 }
-
-/** Settings of the lake in an object store, as written. */
 
 /** The open table formats that can be published. */
 export const FORMAT_NAMES = ['iceberg', 'delta'] as const

@@ -2,7 +2,7 @@ import { BRL } from './columns.ts'
 import { NOTICE } from './notice.ts'
 import { type Fields, type Part, repeated } from './record.ts'
 
-/** The elements of the lists of an analysis (docs/contract.md#analysis), with the columns of their tables. */
+/** The analysis (docs/contract.md#analysis): the elements of its lists, with the columns of their tables, then the whole. */
 
 const REQUIREMENT = {
   component: 'Requirement',

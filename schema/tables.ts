@@ -17,6 +17,12 @@ import { NOTICE } from './notice.ts'
 import type { Fields, Value, ValueType } from './record.ts'
 import { syncRuns } from './sync_runs.ts'
 
+/**
+ * Every published table as data. The warehouse's DDL, the typed reading of the raw log, the flattening,
+ * the change detection, the Parquet export, the catalog's comments and the data dictionary all derive
+ * from this file and the parts that it imports; each column is defined once.
+ */
+
 const COLUMN_TYPES: Readonly<Record<ValueType, ColumnType>> = {
   id: 'VARCHAR',
   string: 'VARCHAR',
@@ -66,12 +72,6 @@ function valueColumns(name: string, value: Value, from: Source): PublishedColumn
   }
   return [column, ...derived]
 }
-
-/**
- * Every published table as data. The warehouse's DDL, the typed reading of the raw log, the flattening,
- * the change detection, the Parquet export, the catalog's comments and the data dictionary all derive
- * from this file and the parts that it imports; each column is defined once.
- */
 
 export type { Column, ColumnType, PublishedColumn, Source, Table } from './columns.ts'
 export { syncRuns }

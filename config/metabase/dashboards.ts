@@ -296,7 +296,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'antecedencia_por_orgao',
         at(114, 0, 24, 14),
-        'Órgão | UF | Editais | Com menos de 8 dias | Menor (dias) | Mediana (dias)',
+        'Órgão | UF | Editais | Menos de 8 dias corridos | Menor (dias) | Mediana (dias)',
       ),
       tableCard(
         'participacao_me_epp',

@@ -117,10 +117,10 @@ export async function requestPublish(queues: Pick<Queues, 'runs'>, company: Comp
   if (await publisher()?.isDue(settings, paths, new Date())) await requestRun(queues, 'publish', slug)
 }
 
-const NAMES: readonly JobName[] = ['sync', 'publish', 'maintain', 'mail']
+const JOB_NAMES: readonly JobName[] = ['sync', 'publish', 'maintain', 'mail']
 const SHOWN = 200
 
-const shape = z.object({
+const jobShape = z.object({
   company: z.string().min(1),
   refusals: z.number().optional(),
   spread: z.literal(true).optional(),
@@ -134,7 +134,7 @@ type AnyJob = Pick<Job<unknown>, 'id' | 'name' | 'data' | 'queueName'>
 
 /** Returns the company of a job; null if the job has data of another shape, which this program did not write. */
 export function jobCompany(job: Pick<AnyJob, 'data'>): string | null {
-  const parsed = shape.safeParse(job.data)
+  const parsed = jobShape.safeParse(job.data)
   return parsed.success ? parsed.data.company : null
 }
 
@@ -144,11 +144,11 @@ export function jobCompany(job: Pick<AnyJob, 'data'>): string | null {
  */
 export function whyJobRefused(job: AnyJob): string | null {
   const { id = 'without an id', name, data, queueName } = job
-  const isKnown = NAMES.some(known => known === name)
+  const isKnown = JOB_NAMES.some(known => known === name)
   if (isKnown && jobCompany(job) !== null) return null
   const what = isKnown
     ? `names no company in its data (${shown(data)})`
-    : `is called ${shown(name)}, which is not one of ${NAMES.join(', ')}`
+    : `is called ${shown(name)}, which is not one of ${JOB_NAMES.join(', ')}`
   return `The job ${shown(id)} in the queue ${queueName} was refused: it ${what}. Another program or version added it, or the clock of a worker is wrong: /readyz names it. No run is lost by this.`
 }
 
@@ -203,7 +203,7 @@ export type RunMessage =
   | { readonly type: 'ended'; readonly ended: Ended }
 
 /** Renews our lock, or takes it again if it expired while the job is still active and no other worker has it. */
-const KEEP = `
+const KEEP_LOCK = `
   local owner = redis.call('GET', KEYS[1])
   if owner and owner ~= ARGV[1] then return 0 end
   if not owner and not redis.call('LPOS', KEYS[2], ARGV[2]) then return 0 end
@@ -234,7 +234,7 @@ export function createJobLocks({ redis, runs }: Pick<Queues, 'redis' | 'runs'>, 
       const token = tokens.get(job)
       if (token === undefined) return false
       const keys = [runs.toKey(`${job}:lock`), runs.toKey('active')]
-      return (await redis.eval(KEEP, 2, ...keys, token, job, lockMs)) === 1
+      return (await redis.eval(KEEP_LOCK, 2, ...keys, token, job, lockMs)) === 1
     },
   }
 }

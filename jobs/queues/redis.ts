@@ -248,7 +248,7 @@ function listenToRefreshes(node: Redis, onError: (error: unknown) => void): void
   node.duplicate = override => duplicate(override).on('error', onError)
 }
 
-const WITHIN_MS = 1000
+const GREETING_WITHIN_MS = 1000
 
 /**
  * Reads what the server sends on connect, before any command. A Redis in protected mode, or with too many clients,
@@ -259,7 +259,7 @@ async function refusalAtTheDoor(url: string): Promise<string | null> {
   const { hostname, port, protocol } = new URL(url)
   if (protocol !== 'redis:') return null
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) })
-  socket.setTimeout(WITHIN_MS, () => socket.destroy())
+  socket.setTimeout(GREETING_WITHIN_MS, () => socket.destroy())
   let greeting = ''
   try {
     for await (const bytes of socket) {

@@ -1,5 +1,5 @@
 -- Titles with the same key are one requirement, shown as most notices write it. A notice that repeats one counts once, in its worst
--- colour. Numbers stand for titles, because grouping texts takes several times as long.
+-- colour; the colour of a notice that is closed, or whose session is past, blocks nothing. Numbers stand for titles, because grouping texts takes several times as long.
 WITH titulos AS MATERIALIZED (
   SELECT title, coalesce(texto_limpo(title), 'sem título') AS limpo,
     dense_rank() OVER (ORDER BY coalesce(chave(title), 'sem titulo')) AS grupo,
@@ -8,11 +8,12 @@ WITH titulos AS MATERIALIZED (
 ),
 por_edital AS (
   SELECT r.company, r.edital_id, r.category AS categoria, t.grupo, min(t.grafia) AS grafia,
-    coalesce(max(CASE r.status WHEN 'red' THEN 3 WHEN 'yellow' THEN 2 WHEN 'green' THEN 1 END), 0) AS cor
+    coalesce(max(CASE WHEN NOT e.aberto THEN 0 WHEN r.status = 'red' THEN 3 WHEN r.status = 'yellow' THEN 2 WHEN r.status = 'green' THEN 1 END), 0) AS cor
   FROM requirements r
   JOIN titulos t ON t.title IS NOT DISTINCT FROM r.title
-  SEMI JOIN (SELECT company, edital_id FROM editais WHERE deleted_at IS NULL) e
-    ON e.company = r.company AND e.edital_id = r.edital_id
+  JOIN (
+    SELECT company, edital_id, em_andamento AND situacao_sessao <> 'passada' AS aberto FROM editais_ativos
+  ) e ON e.company = r.company AND e.edital_id = r.edital_id
   GROUP BY ALL
 ),
 com_requisitos AS (

@@ -1,5 +1,5 @@
 SELECT company,
-  CASE overview_exclusivo_me_epp WHEN true THEN 'exclusivo' WHEN false THEN 'aberto a todos' ELSE 'não informado' END AS participacao,
+  CASE overview_exclusivo_me_epp WHEN true THEN 'exclusivo' WHEN false THEN 'não exclusivo' ELSE 'não informado' END AS participacao,
   count(*) AS editais,
   count(*) FILTER (em_andamento) AS editais_em_andamento,
   count(*) FILTER (participation_confirmed) AS confirmados,

@@ -210,10 +210,10 @@ export const mudancas: Mart = {
 export const tempoAteAnalise: Mart = {
   name: 'tempo_ate_analise',
   description:
-    'How long live notices wait for their analysis, as observed, by the week in which they arrived',
+    'How long live notices wait for a medium or deep analysis, as observed, by the week in which they arrived',
   portuguese: [
     'Tempo até a análise',
-    'Quanto tempo os editais ativos esperam pela análise, como nós vimos, pela semana em que chegaram',
+    'Quanto tempo os editais ativos esperam por uma análise média ou profunda, como nós vimos, pela semana em que chegaram',
   ],
   columns: [
     ...ofCompany,
@@ -221,12 +221,15 @@ export const tempoAteAnalise: Mart = {
       'Semana',
       'Segunda-feira da semana em que a empresa começou a acompanhar os editais',
     ]),
-    inCommon.editais,
-    count('analisados', 'Those that have been seen with an analysis', [
-      'Analisados',
-      'Quantidade deles que nós já vimos com análise',
+    count('editais', 'Live notices whose analyses are read', [
+      'Editais',
+      'Quantidade de editais ativos cujas análises são lidas',
     ]),
-    count('sem_analise', 'Those that have not', ['Sem análise', 'Quantidade deles ainda sem análise']),
+    count('analisados', 'Those that have been seen with such an analysis', [
+      'Analisados',
+      'Quantidade deles que nós já vimos com essa análise',
+    ]),
+    count('sem_analise', 'Those that have not', ['Sem análise', 'Quantidade deles ainda sem essa análise']),
     count(
       'medidos',
       'Analysed ones that arrived after the first reading of the list: only their time is known',
@@ -237,8 +240,8 @@ export const tempoAteAnalise: Mart = {
     ),
     duration('dias_mediana', 'Median of their days until the analysis was first seen', [
       'Mediana em dias',
-      'Mediana dos dias deles até nós vermos a análise pela primeira vez',
+      'Mediana dos dias entre a chegada e a primeira vez que vimos a análise',
     ]),
-    duration('dias_maximo', 'Most of these days', ['Maior tempo em dias', 'Maior desses tempos']),
+    duration('dias_maximo', 'Longest of these times', ['Maior tempo em dias', 'O maior desses tempos']),
   ],
 }

@@ -158,7 +158,7 @@ export const motivosDescarte: Mart = {
   ],
 }
 
-/** Money: what notices tie up, what it depends on, and what comparable items cost. */
+/** Money: what notices tie up, what it depends on, and what comparable items cost; what notices demand, and how early they arrive. */
 
 export const capitalPorSemana: Mart = {
   name: 'capital_por_semana',
@@ -258,15 +258,19 @@ export const participacaoMeEpp: Mart = {
   name: 'participacao_me_epp',
   description: 'Live notices and their value by whether they are reserved for small companies (ME/EPP)',
   portuguese: [
-    'Reserva a pequenas empresas',
-    'Editais ativos e seu valor, conforme sejam exclusivos para microempresas e empresas de pequeno porte',
+    'Exclusividade para ME e EPP',
+    'Editais ativos e seu valor, conforme sejam ou não exclusivos para microempresas e empresas de pequeno porte',
   ],
   columns: [
     ...ofCompany,
-    text('participacao', 'exclusivo, aberto a todos, or não informado: also before an analysis', [
-      'Participação',
-      'exclusivo (só ME/EPP), aberto a todos, ou não informado, também antes da análise',
-    ]),
+    text(
+      'participacao',
+      'exclusivo, não exclusivo (quotas or lots may still be), or não informado: also before an analysis',
+      [
+        'Participação',
+        'exclusivo (só ME/EPP), não exclusivo (ainda pode haver cotas ou lotes), ou não informado, também antes da análise',
+      ],
+    ),
     inCommon.editais,
     inCommon.editaisEmAndamento,
     inCommon.confirmados,
@@ -293,13 +297,24 @@ export const documentosFrequentes: Mart = {
       'Editais',
       'Quantidade de editais ativos com o requisito; um edital que o repete conta uma vez',
     ]),
-    derived('DOUBLE', 'parcela', 'Share of the live notices that have requirements, 0 to 1', [
-      'Parcela dos editais',
-      'Parcela dos editais ativos que têm requisitos, de 0 a 1',
+    derived(
+      'DOUBLE',
+      'parcela',
+      'Of the live notices with any requirement, the share that has this one, 0 to 1',
+      ['Parcela dos editais', 'Dos editais ativos com algum requisito, a parcela que tem este, de 0 a 1'],
+    ),
+    count('vermelhos', 'Those in progress, with no past session, in which it is red', [
+      'Vermelhos',
+      'Quantidade deles, em andamento e sem sessão passada, em que está em vermelho',
     ]),
-    count('vermelhos', 'Those in which it is red', ['Vermelhos', 'Quantidade deles em que está em vermelho']),
-    count('amarelos', 'Those in which it is yellow', ['Amarelos', 'Quantidade deles em que está em amarelo']),
-    count('verdes', 'Those in which it is green', ['Verdes', 'Quantidade deles em que está em verde']),
+    count('amarelos', 'Those in progress, with no past session, in which it is yellow', [
+      'Amarelos',
+      'Quantidade deles, em andamento e sem sessão passada, em que está em amarelo',
+    ]),
+    count('verdes', 'Those in progress, with no past session, in which it is green', [
+      'Verdes',
+      'Quantidade deles, em andamento e sem sessão passada, em que está em verde',
+    ]),
   ],
 }
 
@@ -317,9 +332,9 @@ export const antecedenciaPorOrgao: Mart = {
       'Editais',
       'Quantidade de editais ativos com sessão no dia em que chegaram ou depois',
     ]),
-    count('editais_curtos', 'Those with less than eight days', [
-      'Com menos de 8 dias',
-      'Quantidade deles que chegaram com menos de oito dias corridos',
+    count('editais_curtos', 'Those that arrived fewer than eight calendar days before it', [
+      'Menos de 8 dias corridos',
+      'Quantidade deles que chegaram menos de oito dias corridos antes da sessão',
     ]),
     days('dias_minimo', 'Fewest days', ['Menor antecedência', 'Menor quantidade de dias corridos']),
     duration('dias_mediana', 'Median of the days', ['Antecedência mediana', 'Mediana dos dias corridos']),

@@ -1,4 +1,5 @@
--- What the company followed before the first reading of the whole list may have been analysed before anybody looked.
+-- What the company followed before the first reading of the whole list may have been analysed before anybody looked. A simple
+-- analysis is the screening itself. What we do not read (ANALYSIS_STATUSES), or could not use, may have been analysed.
 WITH leituras AS (
   SELECT company, min(finished_at) FILTER (scan_complete AND mode IN ('full', 'incremental')) AS primeira_leitura
   FROM sync_runs GROUP BY company
@@ -6,7 +7,7 @@ WITH leituras AS (
 analisados AS (
   SELECT company, edital_id, min(observed_at) AS analisado_em
   FROM analysis_versions
-  WHERE analysis_level <> 'none'
+  WHERE analysis_level IN ('medium', 'deep')
   GROUP BY ALL
 ),
 medidos AS (
@@ -17,7 +18,7 @@ medidos AS (
   FROM editais_ativos
   LEFT JOIN analisados USING (company, edital_id)
   LEFT JOIN leituras USING (company)
-  WHERE criado_local IS NOT NULL
+  WHERE criado_local IS NOT NULL AND (analisado_em IS NOT NULL OR analysis_state NOT IN ('excluded', 'quarantined'))
 )
 SELECT company, semana,
   count(*) AS editais,

@@ -106,7 +106,6 @@ async function print(text: string): Promise<void> {
 }
 
 /** The options of the commands that ask the latest snapshot. */
-
 export type SnapshotOptions = {
   readonly company?: string
   readonly all?: true

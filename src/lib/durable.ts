@@ -144,7 +144,8 @@ export async function copyNew(from: string, to: string): Promise<void> {
 }
 
 /**
- * Writes a file that appears, or replaces another one, only when it is complete. Readers of the old file keep it.
+ * Writes an output that a user names: it appears, or replaces another file, only when it is complete. Readers of the old file
+ * keep it. No run reads it, so it has no step.
  * @param write creates the file at the path that it gets.
  * @returns what `write` returned.
  * @param option the option that names the path, for the message.

@@ -1,6 +1,7 @@
 import { NOTICE, type Notice, type STATUSES } from '#schema/notice.ts'
-import { generateAnalysis, type Level, recommendationOf, withPlainFields } from './generate_analysis.ts'
+import { generateAnalysis, type Level, recommendationOf } from './generate_analysis.ts'
 import { brasiliaTime, generateTender } from './generate_tender.ts'
+import { withPlainFields } from './plain_fields.ts'
 import { createRandom, fractionOf, type Random } from './random.ts'
 import { DISCARD_REASONS } from './vocabulary/buyers.ts'
 import { type Entry, World } from './world.ts'

@@ -4,25 +4,21 @@ import { join } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import {
-  DEFAULT_SCOPES,
   entryOf,
   expiryMs,
-  identityOf,
   isOver,
   type KeyEntry,
-  type KeyFile,
   type KeyHolder,
   type KeyRow,
-  openToRead,
-  openToWrite,
   type Rights,
   readsNotices,
-  reasonOf,
   rightsOf,
   sameLifetime,
   stateOf,
 } from './key_entry.ts'
+import { identityOf, type KeyFile, openToRead, openToWrite, reasonOf } from './key_file.ts'
 import { isPrefix, Revocations } from './revocations.ts'
+import { DEFAULT_SCOPES } from './scopes.ts'
 
 /** A key that replaces another. */
 type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { UNAVAILABLE } from '#schema/analysis.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
-import { tagOf } from './contract/send_json.ts'
+import { tagOf } from '#src/lib/hash.ts'
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from './contract/source.ts'
 import { DOCUMENT_TABLES, type MonthFiles } from './documents.ts'
 import type { FeedSnapshot } from './feed/feed.ts'

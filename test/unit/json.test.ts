@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { elementTexts, mayHoldLoneSurrogate, replaceLoneSurrogates, sameMeaning } from '#src/lib/json.ts'
+import { elementTexts, sameMeaning } from '#src/lib/json.ts'
+import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/lib/surrogates.ts'
 
 /** Mulberry32: numbers in [0, 1), the same for the same seed. */
 function seeded(seed: number): () => number {

@@ -155,7 +155,7 @@ export function createEndpoint(firstPauseMs: number): Endpoint {
 
 /**
  * Requests a resource once, at the pace of all requests.
- * @throws TransientError if a retry may help, after the wait that the server requires; the errors of `refusal` and of
+ * @throws TransientError if a retry may help, after the wait that the server requires; the errors of `refusedAnswer` and of
  *   the transport.
  */
 export async function attempt(server: Server, to: Endpoint, path: string): Promise<Answer> {

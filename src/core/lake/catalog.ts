@@ -289,7 +289,7 @@ function comments(relation: Relation, kind: Kind): string[] {
   ]
 }
 
-const NAME = /^catalog-([0-9a-f]{64})-([0-9a-f]{64})\.duckdb$/
+const TEMPLATE_NAME = /^catalog-([0-9a-f]{64})-([0-9a-f]{64})\.duckdb$/
 
 /**
  * Returns a directory for files that can be made again at any time: the one that holds Node's compile cache.
@@ -320,7 +320,9 @@ export async function catalogTemplate(
   if (directory === null) return null
   const key = templateKey(hash)
   try {
-    return (await find(directory, key)) ?? (await make(db, directory, { key, sourceTimezone }))
+    return (
+      (await findTemplate(directory, key)) ?? (await makeTemplate(db, directory, { key, sourceTimezone }))
+    )
   } catch {
     // A full or read-only disk, for example: the marts are then created without a template.
     return null
@@ -337,9 +339,9 @@ function templateKey(catalogHash: string): string {
 }
 
 /** Finds a template. The hash of the content is in the name, so a damaged template is not used. */
-async function find(directory: string, wanted: string): Promise<CatalogFile | null> {
+async function findTemplate(directory: string, wanted: string): Promise<CatalogFile | null> {
   for (const name of await readdir(directory)) {
-    const [, key, sha256] = NAME.exec(name) ?? []
+    const [, key, sha256] = TEMPLATE_NAME.exec(name) ?? []
     if (key !== wanted || sha256 === undefined) continue
     const path = join(directory, name)
     if ((await digestOf(path)).sha256 === sha256) return { path, sha256 }
@@ -348,7 +350,7 @@ async function find(directory: string, wanted: string): Promise<CatalogFile | nu
   return null
 }
 
-async function make(
+async function makeTemplate(
   db: Database,
   directory: string,
   about: { key: string; sourceTimezone: string },

@@ -5,10 +5,10 @@ import { readLines, unusableSegment } from '#src/core/rawlog/files.ts'
 import { counted } from '#src/lib/count.ts'
 import { remove } from '#src/lib/durable.ts'
 import { linesOf } from '#src/lib/lines.ts'
+import { BoundedFiles } from './bounded_files.ts'
 import { type Cut, carriedDocument, type DocumentKind, isShort, SHORT_LENGTH } from './cut.ts'
 import { type Database, isMemoryError } from './database.ts'
 import { literal } from './quoted.ts'
-import { BoundedFiles } from './row_files.ts'
 import { documentType, longRow, reportType } from './sql.ts'
 
 /** DuckDB sizes its read buffers by the longest line; this is the default if that is unknown. */

@@ -9,8 +9,8 @@ import type {
   MetabaseDashcard,
   MetabaseItem,
 } from './client.ts'
+import { titled } from './database.ts'
 import { covers, isMarked, marked, ours } from './mark.ts'
-import { titled } from './point.ts'
 
 type Built = {
   readonly cards: { readonly made: number; readonly changed: number }

@@ -4,7 +4,7 @@ import type { Manifest } from '#src/core/lake/manifest.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { readSecretFile } from '#src/lib/http/credentials.ts'
 import { createMetabase } from './client.ts'
-import { type Owner, pointDatabase } from './point.ts'
+import { type Owner, pointDatabase } from './database.ts'
 import { type MetabaseState, readMetabaseState, writeMetabaseState } from './state.ts'
 
 /** For all calls together: the run that waits for them still holds the company's lock. */

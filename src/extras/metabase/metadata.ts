@@ -3,8 +3,8 @@ import { comment } from '#schema/columns.ts'
 import { CATALOG, type Relation } from '#schema/marts/marts.ts'
 import { throwIfInterrupted } from '#src/lib/errors.ts'
 import { CONNECTIONS, type Metabase, type MetabaseField, type MetabaseTable } from './client.ts'
+import { syncSchema } from './database.ts'
 import { covers } from './mark.ts'
-import { syncSchema } from './point.ts'
 
 export type MetabasePatience = {
   /** How long Metabase may take to read a schema, and how often this is checked. */

@@ -12,8 +12,6 @@ import {
   type Properties,
 } from './client.ts'
 import { buildDashboards } from './dashboards.ts'
-import { covers, isMarked, marked } from './mark.ts'
-import { describeTables, type MetabasePatience } from './metadata.ts'
 import {
   createDatabase,
   findDatabase,
@@ -23,7 +21,9 @@ import {
   pointDatabase,
   type Resources,
   titled,
-} from './point.ts'
+} from './database.ts'
+import { covers, isMarked, marked } from './mark.ts'
+import { describeTables, type MetabasePatience } from './metadata.ts'
 
 export type ProvisionRequest = Owner &
   MetabasePatience & {

@@ -13,19 +13,18 @@ import {
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { PublishedElsewhere } from '#src/extras/extra.ts'
+import { type ColumnStatistics, statisticsOf } from '#src/extras/object_store/tables/statistics.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { move, remove, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './state.ts'
 import {
-  type ColumnStatistics,
   type Formats,
   type OpenTable,
   REMOTE_TABLES,
   type RemoteFile,
   type RemoteTable,
-  statisticsOf,
   type TableKeeper,
 } from './tables/format.ts'
 import {
@@ -37,7 +36,7 @@ import {
   type Versioned,
 } from './tables/latest.ts'
 
-/** Small Parquet files from and to memory, through files that DuckDB reads and writes. */
+// Small Parquet files from and to memory, through files that DuckDB reads and writes.
 
 /**
  * Writes rows as Parquet.
@@ -86,10 +85,8 @@ async function inScratch<T>(temporary: string, use: (directory: string) => Promi
   }
 }
 
-/**
- * The marts of snapshots that do not have them as files: made when a snapshot is published to the object store, so that
- * no run takes longer for it. Kept until the next one is there, because marts computed again may be of another day.
- */
+// The marts of snapshots that do not have them as files: made when a snapshot is published to the object store, so that
+// no run takes longer for it. Kept until the next one is there, because marts computed again may be of another day.
 
 /** The places of the snapshot's files and its marts. */
 type Local = { readonly manifest: Manifest; readonly directory: string; readonly marts: string }

@@ -163,7 +163,7 @@ export function contentOf({
   )
 }
 
-/** The remedy if a lake is right, although `refusalOf` refuses it; without a full stop. */
+/** The remedy if a lake is right, although `whyPublishRefused` refuses it; without a full stop. */
 export const IF_RIGHT = (company: string) =>
   `If this lake is the right one, publish it once with \`npm run lake -- publish --new-log --company ${company}\``
 

@@ -20,7 +20,7 @@ const ERRORS: Readonly<Record<number, string>> = {
 }
 
 /** Maximum length of a path repeated in an answer. */
-const MAX_SHOWN_PATH = 200
+const MAX_REPEATED_PATH = 200
 
 /** Sends the Error object (docs/contract.md#error), with a sentence for people in `detail`. */
 export function sendError(
@@ -34,7 +34,7 @@ export function sendError(
 
 /** Answers a path without a route, in any process. */
 export function sendNoSuchRoute(context: Context): Response {
-  const path = context.req.path.slice(0, MAX_SHOWN_PATH)
+  const path = context.req.path.slice(0, MAX_REPEATED_PATH)
   return sendError(context, 404, `There is nothing at ${path}. GET / lists what is available.`)
 }
 
@@ -63,11 +63,11 @@ export function sendFault(context: Context): Response {
 }
 
 /** Longer paths are cut, because people read log lines. */
-const MAX_LENGTH = 200
+const MAX_LOGGED_PATH = 200
 /** Text beyond this would never be shown, even if all before it were encoded; searching it would be slow. */
-const MAX_READ = 4 * MAX_LENGTH
+const MAX_LOGGED_READ = 4 * MAX_LOGGED_PATH
 /** `Bearer`, the key, and the rest. */
-const MAX_WORDS = 3
+const MAX_HEADER_WORDS = 3
 /** A shorter word could occur in any path. */
 const MIN_SECRET_LENGTH = 8
 /** The visible start of a key made by `npm run keys`; the rest is secret. */
@@ -80,19 +80,19 @@ const OPAQUE = /(?<![\w+=~-])([\w+=~-]{6})[\w+=~-]{34,}(?![\w+=~-])/g
  * @param secrets credentials that the request sent; they are masked everywhere in the path.
  */
 export function shownPath(path: string, secrets: readonly (string | undefined)[] = []): string {
-  let shown = decoded(path.slice(0, MAX_READ))
+  let shown = decoded(path.slice(0, MAX_LOGGED_READ))
   for (const word of wordsOf(secrets)) shown = shown.replaceAll(word, '…')
   return shown
     .replaceAll(OWN_KEY, '$1…')
     .replaceAll(OPAQUE, '$1…')
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '\ufffd')
-    .slice(0, MAX_LENGTH)
+    .slice(0, MAX_LOGGED_PATH)
 }
 
 /** Returns the scheme and key of a header; a header with more words holds no key. */
 function wordsOf(secrets: readonly (string | undefined)[]): string[] {
   return secrets.flatMap(secret =>
-    (secret ?? '').split(' ', MAX_WORDS).filter(word => word.length >= MIN_SECRET_LENGTH),
+    (secret ?? '').split(' ', MAX_HEADER_WORDS).filter(word => word.length >= MIN_SECRET_LENGTH),
   )
 }
 

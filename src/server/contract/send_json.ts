@@ -1,46 +1,10 @@
-import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
-import { Place, WaitingRoom } from '#src/lib/http/waiting_room.ts'
+import { createTurns } from '#src/lib/http/waiting_room.ts'
 import type { Json } from './source.ts'
-
-type Waiter = { readonly begin: () => void }
-
-const AT_ONCE = { tryBegin: () => true }
-
-/**
- * Bounds how much work runs at once, and shares it fairly: a client with many requests waits behind clients with
- * few.
- * @param pace bounds how much work starts in a turn of the event loop.
- * @returns a function that runs the work of `whose` when it is its turn. It resolves to null, without running the
- *   work, if `isWanted` is false by then.
- */
-export function createTurns(
-  places: number,
-  pace: { tryBegin(): boolean } = AT_ONCE,
-): <T>(whose: string, isWanted: () => boolean, work: () => Promise<T>) => Promise<T | null> {
-  let free = places
-  const room = new WaitingRoom<Waiter>({
-    pace,
-    hasRoom: () => free > 0,
-    begin(waiter) {
-      free -= 1
-      waiter.begin()
-    },
-  })
-  return async (whose, isWanted, work) => {
-    await new Promise<void>(begin => room.enter(whose, new Place<Waiter>({ begin })))
-    try {
-      return isWanted() ? await work() : null
-    } finally {
-      free += 1
-      room.beginNext()
-    }
-  }
-}
 
 /** Smaller bodies fit into one packet uncompressed. */
 const COMPRESS_FROM_BYTES = 1400
@@ -111,9 +75,4 @@ function compressed(document: Json, encoding: string): Promise<Uint8Array> {
   const body = known.get(encoding) ?? compress(bytes, encoding)
   known.set(encoding, body)
   return body
-}
-
-/** Returns a tag for bytes, or for a combination of tags; for `ETag`. */
-export function tagOf(document: string | Buffer): string {
-  return createHash('sha256').update(document).digest('base64url').slice(0, 16)
 }

@@ -1,4 +1,4 @@
-import { tagOf } from '#src/server/contract/send_json.ts'
+import { tagOf } from '#src/lib/hash.ts'
 import type { PreparedMonth } from '#src/server/prepared_month.ts'
 
 export const WHAT = ['notices', 'analyses', 'both'] as const

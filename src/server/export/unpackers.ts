@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { createTurns } from '#src/server/contract/send_json.ts'
+import { createTurns } from '#src/lib/http/waiting_room.ts'
 import type { UnpackOrder, UnpackResult } from './unpack.ts'
 
 const UNPACK = join(import.meta.dirname, 'unpack.ts')

@@ -30,12 +30,12 @@ export type Cursor = Position & LogUpTo
 export const BEGINNING: Position = { segment: 0, seq: 0, n: 0 }
 
 /** Increment this when positions get another meaning, or other bytes; earlier cursors are then gone. */
-const VERSION = 2
+const CURSOR_VERSION = 2
 const LOG_BYTES = 6
 const CHAIN_BYTES = 7
 const TIME_BYTES = 6
-const BYTES = 1 + 4 + 4 + 1 + 4 + TIME_BYTES + LOG_BYTES + CHAIN_BYTES
-const TEXT = /^[\w-]{44}$/
+const CURSOR_BYTES = 1 + 4 + 4 + 1 + 4 + TIME_BYTES + LOG_BYTES + CHAIN_BYTES
+const CURSOR_TEXT = /^[\w-]{44}$/
 /** A cursor of version 1, which had no time. */
 const EARLIER = /^AQ[\w-]{34}$/
 
@@ -44,8 +44,8 @@ export function writeFeedCursor(
   { segment, seq, n }: Position,
   { upTo, log, chain, madeMs }: LogUpTo,
 ): string {
-  const bytes = Buffer.alloc(BYTES)
-  bytes.writeUInt8(VERSION, 0)
+  const bytes = Buffer.alloc(CURSOR_BYTES)
+  bytes.writeUInt8(CURSOR_VERSION, 0)
   bytes.writeUInt32BE(segment, 1)
   bytes.writeUInt32BE(seq, 5)
   bytes.writeUInt8(n, 9)
@@ -63,9 +63,9 @@ export function isEarlierCursor(text: string): boolean {
 
 /** Returns null for text that is no cursor of this version. */
 export function readFeedCursor(text: string): Cursor | null {
-  if (!TEXT.test(text)) return null
+  if (!CURSOR_TEXT.test(text)) return null
   const bytes = Buffer.from(text, 'base64url')
-  if (bytes.readUInt8(0) !== VERSION) return null
+  if (bytes.readUInt8(0) !== CURSOR_VERSION) return null
   return {
     segment: bytes.readUInt32BE(1),
     seq: bytes.readUInt32BE(5),

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { carryOut, startChild } from '#src/lib/child.ts'
 import { messageOf } from '#src/lib/errors.ts'
-import { createTurns } from '#src/server/contract/send_json.ts'
+import { createTurns } from '#src/lib/http/waiting_room.ts'
 import type { IndexAnswer } from './index_process.ts'
 import type { Indexed, IndexOrder } from './indexer.ts'
 

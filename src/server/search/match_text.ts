@@ -1,5 +1,6 @@
 import { formsOf, type MonthText, wordsFrom } from './month_search.ts'
-import { type Term, withoutNumber } from './text_query.ts'
+import type { Term } from './text_query.ts'
+import { withoutNumber } from './words.ts'
 
 /** Notices of a month whose text has all terms. */
 export type TextMatches = {

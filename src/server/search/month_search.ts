@@ -1,5 +1,5 @@
 import { modalityKey, textKey } from '#schema/text_key.ts'
-import { stemOf, wordsOf } from './text_query.ts'
+import { stemOf, wordsOf } from './words.ts'
 
 /** Longer texts are indexed up to here, so that positions fit into 16 bits. */
 const MAX_WORDS = 20_000

@@ -105,7 +105,11 @@ const funnel: Readonly<Record<string, Card>> = {
     })),
 
   tempo_ate_analise: ({ live, history }) => {
-    const weeks = Map.groupBy(live, ({ createdAt }) => mondayOf(localDay(createdAt)).toString())
+    const read = live.filter(
+      ({ analysedAt, analysisState }) =>
+        analysedAt !== null || !['excluded', 'quarantined'].includes(analysisState),
+    )
+    const weeks = Map.groupBy(read, ({ createdAt }) => mondayOf(localDay(createdAt)).toString())
     return sorted([...weeks].reverse(), ([monday]) => -new Date(monday).getTime())
       .slice(0, 12)
       .map(([monday, notices]) => {

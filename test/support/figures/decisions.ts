@@ -121,7 +121,10 @@ function oftenRequiredOf(picture: Picture) {
   })
   const rows = [...Map.groupBy(all, ({ key }) => key).values()].map(those => {
     const byNotice = [...Map.groupBy(those, ({ notice }) => notice.id).values()]
-    const worst = byNotice.map(mine =>
+    const open = byNotice.filter(
+      ([one]) => one?.notice.phase.open && sessionStateOf(one.notice, picture) !== 'passada',
+    )
+    const worst = open.map(mine =>
       ['red', 'yellow', 'green'].find(colour => mine.some(one => one.colour === colour)),
     )
     const coloured = (wanted: string) => worst.filter(colour => colour === wanted).length
@@ -453,20 +456,20 @@ export const decisionCards: Readonly<Record<string, Card>> = {
 
   antecedencia_por_orgao: picture =>
     leadTimesOf(picture)
-      .filter(({ notices }) => notices.length > 1)
+      .filter(({ notices }) => notices.length > 2)
       .slice(0, 50)
       .map(({ orgao, uf, notices, days, middle }) => ({
         Órgão: brief(orgao ?? 'não informado', 60),
         UF: uf,
         Editais: notices.length,
-        'Com menos de 8 dias': days.filter(one => one < 8).length,
+        'Menos de 8 dias corridos': days.filter(one => one < 8).length,
         'Menor (dias)': Math.min(...days),
         'Mediana (dias)': Math.round(middle * 10) / 10,
       })),
 
   participacao_me_epp: picture => {
     const nameOf = ({ isReserved }: Notice) =>
-      isReserved === null ? 'não informado' : isReserved ? 'exclusivo' : 'aberto a todos'
+      isReserved === null ? 'não informado' : isReserved ? 'exclusivo' : 'não exclusivo'
     const groups = [...Map.groupBy(picture.live, nameOf)]
     return sorted(groups, ([name]) => name).map(([name, notices]) => {
       const open = notices.filter(({ phase }) => phase.open)

@@ -29,7 +29,7 @@ export type Followed = {
   readonly phases: { readonly status: string; readonly since: Date; until: Date | null }[]
   /** Its verdicts, each from the run that first saw it. */
   readonly verdicts: Verdict[]
-  /** When it was first seen with an analysis of any depth. */
+  /** When it was first seen with an analysis that is more than a screening. */
   analysedAt: Date | null
   /** When its list fields were seen to change. */
   readonly changes: Change[]
@@ -157,7 +157,7 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
     const verdict = verdictOf(analysis)
     if (notice.verdicts.at(-1)?.recommendation !== verdict.recommendation)
       notice.verdicts.push({ ...verdict, at })
-    if (textOf(analysis.analysis_level) !== 'none') notice.analysedAt ??= at
+    if (['medium', 'deep'].includes(String(analysis.analysis_level))) notice.analysedAt ??= at
     Object.assign(notice, { analysis, analysedFor: notice.edital.updated_at })
   }
 

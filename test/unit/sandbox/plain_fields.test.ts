@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Fields, Value, ValueType } from '#schema/record.ts'
 import { isDateTime } from '#schema/times.ts'
-import { withPlainFields } from '#src/sandbox/generate_analysis.ts'
+import { withPlainFields } from '#src/sandbox/plain_fields.ts'
 
 const field = (type: ValueType, more: { readonly values?: readonly string[] } = {}): Value => ({
   type,

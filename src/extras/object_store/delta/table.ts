@@ -1,7 +1,5 @@
 import { z } from 'zod'
 import {
-  type Bound,
-  type ColumnStatistics,
   type Commit,
   DATA_PATH,
   type Expired,
@@ -12,9 +10,9 @@ import {
   type RemoteTable,
   type RemoteType,
   type TableFormat,
-  textBound,
 } from '#src/extras/object_store/tables/format.ts'
 import { tableKey } from '#src/extras/object_store/tables/latest.ts'
+import { type Bound, type ColumnStatistics, textBound } from '#src/extras/object_store/tables/statistics.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { hashOf, uuidOf } from '#src/lib/hash.ts'
 import {
@@ -28,7 +26,10 @@ import {
   readJson,
 } from '#src/lib/objects/objects.ts'
 
-/** Actions of a Delta table's log, as pure functions, and what this program reads of a log. Names are those of its protocol. */
+/**
+ * A Delta table: the actions of its log, where the log's files are, checkpoints, and the table itself. Names are those of its
+ * protocol.
+ */
 
 type Add = {
   readonly path: string
@@ -267,7 +268,6 @@ function linesIn(bytes: Buffer): Buffer[] {
 }
 
 /** Returns the directory of a Delta table's log. */
-
 function logOf(directory: string): string {
   return `${directory}/_delta_log/`
 }

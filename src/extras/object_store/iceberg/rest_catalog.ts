@@ -100,7 +100,7 @@ function removals(before: TableMetadata, next: TableMetadata): object[] {
   ]
 }
 
-/** Requests to an Iceberg REST catalog: how they sign in, and what a refusal means. */
+// Requests to an Iceberg REST catalog: how they sign in, and what a refusal means.
 
 const TIMEOUT_MS = 30_000
 /** Without this limit, a catalog that hangs would hold the publish, and its slot. */

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { startChild } from '#src/lib/child.ts'
 import { FatalError, systemCode } from '#src/lib/errors.ts'
-import { createTurns } from '#src/server/contract/send_json.ts'
+import { createTurns } from '#src/lib/http/waiting_room.ts'
 import {
   OWN_DIRECTORY,
   type PlacedOrder,

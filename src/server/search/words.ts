@@ -1,0 +1,79 @@
+import { stemmer } from '@orama/stemmers/portuguese'
+import { stopwords } from '@orama/stopwords/portuguese'
+import { fold, textKey } from '#schema/text_key.ts'
+
+const WORD = /[\p{L}\p{N}]+/gu
+/** Longer words are cut: they are codes or noise, and a stemmer reads each letter several times. */
+const MAX_LETTERS = 40
+
+/**
+ * Regular plurals, because the stemmer leaves many apart from their singular: it makes `aquisiçõ` of "aquisições", but `aquisiçã`
+ * of "aquisição", and neither `obra` of "obras" nor `kit` of "kits". The first that fits counts. Other words that end like a
+ * plural lose nothing: they have no form without its end.
+ */
+const SINGULAR: readonly (readonly [plural: RegExp, singular: string])[] = [
+  [/(?:oes|aes|aos)$/, 'ao'],
+  // "úteis", "portáteis", "estéreis"; other words in eis are of el or vel.
+  [/(ut|fac|fic|text|[rst]at|lat|ter|fert|ept|jet|hab|ontab|rag|deb|doc|foss|miss)eis$/, '$1il'],
+  [/^([gs])([aeo])is$/, '$1$2l'],
+  [/(?<=..)([aeou])is$/, '$1l'],
+  // "civis", "infantis", "perfis"; not "bisturis".
+  [/(?<=..)(?<!tu)([bdfhlnrtvz])is$/, '$1il'],
+  [/(?<=..)ns$/, 'm'],
+  // "escolares" as "escolar", and "softwares" as "software", without its last letter.
+  [/(?<=..[aeo])res?$/, 'r'],
+  // "franceses" as "francês"; not "próteses".
+  [/(?<=..(?:[lu]|anc|in|on|and))eses$/, 'e'],
+  [/(?<=..[^is])s$/, ''],
+]
+
+/** The ending of other plurals: "bisturis". */
+const REGULAR_PLURAL = /(?<=...)is$/
+/** "escolares", "luzes", "meses"; no rule distinguishes them from "base". */
+const LINKING_E = /(?<=..[rzs])e$/
+
+/** Endings that the stemmer knows only with their accent, which people leave out when they search. */
+const ACCENTED: readonly (readonly [plain: RegExp, accented: string])[] = [
+  [/cao$/, 'ção'],
+  [/ao$/, 'ão'],
+  [/([ai])vel$/, '$1́vel'],
+  [/([ae])ncia$/, '$1̂ncia'],
+]
+
+/** Returns the words of a text in their order, folded. */
+export function wordsOf(text: string): string[] {
+  return (textKey(text).match(WORD) ?? []).map(word => word.slice(0, MAX_LETTERS))
+}
+
+/**
+ * Returns what the forms of a word have in common.
+ * @param word folded: a search without accents must find the same as one with them.
+ */
+export function stemOf(word: string): string {
+  return fold(stemmer(replaceFirst(singularOf(word), ACCENTED).normalize('NFC')))
+}
+
+/**
+ * Returns the singular of a word, or what it has in common with its plural: `escolar` for "escolares", `bas` for "base" and
+ * "bases".
+ * @param word folded.
+ */
+export function withoutNumber(word: string): string {
+  return singularOf(word).replace(REGULAR_PLURAL, 'i').replace(LINKING_E, '')
+}
+
+function singularOf(word: string): string {
+  return replaceFirst(word, SINGULAR)
+}
+
+function replaceFirst(word: string, endings: readonly (readonly [RegExp, string])[]): string {
+  const ending = endings.find(([form]) => form.test(word))
+  return ending ? word.replace(...ending) : word
+}
+
+const STOP_WORDS = new Set(stopwords.map(fold))
+
+/** Returns whether a word, such as "de", is in nearly every text. */
+export function isStopWord(word: string): boolean {
+  return STOP_WORDS.has(word)
+}
