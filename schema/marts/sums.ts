@@ -288,7 +288,7 @@ export const documentosFrequentes: Mart = {
   name: 'documentos_frequentes',
   description: 'Requirements that three live notices or more have, by category and title: what to keep ready',
   portuguese: [
-    'Documentos frequentes',
+    'Requisitos frequentes',
     'Requisitos que estão em três editais ativos ou mais, por categoria e título: o que convém manter em dia',
   ],
   columns: [
