@@ -7,6 +7,9 @@ import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
 import { printerFor, printInPortuguese, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 
+/** What the parameters of the dashboards' questions mean; those of a user's own need no other words than their names. */
+const MEANINGS: Readonly<Record<string, string>> = { uf: ': state of the buyer, such as SP' }
+
 /** Returns a command for each saved question, whose options are its parameters. */
 export async function askCommand(environment: Environment): Promise<Command> {
   const questions = await readQuestions(join(dirname(companiesFile(environment).path), 'questions'))
@@ -36,8 +39,9 @@ function questionCommand(question: Question, environment: Environment): Command 
   const { key, name, description, parameters } = question
   const command = new Command(key).summary(name).description(`${name}. ${description}`)
   for (const { name, isRequired } of parameters) {
-    if (isRequired) command.requiredOption(`--${name} <value>`, 'required')
-    else command.option(`--${name} <value>`, 'optional')
+    const meaning = MEANINGS[name] ?? ''
+    if (isRequired) command.requiredOption(`--${name} <value>`, `required${meaning}`)
+    else command.option(`--${name} <value>`, `optional${meaning}`)
   }
   return command
     .option('--company <slug>', 'company to ask about, instead of COMPANY')
