@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { closest, distance } from 'fastest-levenshtein'
 import type { Document, LineCounter, YAMLError } from 'yaml'
 import { z } from 'zod'
 import { counted } from '#src/lib/count.ts'
@@ -250,7 +249,7 @@ export async function readCompanies(environment: Environment): Promise<Companies
     }
     const entry = { company, defaults: read.defaults, own }
     try {
-      const merged = environmentIn(environment, entry)
+      const merged = await environmentIn(environment, entry)
       readSchedule(merged)
       environments.set(company, merged)
     } catch (error) {
@@ -370,11 +369,12 @@ function placeIn(environment: Environment, { company, defaults, own }: Entry): E
 }
 
 /** Returns the worker's environment, overridden by the company's own settings, with only this company's key. */
-function environmentIn(environment: Environment, { company, defaults, own }: Entry): Environment {
+async function environmentIn(environment: Environment, entry: Entry): Promise<Environment> {
+  const { company, defaults, own } = entry
   if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }
   for (const name of Object.keys(all))
-    if (!REMOVED_SETTINGS.has(name) && !MERGED_SETTINGS.has(name)) refuseUnknown(name)
+    if (!REMOVED_SETTINGS.has(name) && !MERGED_SETTINGS.has(name)) await refuseUnknown(name)
   const { API_KEY_ENV: keyVariable, API_KEY_FILE: keyFile, ...rest } = all
   if (Boolean(keyVariable) === Boolean(keyFile)) {
     throw new FatalError('set either api_key_file (a path) or api_key_env (a variable).', EXIT.usage)
@@ -403,7 +403,7 @@ function upperCase(settings: OwnSettings): OwnSettings {
   return Object.fromEntries(Object.entries(settings).map(([name, text]) => [name.toUpperCase(), text]))
 }
 
-function refuseUnknown(name: string): void {
+async function refuseUnknown(name: string): Promise<void> {
   if (name === 'API_KEY') {
     throw new FatalError(
       'api_key: do not put a key into this file. Set api_key_file to the path of its file, or api_key_env to the name of a variable.',
@@ -411,44 +411,44 @@ function refuseUnknown(name: string): void {
     )
   }
   if (OWN_NAMES.includes(name) || name === 'API_KEY_ENV' || name === 'API_KEY_FILE') return
+  const known = OWN_NAMES.map(own => own.toLowerCase())
   throw new FatalError(
-    `${shownSetting(name.toLowerCase())} is not a setting of a company.${didYouMean(
-      name.toLowerCase(),
-      OWN_NAMES.map(known => known.toLowerCase()),
-    )} A company can set ${OWN_NAMES.map(known => known.toLowerCase()).join(', ')}, api_key_file and api_key_env. Other settings are set in the environment, for all companies.`,
+    `${shownSetting(name.toLowerCase())} is not a setting of a company.${await didYouMean(name.toLowerCase(), known)} A company can set ${known.join(', ')}, api_key_file and api_key_env. Other settings are set in the environment, for all companies.`,
     EXIT.usage,
   )
 }
 
-/** Other programs have variables, too: only a longer name, nearly that of a setting, is taken for a misspelled one. */
-const MIN_MISSPELLED = 6
 const MAX_TYPOS = 2
 
-function didYouMean(name: string, known: readonly string[]): string {
+/** The library is loaded only for a name that may be wrong, so that other commands start sooner. */
+async function didYouMean(name: string, known: readonly string[]): Promise<string> {
+  const { closest, distance } = await import('fastest-levenshtein')
   const near = closest(name, [...known])
   return distance(name, near) <= MAX_TYPOS ? ` Did you mean ${near}?` : ''
 }
 
-/** Returns a warning for each variable whose name is nearly that of a company's setting: the default would hold in silence. */
+/**
+ * Returns a warning for each variable whose name is nearly that of a company's setting: the default would hold in silence. Other
+ * programs have variables, too, so two words that begin like a setting are looked at, and no others.
+ */
 async function warnOfMisspelled(environment: Environment): Promise<string[]> {
   const settings = [...COMPANY_SETTINGS, ...SCHEDULE_SETTINGS]
-  const found = Object.keys(environment)
+  const begins = new Set(settings.map(name => name.slice(0, 2)))
+  const warnings: string[] = []
+  for (const name of Object.keys(environment)) {
     // Variables that `api_key_env` names are the user's own.
-    .filter(name => name.length >= MIN_MISSPELLED && !name.startsWith('API_KEY') && !settings.includes(name))
-    .map(name => ({ name, hint: didYouMean(name, settings) }))
-    .filter(({ name, hint }) => hint !== '' && !REMOVED_SETTINGS.has(name))
-  if (found.length === 0) return []
-  const { DAEMON_SETTINGS } = await import('./daemon.ts')
-  return found
-    .filter(({ name }) => !DAEMON_SETTINGS.includes(name))
-    .map(({ name, hint }) => `${name} is not a setting, and has no effect.${hint}`)
+    if (!begins.has(name.slice(0, 2)) || !/^(?!API_KEY)\w+_/.test(name) || settings.includes(name)) continue
+    const hint = REMOVED_SETTINGS.has(name) ? '' : await didYouMean(name, settings)
+    if (hint === '' || (await import('./daemon.ts')).DAEMON_SETTINGS.includes(name)) continue
+    warnings.push(`${name} is not a setting, and has no effect.${hint}`)
+  }
+  return warnings
 }
 
 /** Returns a warning for each setting of earlier versions that the environment has. */
 function warnOfRemoved(environment: Environment): string[] {
-  return [...REMOVED_SETTINGS.keys()]
-    .filter(name => environment[name]?.trim())
-    .map(name => removedWarning(name))
+  const given = [...REMOVED_SETTINGS.keys()].filter(name => environment[name]?.trim())
+  return given.map(name => removedWarning(name))
 }
 
 /** Returns the warning about a removed setting. @param shown its name as it is written there. */
