@@ -276,7 +276,7 @@ export const requisitosBloqueantes: Mart = {
   columns: [
     ...ofCompany,
     ...of(pendenciasHabilitacao, 'categoria', 'categoria_rotulo'),
-    text('requisito', 'Title, in one of its spellings; sem título if there is none', [
+    text('requisito', 'Title, as most notices write it; sem título without one', [
       'Requisito',
       'Título do requisito, em uma das grafias; sem título quando vazio',
     ]),

@@ -1,5 +1,5 @@
 -- Titles with the same key are one requirement, shown as most notices write it. A notice that repeats one counts once, in its worst
--- colour; the colour of a notice that is closed, or whose session is past, blocks nothing. Numbers stand for titles, because grouping texts takes several times as long.
+-- colour; without a colour if it is closed, or its session is past. Numbers stand for titles, because grouping texts takes longer.
 WITH titulos AS MATERIALIZED (
   SELECT title, coalesce(texto_limpo(title), 'sem título') AS limpo,
     dense_rank() OVER (ORDER BY coalesce(chave(title), 'sem titulo')) AS grupo,
@@ -8,7 +8,7 @@ WITH titulos AS MATERIALIZED (
 ),
 por_edital AS (
   SELECT r.company, r.edital_id, r.category AS categoria, t.grupo, min(t.grafia) AS grafia,
-    coalesce(max(CASE WHEN NOT e.aberto THEN 0 WHEN r.status = 'red' THEN 3 WHEN r.status = 'yellow' THEN 2 WHEN r.status = 'green' THEN 1 END), 0) AS cor
+    coalesce(max(CASE r.status WHEN 'red' THEN 3 WHEN 'yellow' THEN 2 WHEN 'green' THEN 1 END) FILTER (e.aberto), 0) AS cor
   FROM requirements r
   JOIN titulos t ON t.title IS NOT DISTINCT FROM r.title
   JOIN (

@@ -158,7 +158,7 @@ export const motivosDescarte: Mart = {
   ],
 }
 
-/** Money: what notices tie up, what it depends on, and what comparable items cost; what notices demand, and how early they arrive. */
+/** What notices tie up, demand and cost, and how early they arrive. */
 
 export const capitalPorSemana: Mart = {
   name: 'capital_por_semana',

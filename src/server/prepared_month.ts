@@ -41,7 +41,7 @@ export type MonthIndex = {
   readonly noticeTags: readonly string[]
   /** `analysis_state` of `editais`. */
   readonly states: readonly string[]
-  /** The place of each analysis in `analyses`, as a separate zstd frame; null if there is none. */
+  /** The place of each analysis in `analyses`, as a separate zstd frame; null for a notice without an analysis. */
   readonly analyses: readonly (AnalysisPlace | null)[]
   /** SHA-256 of the file of notices. */
   readonly noticesSha256: string

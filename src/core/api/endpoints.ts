@@ -60,7 +60,7 @@ function notOfApi({ status, body }: HttpReply): TransientError {
   )
 }
 
-/** Returns the server's explanation, for a message; empty if there is none that can be read. */
+/** Returns the server's explanation, for a message; an empty text if it gave none that can be read. */
 function errorDetail(reply: HttpReply): string {
   const { error, detail } = errorOf(reply)
   const explanation = [error, detail].filter(part => typeof part === 'string').join(': ')

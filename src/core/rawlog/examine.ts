@@ -64,7 +64,7 @@ async function decompressed(frame: Buffer): Promise<Buffer | null> {
   return await decompress(frame, { maxOutputLength: MAX_FRAME_BYTES }).catch(() => null)
 }
 
-/** Returns the frame at `start` (RFC 8878, 3.1.1); null if there is none or it is incomplete. */
+/** Returns the frame at `start` (RFC 8878, 3.1.1); null if no whole frame begins there. */
 function frameAt(bytes: Buffer, start: number): { readonly end: number; readonly blocks: number } | null {
   if (!bytes.subarray(start, start + MAGIC.length).equals(MAGIC)) return null
   const descriptor = bytes[start + MAGIC.length]
