@@ -148,7 +148,7 @@ describe('Imports', () => {
     const reached = new Set(['src/sync.ts'])
     for (const path of reached)
       for (const next of importsOf(byPath.get(path) as SourceFile)) if (byPath.has(next)) reached.add(next)
-    expect(reached.size).toBeGreaterThan(60)
+    expect(reached.size).toBeGreaterThan(80)
     const own = ['schema', 'config', 'src/lib', 'src/core', 'src/sync.ts']
     expect([...reached].filter(path => !own.some(place => isIn(path, place)))).toEqual([])
   })
