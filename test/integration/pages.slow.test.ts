@@ -40,11 +40,15 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
   })
 
   /** The rules that a page breaks, at each width in light and dark, with everything unfolded. */
-  async function findings(url: string, who: { token?: string; cookie?: string } = {}): Promise<string[]> {
+  async function findings(
+    url: string,
+    { ready = 'body', ...who }: { ready?: string; token?: string; cookie?: string } = {},
+  ): Promise<string[]> {
     const found: string[] = []
     // A page each, since colours may change gradually.
     for (const colorScheme of SCHEMES) {
       const page = await openPage(browser, url, { colorScheme, ...who })
+      await page.waitForSelector(ready)
       await page.evaluate(AXE)
       await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true')
       for (const width of WIDTHS) {
@@ -110,7 +114,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
       for (const path of ['/report', '/queues', '/queues/queue/runs'])
         expect(await findings(`${worker.url}${path}`, { token: TOKEN }), path).toEqual([])
       const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: new World() }] })
-      expect(await findings(`${sandbox.url}/docs`)).toEqual([])
+      expect(await findings(`${sandbox.url}/docs`, { ready: '.opblock' })).toEqual([])
       await sandbox.close()
     },
     MANY_PAGES_MS,

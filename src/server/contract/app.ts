@@ -102,13 +102,15 @@ const START = `const LACKING = [
   ['h3.opblock-tag, section.models h4', 'role', 'heading'],
   ['h3.opblock-tag, section.models h4', 'aria-level', '2'],
 ]
+// Its elements appear after its requests, and again when a person unfolds one.
+new MutationObserver(() => LACKING.forEach(([selector, name, value]) =>
+  document.querySelectorAll(selector).forEach(element => element.setAttribute(name, value))))
+  .observe(document.getElementById('ui'), { childList: true, subtree: true })
 SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#ui',
   validatorUrl: null,
   plugins: [() => ({ components: { CopyToClipboardBtn: () => null } })],
-  onComplete: () => LACKING.forEach(([selector, name, value]) =>
-    document.querySelectorAll(selector).forEach(element => element.setAttribute(name, value))),
 })
 `
 
