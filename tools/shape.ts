@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { endWithReader } from '#src/lib/exit.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
 import { ALL, exportedNames, importedNames, importsOf, readSources, type SourceFile } from './imports.ts'
+import { explainedSettings } from './settings_page.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const PRODUCT = ['src', 'jobs', 'schema', 'config']
@@ -24,7 +25,7 @@ export type Measure = {
 export function measureShape(): Measure[] {
   const product = readSources(patterns(PRODUCT, 'ts')).filter(({ path }) => !path.endsWith('.d.ts'))
   const users = readSources([...patterns(['test', 'bench', 'tools', 'clients'], 'ts'), 'src/**/*.js'])
-  const settings = settingNames()
+  const settings = [...explainedSettings().keys()].sort()
   const pairs = mutualPairs(product)
   const twice = namesUsedTwice(product)
   const unused = unusedExports(product, users)
@@ -70,12 +71,6 @@ function filesIn(places: readonly string[]): string[] {
 function linesIn(places: readonly string[]): number {
   const lines = filesIn(places).map(path => readFileSync(join(ROOT, path), 'utf8').split('\n').length - 1)
   return lines.reduce((sum, count) => sum + count, 0)
-}
-
-/** Lists the names of settings, from the file that has all of them. */
-function settingNames(): string[] {
-  const text = readFileSync(join(ROOT, '.env.example'), 'utf8')
-  return [...new Set([...text.matchAll(/^#?([A-Z][A-Z0-9_]+)=/gm)].map(([, name]) => name as string))].sort()
 }
 
 function mutualPairs(files: readonly SourceFile[]): string[] {

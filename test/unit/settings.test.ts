@@ -1,20 +1,37 @@
-import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, test } from 'vitest'
 import { readCompanies } from '#config/companies.ts'
 import { DAEMON_SETTINGS, readDaemonSettings, readRedisSettings, readSchedule } from '#config/daemon.ts'
+import { readServeSettings } from '#config/http.ts'
 import { MERGED_SETTINGS, REMOVED_SETTINGS } from '#config/setting_kinds.ts'
 import { COMPANY_SETTINGS, KEY_SETTINGS, readSettings, SCHEDULE_SETTINGS } from '#config/settings.ts'
 import { nextAfter } from '#jobs/queues/cron.ts'
 import { Database } from '#src/core/warehouse/database.ts'
-import { PROJECT } from '#test/support/docker.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
+import { explainedSettings } from '#tools/settings_page.ts'
 
 const NAMES = [
   ...['UTC', 'Etc/UTC', 'Etc/GMT+3', 'Brazil/East', 'America/Sao_Paulo', 'America/Argentina/Buenos_Aires'],
   ...['Asia/Calcutta', 'Asia/Kolkata', 'Europe/Kiev', 'Europe/Kyiv', 'US/Eastern', 'Portugal'],
 ]
+
+/** Read by the libraries that they belong to, or by Docker Compose alone. */
+const READ_ELSEWHERE = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'WORKER_MEMORY']
+
+test('the page of settings explains every one, with the default that it has', () => {
+  const explained = explainedSettings()
+  const known = [...COMPANY_SETTINGS, ...SCHEDULE_SETTINGS, ...DAEMON_SETTINGS, ...KEY_SETTINGS]
+  // A secret has a file, and an entry of the companies’ file names a variable.
+  const own = new Set(known).difference(new Set(['API_KEY_ENV']))
+  const names = [...own].filter(name => explained.has(name) || !own.has(name.replace(/_FILE$/, '')))
+  expect([...explained.keys()].sort()).toEqual([...names, ...READ_ELSEWHERE].sort())
+  for (const [name, { usual }] of explained) {
+    if (usual === null || READ_ELSEWHERE.includes(name)) continue
+    for (const read of [readSettings, readSchedule, readDaemonSettings, readServeSettings])
+      expect(read({ [name]: usual }), name).toEqual(read({}))
+  }
+})
 
 test('a time zone is accepted under any of its names, in every setting', async () => {
   const db = await Database.open(':memory:', { threads: 1 })
@@ -131,7 +148,7 @@ test.each([...REMOVED_SETTINGS.keys()])(
       ...KEY_SETTINGS,
     ]
     expect(known).not.toContain(name)
-    expect(readFileSync(join(PROJECT, '.env.example'), 'utf8')).not.toMatch(new RegExp(`^#?${name}=`, 'm'))
+    expect(explainedSettings().has(name)).toBe(false)
     const none = join(await temporaryDirectory(), 'none.yaml')
     const warning = `${name} is no longer a setting: ${REMOVED_SETTINGS.get(name)}. Remove ${name}.`
     expect((await readCompanies({ COMPANIES_FILE: none, [name]: 'x' })).warnings).toEqual([warning])
