@@ -293,7 +293,7 @@ const MIN_LENGTH = 16
 export function readAdminToken(environment: Environment): string | null {
   if (environment.ADMIN_TOKENS_FILE?.trim()) {
     throw new FatalError(
-      'ADMIN_TOKENS_FILE is no longer read: operators have keys. For each of its lines, run `npm run keys -- create --description NAME --scopes operate` (`watch` for `read`) or, if DATA_DIR does not last, set ADMIN_TOKEN_FILE; then unset ADMIN_TOKENS_FILE.',
+      'ADMIN_TOKENS_FILE is no longer read: operators have keys. For each of its lines, run `editais keys create --description NAME --scopes operate` (`watch` for `read`) or, if DATA_DIR does not last, set ADMIN_TOKEN_FILE; then unset ADMIN_TOKENS_FILE.',
       EXIT.usage,
     )
   }

@@ -45,7 +45,7 @@ export type ServeSettings = HttpSettings & {
   readonly webhooksToPrivate: boolean
 }
 
-/** Settings of `npm run serve`. Throws FatalError (usage) that names every wrong variable. */
+/** Settings of `editais serve`. Throws FatalError (usage) that names every wrong variable. */
 export function readServeSettings(environment: Environment): ServeSettings {
   return serveSettings(parseSettings(schema, environment))
 }

@@ -195,14 +195,14 @@ export type MetabaseTarget = {
   readonly spillDirectory: string | null
 }
 
-/** What only `npm run metabase` needs, as its options give it. */
+/** What only `editais metabase` needs, as its options give it. */
 export type MetabaseOptions = {
   readonly admin?: string
   readonly adminPasswordFile?: string
   readonly trino?: string
 }
 
-/** The further settings of `npm run metabase`. */
+/** The further settings of `editais metabase`. */
 type MetabaseSettings = MetabaseTarget & {
   /** Null if there is none yet. */
   readonly apiKey: string | null
@@ -239,7 +239,7 @@ export function loadEnvironment(): Environment {
 }
 
 export const NO_ADDRESS =
-  "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `npm run demo`."
+  "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `editais demo`."
 
 /** Returns the environment of a run that the daemon started: it is complete, and `.env` must not add to it. */
 export function givenEnvironment(): Environment {
@@ -284,7 +284,7 @@ function metabaseTarget(values: Parsed): MetabaseTarget | null {
   }
 }
 
-/** Settings of `npm run metabase`; its secrets are read from their files. Throws FatalError (usage). */
+/** Settings of `editais metabase`; its secrets are read from their files. Throws FatalError (usage). */
 export function readMetabaseSettings(
   environment: Environment,
   { admin, adminPasswordFile: file, trino }: MetabaseOptions = {},

@@ -42,7 +42,7 @@ export async function inProcess(options: ProcessOptions, start: typeof fork = fo
     const child = start(CHILD, [], {
       env: environmentFor(company),
       serialization: 'advanced',
-      // As `npm run sync` has it: see src/cli/main.js.
+      // As `editais sync` has it: see src/cli/main.js.
       execArgv: ['--min-semi-space-size=16'],
       // Out of reach of a terminal's Ctrl-C, which may come before it listens: this process stops it.
       detached: true,

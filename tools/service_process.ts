@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 const LAST_LINES = 20
 const LINE_CHARACTERS = 300
 
-/** A program that serves HTTP, such as `npm start` and `npm run serve`: it logs its address. */
+/** A program that serves HTTP, such as `npm start` and `editais serve`: it logs its address. */
 export type ServiceProcess = {
   readonly pid: number
   readonly url: string

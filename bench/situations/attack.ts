@@ -21,7 +21,7 @@ type Options = { readonly notices: number; readonly seconds: number; readonly se
 export const attack = situation({
   name: 'attack',
   about:
-    'Attacks the API server (npm run serve) and the daemon (npm start) during health checks: with endless connections, requests and answers, many companies to prepare at once, and very long texts.',
+    'Attacks the API server (editais serve) and the daemon (npm start) during health checks: with endless connections, requests and answers, many companies to prepare at once, and very long texts.',
   options: {
     notices: count('size of the company', 1710),
     companies: count('companies to prepare at once; 0 skips this', 40, 0),

@@ -75,7 +75,7 @@ const KINDS: readonly Kind[] = [
 export const serve = situation({
   name: 'serve',
   about:
-    'The mirror (npm run serve) on a generated company: clients on the same machine request pages, notices and analyses. Compared with a bare server that sends as many bytes.',
+    'The mirror (editais serve) on a generated company: clients on the same machine request pages, notices and analyses. Compared with a bare server that sends as many bytes.',
   options: {
     notices: count('size of the company', 20_000),
     clients: count('number of concurrent clients', 50),

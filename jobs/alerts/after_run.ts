@@ -40,7 +40,7 @@ async function judgeKey(
 async function judgeGuard(alerts: Alerts, { slug }: Company, state: CompanyState): Promise<void> {
   const about = { name: 'identity_guard', company: slug } as const
   const { causes, last_run } = state
-  const believe = `if it is right, run \`npm run sync -- --company ${slug} --allow-mass-delete\``
+  const believe = `if it is right, run \`editais sync --company ${slug} --allow-mass-delete\``
   if (causes.includes('identity_guard')) {
     await alerts.raise({
       ...about,
@@ -64,7 +64,7 @@ async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: Company
   if (open > baseline) {
     await alerts.raise({
       ...about,
-      message: `${counted(open, 'record')} in quarantine, up from ${formatCount(baseline)} before this run. \`npm run query -- --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows what is there; the next runs retry it.`,
+      message: `${counted(open, 'record')} in quarantine, up from ${formatCount(baseline)} before this run. \`editais query --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows what is there; the next runs retry it.`,
       details: { open, baseline },
     })
   } else await alerts.clear({ ...about, message: `The quarantine is back to ${counted(open, 'record')}.` })
@@ -78,7 +78,7 @@ export async function judgeStore(alerts: Alerts, { slug, settings, paths }: Comp
   } else if (Date.parse(behind.triedAt) - Date.parse(behind.since) >= STORE_BEHIND_MS) {
     await alerts.raise({
       ...about,
-      message: `The object store has not had the latest snapshot since ${behind.since}. The last attempt: ${behind.error} Each tick of the schedule tries again; \`npm run lake -- publish --company ${slug}\` does so now.`,
+      message: `The object store has not had the latest snapshot since ${behind.since}. The last attempt: ${behind.error} Each tick of the schedule tries again; \`editais lake publish --company ${slug}\` does so now.`,
     })
   }
 }

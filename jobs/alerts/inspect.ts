@@ -378,7 +378,7 @@ async function inspectDisk(directory: string, { alerts, readSpace = statfs }: In
   } else if (share < LOW_SHARE) {
     await alerts.raise({
       ...about,
-      message: `The disk of ${directory} has only ${percent} free. Free some space or add some; a shorter SNAPSHOT_KEEP and \`npm run publish\` remove old snapshots.`,
+      message: `The disk of ${directory} has only ${percent} free. Free some space or add some; a shorter SNAPSHOT_KEEP and \`editais publish\` remove old snapshots.`,
       details: { directory, free_share: share },
     })
   }
@@ -476,7 +476,7 @@ function describeAge(
   const what = `${since}: ${STALE_AFTER_PERIODS} periods of ${schedule.syncCron}.`
   const error = state?.last_run.error
   const why = error ? `The last run reported: ${error}` : "See the worker's log for the cause."
-  return `${what} ${why} \`npm run status -- --company ${slug}\` shows more.`
+  return `${what} ${why} \`editais status --company ${slug}\` shows more.`
 }
 
 /** The part that a worker cannot use or serve: a company; null for its whole file, volume, clock or store. */

@@ -20,7 +20,7 @@ export type OperatorEnv = { Bindings: Partial<HttpBindings>; Variables: { operat
 type OperatorContext = Context<OperatorEnv>
 
 const NEEDS_A_KEY =
-  'This needs a key with the scope operate, as a bearer token: npm run keys -- create --description NAME --scopes operate.'
+  'This needs a key with the scope operate, as a bearer token: editais keys create --description NAME --scopes operate.'
 
 /**
  * Lets a request through only with a key of an operator, in a header or in the cookie of a browser that signed in, and sets its

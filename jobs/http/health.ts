@@ -146,7 +146,7 @@ async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Spa
     const { blocks, bavail } = await spaceOf(present)
     // Some file systems do not report their size.
     if (blocks === 0 || bavail / blocks >= MIN_FREE) return null
-    return `The disk of ${dataDir} is full: under ${MIN_FREE * 100} % is free. Free some space; a shorter SNAPSHOT_KEEP and \`npm run publish\` remove old snapshots.`
+    return `The disk of ${dataDir} is full: under ${MIN_FREE * 100} % is free. Free some space; a shorter SNAPSHOT_KEEP and \`editais publish\` remove old snapshots.`
   } catch (error) {
     const code = systemCode(error) ?? messageOf(error)
     return `${dataDir} is not writable (${code}). Set DATA_DIR to a directory that this user may write.`

@@ -108,7 +108,7 @@ function rethrow(error: Error): never {
 
 const CONTENTS = {
   'GET /editais': 'pages to browse, search and read notices, for anyone with an API key',
-  'GET /api/v1/editais': 'the API, served from the latest snapshot; keys: `npm run keys`',
+  'GET /api/v1/editais': 'the API, served from the latest snapshot; keys: `editais keys`',
   'GET /healthz': 'whether the worker is alive',
   'GET /readyz': 'whether it can take runs: Redis, directories, configuration',
   'GET /metrics': 'metrics for Prometheus',

@@ -175,7 +175,7 @@ async function attemptIt(job: Job<WebhookJob>, sending: Sending): Promise<string
     if (isNew)
       log.warn(
         about,
-        `Webhook ${id} is stopped: its receiver ${clause}. \`npm run webhooks -- resume ${id}\` starts it again.`,
+        `Webhook ${id} is stopped: its receiver ${clause}. \`editais webhooks resume ${id}\` starts it again.`,
       )
     return `The receiver ${clause}.`
   }
@@ -191,7 +191,7 @@ async function attemptIt(job: Job<WebhookJob>, sending: Sending): Promise<string
   store.noteDead(delivery.id, `the receiver ${clause}`, now())
   log.error(
     about,
-    `The receiver of ${id} ${clause}. Message ${delivery.id} is given up after ${delaysMs.length + 1} attempts; \`npm run webhooks -- replay ${id}\` sends it again.`,
+    `The receiver of ${id} ${clause}. Message ${delivery.id} is given up after ${delaysMs.length + 1} attempts; \`editais webhooks replay ${id}\` sends it again.`,
   )
   throw new UnrecoverableError(`The receiver ${clause}. Given up.`)
 }

@@ -100,7 +100,7 @@ export const rotulos: Mart = {
   ],
 }
 
-/** The rules hold for other years, too, but nobody has checked holidays beyond these. `npm run doctor` warns before they end. */
+/** The rules hold for other years, too, but nobody has checked holidays beyond these. `editais doctor` warns before they end. */
 export const CALENDAR_YEARS = { first: 2020, last: 2035 } as const
 
 export const feriados: Mart = {

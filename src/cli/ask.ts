@@ -15,7 +15,7 @@ export async function askCommand(environment: Environment): Promise<Command> {
   const questions = await readQuestions(join(dirname(companiesFile(environment).path), 'questions'))
   const ask = new Command('ask')
     .usage('[question] [options]')
-    .description('Ask the latest snapshot a saved question, for example: npm run ask -- pendencias --uf SP')
+    .description('Ask the latest snapshot a saved question, for example: editais ask pendencias --uf SP')
     .helpCommand(false)
     .addHelpText(
       'after',
@@ -27,7 +27,7 @@ export async function askCommand(environment: Environment): Promise<Command> {
       const near = [...questions.keys()].filter(known => known.includes(key) || key.includes(known))
       const hint = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : ''
       throw new FatalError(
-        `There is no question ${JSON.stringify(key)}.${hint} \`npm run ask\` lists them.`,
+        `There is no question ${JSON.stringify(key)}.${hint} \`editais ask\` lists them.`,
         EXIT.usage,
       )
     })

@@ -75,9 +75,9 @@ async function demo(environment: Environment): Promise<void> {
     await syncAndPrint(settings, readApiSettings(own), false)
     print('3. Three queries, answered from the Parquet files:')
     await answer(join(directory, COMPANY, 'lake'))
-    const here = `DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} npm run`
+    const here = `DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} ${environment.npm_command ? 'npx editais' : 'editais'}`
     print(
-      `Try your own:\n  ${here} query -- "SELECT * FROM editais LIMIT 5"\n  ${here} report    # one HTML file, to open in a browser\n  ${here} ask -- decisoes`,
+      `Try your own:\n  ${here} query "SELECT * FROM editais LIMIT 5"\n  ${here} report    # one HTML file, to open in a browser\n  ${here} ask decisoes`,
     )
   } finally {
     await sandbox.close()
@@ -126,7 +126,7 @@ async function answer(lake: string): Promise<void> {
 async function emptyDirectory(directory: string): Promise<string> {
   if (existsSync(directory) && !existsSync(join(directory, MARKER))) {
     throw new FatalError(
-      `${directory} was not created by the demo, so the demo does not empty it. Use another DATA_DIR, for example DATA_DIR=data-demo npm run demo.`,
+      `${directory} was not created by the demo, so the demo does not empty it. Use another DATA_DIR, for example DATA_DIR=data-demo editais demo.`,
       EXIT.usage,
     )
   }

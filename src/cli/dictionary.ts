@@ -29,7 +29,7 @@ export async function writeDictionary(file: string): Promise<void> {
 /** Checks the dictionary. @throws FatalError if the file is missing or out of date. */
 export async function checkDictionary(file: string): Promise<void> {
   if ((await readIfThere(file)) === renderDictionary()) return
-  throw new FatalError(`${file} does not match schema/. Run npm run dictionary.`, EXIT.failed)
+  throw new FatalError(`${file} does not match schema/. Run editais dictionary.`, EXIT.failed)
 }
 
 async function readIfThere(file: string): Promise<string | null> {

@@ -12,7 +12,7 @@ import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { AGAIN, stopSignal } from '#src/lib/exit.ts'
 import { type LockHolder, readHolder, takeLock } from '#src/lib/lock.ts'
 import { type Diagnosis, diagnose, diagnoseStores } from '#src/operate/doctor/doctor.ts'
-import { asTyped, parseSeconds } from '#src/present/terminal/options.ts'
+import { parseSeconds } from '#src/present/terminal/options.ts'
 
 type Options = { company?: string; quick?: true; wait: number; json?: true }
 
@@ -80,7 +80,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
 async function show(environment: Environment, { json }: Options, diagnosis: Diagnosis): Promise<number> {
   const output = json
     ? `${JSON.stringify(diagnosis)}\n`
-    : asTyped(printableLines(describe(diagnosis) + (await companyHint(environment, diagnosis))))
+    : printableLines(describe(diagnosis) + (await companyHint(environment, diagnosis)))
   process.stdout.write(output)
   return diagnosis.well ? EXIT.ok : EXIT.failed
 }
@@ -134,13 +134,13 @@ function createStep(): (what: string, howFar?: string) => void {
 
 /** Returns how to give the suggested commands this company; empty if they use it by default. */
 async function companyHint(environment: Environment, { company, findings }: Diagnosis): Promise<string> {
-  if (!findings.some(({ mend }) => mend?.includes('`npm run'))) return ''
+  if (!findings.some(({ mend }) => mend?.includes('`editais '))) return ''
   const usual = await environmentOf(environment).then(
     own => readSettings(own).company,
     () => null,
   )
   if (usual === company) return ''
-  return `Run these commands with --company ${company}, after two dashes: npm run rebuild -- --company ${company}.\n`
+  return `Run these commands with --company ${company}: editais rebuild --company ${company}.\n`
 }
 
 function describe({ company, directory, findings }: Diagnosis): string {

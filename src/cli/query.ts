@@ -50,7 +50,7 @@ async function sqlOf(argument: string | undefined, { file }: Options): Promise<F
       : { text: await textOf(file), file: file === '-' ? 'standard input' : file }
   if (sql.text.trim() !== '') return sql
   throw new FatalError(
-    `There is no SQL${sql.file ? ` in ${sql.file}` : ''}. Try: npm run query -- "SELECT count(*) FROM editais"`,
+    `There is no SQL${sql.file ? ` in ${sql.file}` : ''}. Try: editais query "SELECT count(*) FROM editais"`,
     EXIT.usage,
   )
 }

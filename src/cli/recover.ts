@@ -120,7 +120,7 @@ function restoring(environment: Environment, forget: Forget): Work {
     for (const sentence of done) onNote(sentence)
     if (problem === null) return
     onNote(
-      `${problem} The company is restored, but workers may refuse its directory, or believe in runs that the log does not have: run \`npm run restore -- --company ${slug}\` again with Redis.`,
+      `${problem} The company is restored, but workers may refuse its directory, or believe in runs that the log does not have: run \`editais restore --company ${slug}\` again with Redis.`,
     )
     // Without the setting, there may be no worker.
     if (environment.REDIS_URL) process.exitCode = EXIT.partial

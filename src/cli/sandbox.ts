@@ -56,7 +56,7 @@ export function sandboxCommand(): Command {
     .option('--fault <fault>', 'inject a fault (repeatable); see below', collectFaults)
     .addHelpText(
       'after',
-      `\n${FAULT_HELP}\n\nExample: npm run sandbox -- --live 2 --fault status=429,retry_after=1,probability=0.05`,
+      `\n${FAULT_HELP}\n\nExample: editais sandbox --live 2 --fault status=429,retry_after=1,probability=0.05`,
     )
     .action(serve)
 }

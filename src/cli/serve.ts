@@ -23,7 +23,7 @@ const LOOP_SAMPLE_MS = 50
 export function serveCommand(environment: Environment): Command {
   return new Command('serve')
     .description(
-      'Serve the API from the latest snapshots, until Ctrl-C. Create its API keys with npm run keys.',
+      'Serve the API from the latest snapshots, until Ctrl-C. Create its API keys with editais keys.',
     )
     .action(() => serve(environment))
 }
@@ -79,7 +79,7 @@ async function serve(environment: Environment): Promise<void> {
 
 const CONTENTS = {
   'GET /editais': 'pages to browse, search and read notices, for anyone with an API key',
-  'GET /api/v1/editais': 'notices, page by page; needs an API key (npm run keys)',
+  'GET /api/v1/editais': 'notices, page by page; needs an API key (editais keys)',
   'GET /api/v1/editais/{id}': 'one notice',
   'GET /api/v1/editais/{id}/analysis': 'its analysis',
   'GET /openapi.json': 'this API in OpenAPI 3.1',
@@ -92,4 +92,4 @@ const CONTENTS = {
   'GET /metrics': 'metrics for Prometheus',
 }
 
-const NO_KEYS = 'there is no API key yet: create one with `npm run keys -- create --description "ERP"`'
+const NO_KEYS = 'there is no API key yet: create one with `editais keys create --description "ERP"`'

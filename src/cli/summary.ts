@@ -62,7 +62,7 @@ export function describeSalvage(salvaged: readonly Salvaged[], directory: string
     ...(moved_to ? [`  moved to  ${moved_to}`] : []),
   ])
   return `${lines.join('\n')}
-\`npm run sync\` fetches the lost notices and analyses again; with \`--full\` also those that changed without a new
+\`editais sync\` fetches the lost notices and analyses again; with \`--full\` also those that changed without a new
 updated_at. If a --full run was unfinished, start it again.
 `
 }

@@ -91,7 +91,7 @@ async function add(
   }
   process.stdout.write(`${secret}\n`)
   process.stderr.write(
-    `Webhook ${subscription.id} of ${company}. Store its secret now: it is not shown again. Try it: npm run webhooks -- test ${subscription.id}\n`,
+    `Webhook ${subscription.id} of ${company}. Store its secret now: it is not shown again. Try it: editais webhooks test ${subscription.id}\n`,
   )
 }
 
@@ -214,7 +214,7 @@ function known<T>(id: string, store: Subscriptions | null, work: (store: Subscri
     const found = withStore(store, () => (store.find(id) ? { result: work(store) } : null))
     if (found) return found.result
   }
-  throw new FatalError(`There is no webhook ${id}. \`npm run webhooks -- list\` shows them.`, EXIT.usage)
+  throw new FatalError(`There is no webhook ${id}. \`editais webhooks list\` shows them.`, EXIT.usage)
 }
 
 /** Returns the company whose key has this prefix. @throws FatalError (usage) unless that key is valid and may follow changes. */

@@ -50,7 +50,7 @@ export function setMode(path: string, wanted: number): string | null {
   if (mode === null || (mode & PERMISSIONS) === wanted) return null
   const differs = `${path} has mode ${octal(mode)} instead of ${octal(wanted)} and`
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
-    return `${differs} is a link, so its target was not changed. Run \`npm run doctor\`.`
+    return `${differs} is a link, so its target was not changed. Run \`editais doctor\`.`
   try {
     chmodSync(path, wanted | (mode & SPECIAL))
     return null
@@ -58,7 +58,7 @@ export function setMode(path: string, wanted: number): string | null {
     // A run that ended in the meantime has removed it.
     if (systemCode(error) === 'ENOENT') return null
     if (!isNotChangeable(error)) throw error
-    return `${differs} cannot be changed by this user (${systemCode(error)}). Run \`npm run doctor\`.`
+    return `${differs} cannot be changed by this user (${systemCode(error)}). Run \`editais doctor\`.`
   }
 }
 

@@ -88,7 +88,7 @@ export function explain(error: unknown): { readonly message: string; readonly ex
   if (systemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
     return {
       message:
-        'The disk is full. Data already loaded is safe. Free some space (a shorter SNAPSHOT_KEEP and `npm run publish` remove old snapshots), then run again.',
+        'The disk is full. Data already loaded is safe. Free some space (a shorter SNAPSHOT_KEEP and `editais publish` remove old snapshots), then run again.',
       exitCode: EXIT.failed,
     }
   }

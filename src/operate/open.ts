@@ -118,7 +118,7 @@ async function refuseEndOfLog({ raw, company }: CompanyPaths): Promise<void> {
   const { segments } = await readBase(raw)
   if (segments === 0) return
   throw new FatalError(
-    `The first ${counted(segments, 'segment')} of the raw log of ${company} are not on this disk, but in the object store, and LOG_URL is not set. Set it, and run \`npm run log -- pull --company ${company}\`; then this disk has the whole log, and you can remove LOG_URL.`,
+    `The first ${counted(segments, 'segment')} of the raw log of ${company} are not on this disk, but in the object store, and LOG_URL is not set. Set it, and run \`editais log pull --company ${company}\`; then this disk has the whole log, and you can remove LOG_URL.`,
     EXIT.usage,
   )
 }

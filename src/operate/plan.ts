@@ -71,6 +71,6 @@ async function openUnchanged({ paths, settings }: SurveyContext): Promise<Databa
   if (await hasCurrentSchema(db, { sourceTimezone, paths })) return db
   await refuseNewer(db, paths).finally(() => db.close())
   throw new FatalError(
-    'The warehouse was built by another version, with another SOURCE_TIMEZONE or for a company of another name, so it must be rebuilt first. Run `npm run rebuild`, then --plan again.',
+    'The warehouse was built by another version, with another SOURCE_TIMEZONE or for a company of another name, so it must be rebuilt first. Run `editais rebuild`, then --plan again.',
   )
 }

@@ -152,7 +152,7 @@ export async function salvage(context: RunContext): Promise<Salvaged[]> {
   // Segments there never change, and a damaged one here can be copied again.
   if (sharedLog !== null)
     throw new FatalError(
-      `--salvage is for a log on one disk. With LOG_URL, the object store has the whole log: move ${paths.root} away, and \`npm run restore\` brings it back.`,
+      `--salvage is for a log on one disk. With LOG_URL, the object store has the whole log: move ${paths.root} away, and \`editais restore\` brings it back.`,
       EXIT.usage,
     )
   // Everything is read before anything is changed.

@@ -299,7 +299,7 @@ export function keyFilePath(dataDir: string): string {
 
 export function noValidKey(prefix: string): FatalError {
   return new FatalError(
-    `There is no valid key ${prefix}. \`npm run keys -- list\` shows the keys and their states.`,
+    `There is no valid key ${prefix}. \`editais keys list\` shows the keys and their states.`,
     EXIT.usage,
   )
 }

@@ -115,6 +115,6 @@ test('--all asks all companies together, and before the first snapshot it says w
   const empty = { ...environment, DATA_DIR: await temporaryDirectory() }
   expect(await runShared(['ask', 'agenda'], empty)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('npm run sync'),
+    stderr: expect.stringContaining('editais sync'),
   })
 })

@@ -177,7 +177,7 @@ describe('doctor', () => {
     await rm(at('raw/000006.ndjson.zst'))
     const longer = problemsOf(await look(true))
     expectFound(longer, { [at('warehouse.duckdb')]: /built from 6 segments, but the raw log holds 5/ })
-    expect(longer[0]?.mend).toContain('accept the loss with `npm run rebuild`')
+    expect(longer[0]?.mend).toContain('accept the loss with `editais rebuild`')
 
     await writeFile(at('warehouse.duckdb'), 'no database')
     const broken = problemsOf(await look(true))
@@ -229,7 +229,7 @@ describe('doctor', () => {
     await mkdir(link)
     const found = problemsOf(await diagnoseHere({ ...prepared.environment, DATA_DIR: dataDir }, true))
     const mends = found.filter(({ subject }) => subject === link).map(({ mend }) => mend)
-    expect(mends).toEqual([expect.stringMatching(/^rm -r '\/.*, then `npm run publish`$/)])
+    expect(mends).toEqual([expect.stringMatching(/^rm -r '\/.*, then `editais publish`$/)])
     await promisify(execFile)('sh', ['-c', mends[0]?.replace(/, then .*/, '') ?? ''])
     expect(await readdir(join(dataDir, 'acme/lake'))).toEqual(['snapshots'])
     await rm(dataDir, { recursive: true })
@@ -274,7 +274,7 @@ describe('doctor', () => {
       runShared(['doctor', '--quick'], prepared.environment),
     ])
     expect(named.stdout).toMatch(
-      /\nRun these commands with --company acme, after two dashes: npm run rebuild -- --company acme\.\n$/,
+      /\nRun these commands with --company acme: editais rebuild --company acme\.\n$/,
     )
     expect(own.stdout).not.toContain('--company')
   })

@@ -245,7 +245,7 @@ test('a database is moved only if it reads another catalog, and its schema is re
   await expect(point('/nowhere/catalog.duckdb')).rejects.toMatchObject({ trouble: 'rejected' })
   expect(metabase.state.databases.at(-1)?.details).toEqual(details)
   await expect(point(catalogPath, false, { databaseId: 77 })).rejects.toThrow(
-    'has no database 77. Run `npm run metabase`',
+    'has no database 77. Run `editais metabase`',
   )
   await expect(point(catalogPath, false, { databaseId: 1 })).rejects.toThrow(
     '(Sample Database) is a h2 database, not DuckDB, and was not changed',
@@ -384,7 +384,7 @@ test('a driver that is not there is named, and so is what was done before', asyn
   }
   expect(await runShared(['metabase'], settings)).toMatchObject({ code: EXIT.failed })
   const known = await readMetabaseState(companyPaths(dirname(dirname(company.lake)), 'acme').metabase)
-  const error = '`npm run metabase` did not finish. Run it again.'
+  const error = '`editais metabase` did not finish. Run it again.'
   expect(known).toMatchObject({ reads: [company.catalogPath], catalog_hash: null, error })
 })
 

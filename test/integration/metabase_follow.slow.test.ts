@@ -21,7 +21,7 @@ type Followed = {
   status(): ReturnType<typeof readStatus>
 }
 
-/** A company with a snapshot, and a Metabase set up for it by `npm run metabase`. */
+/** A company with a snapshot, and a Metabase set up for it by `editais metabase`. */
 async function startFollowed(): Promise<Followed> {
   const company = await startSynced(notices(1, 3))
   const metabase = await startMetabase()
@@ -137,7 +137,7 @@ test('a missing or wrong setup is reported, and no data is lost', async () => {
   await writeFile(file, '{"reads":5}')
   await syncHere(environment)
   expect((await status()).metabase).toMatchObject({
-    error: expect.stringContaining('Run `npm run metabase`'),
+    error: expect.stringContaining('Run `editais metabase`'),
   })
   const { code, stderr } = await runShared(['sync'], { ...environment, METABASE_URL: 'metabase' })
   expect({ code, stderr }).toMatchObject({

@@ -41,7 +41,7 @@ describe('a mistake', () => {
       [['sync', '--allow-mass-delete', '--', '--full'], '--allow-mass-delete'],
       [['lake', 'publish', '--new-log'], '--new-log'],
     ] as const) {
-      const how = `Nothing was done. Write two dashes before the options: npm run ${args[0]} -- ${kept}\n`
+      const how = `Nothing was done. Write: npx editais ${args[0]} ${kept}\n`
       const stderr = expect.stringContaining(`npm kept ${kept} for itself. ${how}`)
       await expect(promisify(execFile)('npm', ['run', ...args], options)).rejects.toMatchObject({
         code: 2,
@@ -129,7 +129,7 @@ describe('a mistake', () => {
         code: 2,
         expected: ['--id', 'Not a valid notice id'],
       },
-      'a query without SQL': { args: ['query'], code: 2, expected: ['There is no SQL. Try: npm run query'] },
+      'a query without SQL': { args: ['query'], code: 2, expected: ['There is no SQL. Try: editais query'] },
       'SQL and a file of it': {
         args: ['query', 'SELECT 1', '--file', 'x.sql'],
         code: 2,
@@ -143,9 +143,9 @@ describe('a mistake', () => {
       'a query before any sync': {
         args: ['query', 'SELECT 1'],
         code: 1,
-        expected: ['no snapshot', 'npm run sync'],
+        expected: ['no snapshot', 'editais sync'],
       },
-      'status before any sync': { args: ['status'], code: 1, expected: ['no snapshot', 'npm run sync'] },
+      'status before any sync': { args: ['status'], code: 1, expected: ['no snapshot', 'editais sync'] },
     })
     expect(company.sandbox.requests.total).toBe(0)
     expect(existsSync(companyDirectory(company.environment))).toBe(false)
@@ -297,13 +297,13 @@ describe('an interrupted sync', () => {
 
 describe('--help', () => {
   const OPTIONS: Readonly<Record<string, readonly string[]>> = {
-    '': ['sync', 'status', 'query', 'replay', 'rebuild', 'publish', 'npm run sync -- --help'],
+    '': ['sync', 'status', 'query', 'replay', 'rebuild', 'publish', 'npx editais sync --help'],
     sync: [
       ...['--full', '--restart', '--plan', '--company', '--status', '--id', '--allow-mass-delete', '--wait'],
       ...['--json', '130 interrupted'],
     ],
-    status: ['Usage: npm run status -- [options]', '--company', '--json'],
-    'keys create': ['Usage: npm run keys -- create [options]', '--description'],
+    status: ['Usage: editais status [options]', '--company', '--json'],
+    'keys create': ['Usage: editais keys create [options]', '--description'],
     query: ['--company', '--csv', '--json', '--file', '[sql]'],
     replay: ['--company', '--json'],
     rebuild: ['--company', '--json'],

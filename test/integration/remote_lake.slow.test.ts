@@ -210,7 +210,7 @@ test.each([
       expect(await syncHere(), `${times}`).toMatchObject({ status: 'ok' })
       expect(latestOf(s3).snapshot).toBe(published.snapshot)
     }
-    const command = 'npm run lake -- publish --new-log --company acme'
+    const command = 'editais lake publish --new-log --company acme'
     const refusal = isBackup ? /its log was restored from a backup/ : /has data of another log of acme/
     const refused = await lake('publish')
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(refusal)])

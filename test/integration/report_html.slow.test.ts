@@ -185,7 +185,7 @@ describe('the report of a company', () => {
   it('is written by a command, beside the lake or to a given path, completely or not at all', async () => {
     const company = await startCompany([ahead(1, 3)])
     const { environment } = company
-    await expect(render(company)).rejects.toThrow(/There is no snapshot.*npm run sync/)
+    await expect(render(company)).rejects.toThrow(/There is no snapshot.*editais sync/)
     await company.syncHere()
     const path = join(environment.DATA_DIR ?? '', 'acme/report.html')
     const ended = await runShared(['report'], environment)

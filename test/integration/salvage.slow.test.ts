@@ -105,7 +105,7 @@ describe('a segment of the raw log', () => {
     const refused = await rebuiltNotices().then(() => 'not refused', String)
     expect(refused).toMatch(expected)
     expect(refused).toContain(`Segment ${segment(number)} of the raw log`)
-    expect(refused).toContain('from a backup, or run `npm run rebuild -- --salvage`')
+    expect(refused).toContain('from a backup, or run `editais rebuild --salvage`')
     expect((await readFile(join(prepared.directory, 'warehouse.duckdb'))).equals(before)).toBe(true)
   }
 
@@ -238,7 +238,7 @@ describe('a segment of the raw log', () => {
     },
   ])('of another company $state is found, and nothing of it stays', async ({ spoil, foreign }) => {
     await spoil(await writeTheirs([1, 2, 3, 4, 5]))
-    await expect(rebuiltNotices()).rejects.toThrow(/rebuild -- --salvage/)
+    await expect(rebuiltNotices()).rejects.toThrow(/rebuild --salvage/)
     const found = (await findings()).filter(({ what }) => what.startsWith('belongs to another log'))
     expect(found.map(({ subject }) => subject)).toEqual(foreign.map(segment))
 
@@ -347,7 +347,7 @@ describe('rebuild --salvage', () => {
     )
     expect(stdout).toContain(`  moved to  ${join(raw, 'damaged/000002.ndjson.zst')}`)
     expect(stdout).toContain(`Segment ${segment(4)} is missing.\n  kept      nothing\n`)
-    expect(stdout).toContain('`npm run sync` fetches the lost notices')
+    expect(stdout).toContain('`editais sync` fetches the lost notices')
 
     const runs = await queryWarehouse<{ mode: string; status: string; error: string | null }>(
       environment,

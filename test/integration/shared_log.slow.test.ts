@@ -338,7 +338,7 @@ test('a log that began on a disk moves to the store with one command, and back',
   await local.sync()
   const refused = await runShared(['sync'], first.environment)
   expect(refused.code).toBe(1)
-  expect(refused.stderr).toContain('npm run log -- push --company acme')
+  expect(refused.stderr).toContain('editais log push --company acme')
   const typed = await runShared(['log', 'push', '--company', 'typo'], first.environment)
   expect(typed).toMatchObject({ code: 2, stderr: expect.stringContaining('has no segments') })
 

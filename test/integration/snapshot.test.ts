@@ -191,7 +191,7 @@ test('a moved data directory is published again for its new place', async () => 
   const query = ['query', '--json', 'SELECT count(*) AS n FROM items']
   const refused = await runShared(query, moved)
   expect(refused).toMatchObject({ code: 1, stdout: '' })
-  expect(refused.stderr).toMatch(/was moved since.*npm run publish/)
+  expect(refused.stderr).toMatch(/was moved since.*editais publish/)
   expect((await runShared(['publish'], moved)).code).toBe(0)
   expect(JSON.parse((await runShared(query, moved)).stdout)).toEqual([{ n: 12 }])
 })

@@ -93,18 +93,18 @@ export function warningsOf({ findings }: Diagnosis): Finding[] {
 
 /** The commands that a finding may recommend, and their execution; only on paths of the test. */
 const COMMANDS: Readonly<Record<string, (environment: Environment, path: string) => Promise<unknown>>> = {
-  'npm run rebuild -- --salvage': async environment => {
+  'editais rebuild --salvage': async environment => {
     await salvage(contextHere(environment))
     await rebuildHere(environment)
   },
-  'npm run rebuild': rebuildHere,
-  'npm run publish': publishHere,
+  'editais rebuild': rebuildHere,
+  'editais publish': publishHere,
   'rm -r': (_, path) => rm(path, { recursive: true }),
   rm: (_, path) => rm(path),
   'chmod 444': (_, path) => chmod(path, 0o444),
 }
 const COMMAND =
-  /(npm run rebuild -- --salvage|npm run rebuild|npm run publish|rm -r|rm|chmod 444)\b ?(\/[^,\s]+)?/g
+  /(editais rebuild --salvage|editais rebuild|editais publish|rm -r|rm|chmod 444)\b ?(\/[^,\s]+)?/g
 
 /** Runs the commands that the findings recommend, each once, in order. */
 export async function mend(environment: Environment, findings: readonly Finding[]): Promise<void> {

@@ -7,7 +7,7 @@ import { type SyncedCompany, startCompany } from './synced.ts'
 type Line = Readonly<Record<string, unknown>> & { readonly type: string; readonly edital_id: string | null }
 
 /**
- * Writes a log anew, as `log -- fold` of an earlier version did: lines about no notice come first, and each further segment
+ * Writes a log anew, as `log fold` of an earlier version did: lines about no notice come first, and each further segment
  * has the lines of one old segment about each notice. What later lines made irrelevant is left out.
  * @returns how many lines lost their lists or their bytes, and how many are gone.
  */

@@ -24,7 +24,7 @@ export type Connected = {
 /** As containers often do, the system lets processes that crash dump their memory. */
 const WITH_DUMPS = ['-c', 'ulimit -c unlimited 2>/dev/null; exec "$0" "$@"']
 
-/** Starts `npm run mcp` and connects to it. */
+/** Starts `editais mcp` and connects to it. */
 export async function connectToCommand(environment: Environment, era: Era = 'legacy'): Promise<Connected> {
   const transport = new StdioClientTransport({
     command: '/bin/sh',

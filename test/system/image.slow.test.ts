@@ -65,7 +65,7 @@ test('editais runs every command, and its help shows that name', async () => {
   const { stderr } = await image.start(['editais', 'query', 'SELECT 1'], empty).ended
   expect(stderr).toContain('`editais sync --full`')
   const npm = await image.start(['node', 'src/cli/main.ts', 'query', 'SELECT 1'], empty).ended
-  expect(npm.stderr).toContain('`npm run sync -- --full`')
+  expect(npm.stderr).toContain('`editais sync --full`')
 })
 
 test('the demonstration of docker-compose.demo.yml runs a sandbox and a worker until they are stopped', async () => {

@@ -39,7 +39,7 @@ test("an older version leaves a newer version's warehouse alone, until an explic
     const { code, stderr } = await runCommand(args, environment)
     expect({ args, code }).toEqual({ args, code: 1 })
     expect(stderr).toContain(sentence)
-    expect(stderr).toContain('`npm run rebuild -- --company acme`')
+    expect(stderr).toContain('`editais rebuild --company acme`')
   }
   expect((await runCommand(['doctor'], environment)).stdout).toContain('was built by a newer version')
 

@@ -76,7 +76,7 @@ const CLASSES: Readonly<Record<string, typeof ApiError>> = {
 
 /** What to do if the server gave no sentence. */
 const ADVICE: Readonly<Record<number, string>> = {
-  401: 'The API key is wrong, expired or revoked. Set apiKey to a valid one; the operator creates it with: npm run keys -- create.',
+  401: 'The API key is wrong, expired or revoked. Set apiKey to a valid one; the operator creates it with: editais keys create.',
 }
 
 /** Statuses by which a proxy reports that the server behind it does not answer. */

@@ -5,7 +5,7 @@ import { Patience } from './patience.js'
 export type ServerOptions = {
   /** The address of the server, such as `https://editais.example.com`; it may have a path. */
   readonly url: string | URL
-  /** An API key of the server (`npm run keys -- create`). */
+  /** An API key of the server (`editais keys create`). */
   readonly apiKey: string
   /** Instead of the runtime's own, such as one with a proxy. */
   readonly fetch?: typeof globalThis.fetch

@@ -184,7 +184,7 @@ export async function createTableRelations(
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {
   const companies = sources.map(({ company }) => company).join(', ')
   return new FatalError(
-    `The latest snapshots (${companies}) were written by an earlier version and lack columns. Run \`npm run publish -- --company <company>\` for each.`,
+    `The latest snapshots (${companies}) were written by an earlier version and lack columns. Run \`editais publish --company <company>\` for each.`,
   )
 }
 

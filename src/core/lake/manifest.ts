@@ -127,7 +127,7 @@ export function newestOf(finished: readonly Manifest[], warehouseId: string): Ma
 export async function requireLatest(lake: string): Promise<Manifest> {
   const manifest = await readLatest(lake)
   if (manifest) return manifest
-  throw new FatalError(`There is no snapshot in ${lake} yet. Run \`npm run sync -- --full\` first.`)
+  throw new FatalError(`There is no snapshot in ${lake} yet. Run \`editais sync --full\` first.`)
 }
 
 /**
@@ -141,7 +141,7 @@ export async function readLatest(lake: string): Promise<Manifest | null> {
   // The path may contain links.
   if ((await realpath(manifest.directory).catch(() => null)) !== directory) {
     throw new FatalError(
-      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write a new one here.`,
+      `The snapshot was published as ${manifest.directory} and was moved since. Run \`editais publish\` to write a new one here.`,
     )
   }
   return manifest

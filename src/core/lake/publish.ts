@@ -364,13 +364,13 @@ Se você copiou, moveu ou montou este diretório em outro lugar, diga onde, em c
 
     ${elsewhere}
 
-Para levar tudo em um só arquivo: npm run export -- --to editais.duckdb
+Para levar tudo em um só arquivo: editais export --to editais.duckdb
 
 --
 
 Tender notices of ${company}, a snapshot of ${publishedAt} (UTC). Once published, nothing here changes.
 
 The catalog reads its files by the path above. If you copied, moved or mounted this directory elsewhere, name its place
-in each connection, as above. For a single file that can be copied anywhere: npm run export -- --to editais.duckdb
+in each connection, as above. For a single file that can be copied anywhere: editais export --to editais.duckdb
 `
 }

@@ -73,7 +73,7 @@ export async function openSnapshots(
 export async function latestSources(lakes: readonly string[]): Promise<CatalogSource[]> {
   const manifests = (await Promise.all(lakes.map(readLatest))).filter(manifest => manifest !== null)
   if (manifests.length === 0) {
-    throw new FatalError('No company has a snapshot yet. Run `npm run sync -- --full` first.')
+    throw new FatalError('No company has a snapshot yet. Run `editais sync --full` first.')
   }
   return manifests.map(sourceOf)
 }

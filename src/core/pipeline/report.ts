@@ -140,6 +140,6 @@ function explainEnd(ended: FatalError | RequestError): Shortcoming {
 /** Explains why quarantined records make the run partial: any of them does. */
 function explainQuarantined({ quarantined }: RunReport): Shortcoming[] {
   if (quarantined === 0) return []
-  const reason = `${counted(quarantined, 'record')} quarantined; see \`npm run status\`.`
+  const reason = `${counted(quarantined, 'record')} quarantined; see \`editais status\`.`
   return [{ status: 'partial', reason }]
 }

@@ -86,7 +86,7 @@ function numberOf(name: string): number | null {
 
 /** The remedies for a log that cannot be read completely. */
 export const WAYS_OUT =
-  'Restore the file from a backup, or run `npm run rebuild -- --salvage` to keep what can be read (with LOG_URL: move the company’s directory away and run `npm run restore`)'
+  'Restore the file from a backup, or run `editais rebuild --salvage` to keep what can be read (with LOG_URL: move the company’s directory away and run `editais restore`)'
 
 /** Makes the error for a segment that cannot be used. @param what is wrong with it, such as `is missing`. */
 export function unusableSegment(path: string, what: string): FatalError {

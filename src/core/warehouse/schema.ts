@@ -14,7 +14,7 @@ const STATEMENTS_VERSION = 14
 
 /**
  * An older version of the program recognises a newer warehouse by it: a hash shows that two differ, not which one is
- * newer. `npm run dictionary` records it with the hash, and refuses if only the hash changed.
+ * newer. `editais dictionary` records it with the hash, and refuses if only the hash changed.
  */
 export const SCHEMA_VERSION = Math.max(
   STATEMENTS_VERSION,

@@ -156,7 +156,7 @@ export async function refuseNewer(db: Database, { company, warehouse }: CompanyP
   const made = await storedVersion(db)
   if (made <= SCHEMA_VERSION) return
   throw new FatalError(
-    `${warehouse} was made by a newer version of editais-sync (its tables are version ${made}, this program's are ${SCHEMA_VERSION}). Nothing was changed. Update this installation or stop it. To go back to this version, stop the newer ones and run \`npm run rebuild -- --company ${company}\`.`,
+    `${warehouse} was made by a newer version of editais-sync (its tables are version ${made}, this program's are ${SCHEMA_VERSION}). Nothing was changed. Update this installation or stop it. To go back to this version, stop the newer ones and run \`editais rebuild --company ${company}\`.`,
     EXIT.failed,
     { why: 'newer_schema' },
   )
@@ -188,7 +188,7 @@ async function applyMissing(
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
   if (applied > sealed.length) {
     throw new FatalError(
-      `The warehouse was built from ${counted(applied, 'segment')}, but ${paths.raw} holds ${sealed.length}. Restore the missing ones from a backup, or rebuild from what is left with \`npm run rebuild\`.`,
+      `The warehouse was built from ${counted(applied, 'segment')}, but ${paths.raw} holds ${sealed.length}. Restore the missing ones from a backup, or rebuild from what is left with \`editais rebuild\`.`,
     )
   }
   const missing = sealed.slice(applied, upTo)
@@ -277,7 +277,7 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
       )
     }
     throw new FatalError(
-      `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`npm run rebuild\` recreates it from the raw log, without calling the API.`,
+      `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`editais rebuild\` recreates it from the raw log, without calling the API.`,
     )
   }
 }

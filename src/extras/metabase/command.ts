@@ -82,7 +82,7 @@ export function metabaseCommand(environment: Environment): Command {
     })
 }
 
-const UNFINISHED = '`npm run metabase` did not finish. Run it again.'
+const UNFINISHED = '`editais metabase` did not finish. Run it again.'
 
 const listed = (changes: readonly string[]) => changes.map(change => `- ${change}\n`).join('')
 

@@ -218,20 +218,20 @@ async function readDatabase(client: Metabase, databaseId: number, owner: Owner):
   const database = await client.get<MetabaseDatabase>(`/api/database/${databaseId}`).catch(error => {
     if (!(error instanceof MetabaseError && error.trouble === 'missing')) throw error
     throw new MetabaseError(
-      `Metabase at ${client.url} has no database ${databaseId}. Run \`npm run metabase\`, which finds or creates the database.`,
+      `Metabase at ${client.url} has no database ${databaseId}. Run \`editais metabase\`, which finds or creates the database.`,
       'missing',
     )
   })
   const other = companyOf(database)
   if (other !== null && other !== owner.company) {
     throw new FatalError(
-      `Database ${databaseId} of Metabase (${database.name}) shows company ${other}, and was not changed. Run \`npm run metabase\`, which finds or creates the company's own.`,
+      `Database ${databaseId} of Metabase (${database.name}) shows company ${other}, and was not changed. Run \`editais metabase\`, which finds or creates the company's own.`,
       EXIT.usage,
     )
   }
   if (database.engine === 'duckdb') return database
   throw new FatalError(
-    `Database ${databaseId} of Metabase (${database.name}) is a ${database.engine} database, not DuckDB, and was not changed. Run \`npm run metabase\`, which finds or creates the database.`,
+    `Database ${databaseId} of Metabase (${database.name}) is a ${database.engine} database, not DuckDB, and was not changed. Run \`editais metabase\`, which finds or creates the database.`,
   )
 }
 

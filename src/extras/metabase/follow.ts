@@ -52,7 +52,7 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
   const { target, owner, manifest } = request
   const { url } = target
   if (trial.database_id === null) {
-    throw new FatalError('Metabase is not set up for this company yet. Run `npm run metabase`.', EXIT.usage)
+    throw new FatalError('Metabase is not set up for this company yet. Run `editais metabase`.', EXIT.usage)
   }
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
   const client = createMetabase({ url, signal, apiKey: readKey(target) })

@@ -45,7 +45,7 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
   const has = there?.pending
     ? `has a publish of ${there.pending.snapshot} that is not finished`
     : `has ${there?.snapshot ?? 'no snapshot'}; the local lake has ${here ?? 'none'}`
-  return warning(CHECK, store.root, has, 'The next run brings it there, or `npm run lake -- publish`')
+  return warning(CHECK, store.root, has, 'The next run brings it there, or `editais lake publish`')
 }
 
 /** Returns whether the catalog answers, lets us in, and has the company's tables. */
@@ -56,12 +56,7 @@ async function checkCatalog(settings: CatalogSettings, { patience }: ObjectStore
     const has = (await catalog.load('editais')) !== null
     const what = `has the tables of ${settings.namespace.join('.')}`
     if (has) return ok(CHECK, catalog.name, `${catalog.name} ${what}`)
-    return warning(
-      CHECK,
-      catalog.name,
-      `${what.replace('has', 'has not yet')}`,
-      'Run `npm run lake -- publish`',
-    )
+    return warning(CHECK, catalog.name, `${what.replace('has', 'has not yet')}`, 'Run `editais lake publish`')
   } finally {
     catalog.close()
   }

@@ -13,7 +13,7 @@ import { holdingStore } from '#src/extras/hold.ts'
 import { counted, formatCount } from '#src/lib/count.ts'
 import { EXIT, type ExitCode, FatalError } from '#src/lib/errors.ts'
 import { type ObjectStore, RemoteError, s3Root } from '#src/lib/objects/objects.ts'
-import { asTyped, type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
+import { type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
 import { readMarts, rowsOfParquet } from './publish.ts'
 import { publishLatest, withS3, withTables } from './remote_lake.ts'
@@ -92,7 +92,7 @@ function part(
         : await ask()
     })
     process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
-    if (error !== undefined) process.stderr.write(`${asTyped(printableLines(error))}\n`)
+    if (error !== undefined) process.stderr.write(`${printableLines(error)}\n`)
     if (exitCode !== EXIT.ok) process.exitCode = exitCode
   })
 }
@@ -195,7 +195,7 @@ async function requireRemote(store: ObjectStore, company: string): Promise<Lates
   const found = await readRemoteLatest(store, company)
   if (found) return found.latest
   throw new FatalError(
-    `${store.root} has no data for ${company} yet. Run \`npm run lake -- publish\`, or wait for the next run.`,
+    `${store.root} has no data for ${company} yet. Run \`editais lake publish\`, or wait for the next run.`,
   )
 }
 

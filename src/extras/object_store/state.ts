@@ -165,7 +165,7 @@ export function contentOf({
 
 /** The remedy if a lake is right, although `whyPublishRefused` refuses it; without a full stop. */
 export const IF_RIGHT = (company: string) =>
-  `If this lake is the right one, publish it once with \`npm run lake -- publish --new-log --company ${company}\``
+  `If this lake is the right one, publish it once with \`editais lake publish --new-log --company ${company}\``
 
 /**
  * Returns why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or

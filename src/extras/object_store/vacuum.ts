@@ -58,7 +58,7 @@ async function requirePublished(store: ObjectStore, company: string): Promise<Ve
   const { pending } = published.latest
   if (pending !== null)
     throw new RemoteError(
-      `The publish of ${pending.snapshot} is not finished. Run \`npm run lake -- publish\` first.`,
+      `The publish of ${pending.snapshot} is not finished. Run \`editais lake publish\` first.`,
     )
   return published
 }

@@ -17,7 +17,7 @@ export function reportCommand(environment: Environment): Command {
     .option('--output <file>', "where to write it, instead of report.html in the company's directory")
     .option('--send', 'mail it to REPORT_TO instead, with what to decide and what changed in the last day')
     .option('--weekly', 'with --send: what changed in the last seven days. Without: print that mail')
-    .addHelpText('after', '\nMails need SMTP_URL and REPORT_TO: see .env.example.')
+    .addHelpText('after', '\nMails need SMTP_URL and REPORT_TO: see docs/operating/settings.md.')
     .action(async (options: Options) => {
       const own = await environmentOf(environment, options.company)
       const settings = readSettings(own)

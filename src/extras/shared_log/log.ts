@@ -26,7 +26,7 @@ import {
 /** For how long a process that is to end waits for a store that hangs, to seal what it has fetched. */
 const GRACE_MS = 2000
 
-/** The output of `npm run log -- status --json`. */
+/** The output of `editais log status --json`. */
 export type SharedLogState = {
   readonly place: string
   readonly segments: number

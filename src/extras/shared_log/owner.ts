@@ -239,7 +239,7 @@ async function replace(
 
 function alwaysRefused({ root }: ObjectStore, key: string): RemoteError {
   return new RemoteError(
-    `The object store refused ${REFUSALS} times to replace ${root}/${key}, which nobody else had replaced. It must support conditional writes (If-None-Match and If-Match with PUT), and give an object the same ETag until it is replaced: run \`npm run doctor\`.`,
+    `The object store refused ${REFUSALS} times to replace ${root}/${key}, which nobody else had replaced. It must support conditional writes (If-None-Match and If-Match with PUT), and give an object the same ETag until it is replaced: run \`editais doctor\`.`,
   )
 }
 

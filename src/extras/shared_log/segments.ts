@@ -188,13 +188,13 @@ async function assertSame(place: SharedPlace, number: number): Promise<void> {
     throw new UnusableLog(
       place,
       `lacks segment ${number}, which ${raw} has`,
-      `If this log began without LOG_URL, copy it there with \`npm run log -- push --company ${company}\``,
+      `If this log began without LOG_URL, copy it there with \`editais log push --company ${company}\``,
     )
   if (there === (await digestOf(segmentPath(raw, number))).sha256) return
   throw new UnusableLog(
     place,
     `and ${raw} have different segments ${number}: one of them was written to without the other`,
-    `To continue with what the store has, move ${root} away, and the next run restores it from there; to continue with this disk, set LOG_URL to another place, and run \`npm run log -- push --company ${company}\``,
+    `To continue with what the store has, move ${root} away, and the next run restores it from there; to continue with this disk, set LOG_URL to another place, and run \`editais log push --company ${company}\``,
   )
 }
 

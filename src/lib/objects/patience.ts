@@ -122,7 +122,7 @@ export class Patience {
 
 function silent(server: string, ms: number): RemoteError {
   return new RemoteError(
-    `${server} did not answer for ${ms / 1000} s. The next run tries again, and \`npm run lake -- publish\` waits longer.`,
+    `${server} did not answer for ${ms / 1000} s. The next run tries again, and \`editais lake publish\` waits longer.`,
   )
 }
 

@@ -55,7 +55,7 @@ export async function diagnoseStores(options: CheckOptions): Promise<Diagnosis> 
     'disk',
     root,
     'does not exist, so only the object store was checked',
-    'A run, or `npm run restore`, brings there what the store has',
+    'A run, or `editais restore`, brings there what the store has',
   )
   const findings = [nothing, ...(await checkExtras(options))]
   return { company, directory: root, well: isWell(findings), findings }

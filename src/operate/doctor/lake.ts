@@ -30,7 +30,7 @@ const CATALOG_FILE = 'catalog.duckdb'
 const MANIFEST_FILE = 'manifest.json'
 
 /** Gives an intact snapshot: one of a rebuilt warehouse shares no file with earlier ones. */
-const WRITE_ALL = '`npm run rebuild`, which writes every file again'
+const WRITE_ALL = '`editais rebuild`, which writes every file again'
 const OTHER_USER = 'Run as the user who owns the files, or change their owner to this user (chown -R)'
 const SUPERSEDED = 'It is superseded, and is removed once SNAPSHOT_KEEP is over'
 
@@ -100,24 +100,24 @@ async function checkLatest(
   })
   const about = await lstat(link).catch(() => null)
   if (about === null && !hasLog) return { finding: ok(LATEST, link, 'Nothing to publish yet'), name: null }
-  if (about === null) return broken('is missing: readers find no snapshot', '`npm run publish`')
+  if (about === null) return broken('is missing: readers find no snapshot', '`editais publish`')
   if (!about.isSymbolicLink())
-    return broken('is not a link', `rm -r ${quoteForShell(link)}, then \`npm run publish\``)
+    return broken('is not a link', `rm -r ${quoteForShell(link)}, then \`editais publish\``)
   const target = await readlink(link)
   const name = target.replace(/^snapshots\//, '')
   // A publish looks only at the name, so it would not correct the rest of the path.
   if (target !== `snapshots/${name}` || name.includes('/'))
     return broken(
       `points to ${target}, not to a snapshot beside it`,
-      `rm ${quoteForShell(link)}, then \`npm run publish\``,
+      `rm ${quoteForShell(link)}, then \`editais publish\``,
     )
-  if (!names.includes(name)) return broken(`points to ${target}, which is missing`, '`npm run publish`')
+  if (!names.includes(name)) return broken(`points to ${target}, which is missing`, '`editais publish`')
   const manifest = await readManifest(join(snapshotsDirectory(paths.lake), name))
   if (!isManifest(manifest)) {
     const refusal = await refusalOf(join(snapshotsDirectory(paths.lake), name))
     const [what, mend] = refusal
-      ? [`whose manifest cannot be read (${refusal})`, mendOf(refusal, '`npm run publish`')]
-      : ['which has no manifest', '`npm run publish`']
+      ? [`whose manifest cannot be read (${refusal})`, mendOf(refusal, '`editais publish`')]
+      : ['which has no manifest', '`editais publish`']
     return { ...broken(`points to ${target}, ${what}`, mend), name }
   }
   return { finding: ok(LATEST, link, `Points to ${name}`), name }
@@ -161,7 +161,7 @@ function checkFreshness(path: string, manifest: Manifest, warehouse: WarehouseSt
       LATEST,
       path,
       `holds data version ${manifest.data_version}, but the warehouse has version ${warehouse.data_version}: the next run publishes it`,
-      '`npm run publish`',
+      '`editais publish`',
     ),
   ]
 }
@@ -181,7 +181,7 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
     found(
       path,
       `was published as ${manifest.directory}, and its views still read that path`,
-      '`npm run publish`',
+      '`editais publish`',
     )
   const files = publishedFiles(manifest)
   const catalog = { path: CATALOG_FILE, bytes: null, sha256: manifest.catalog_sha256 ?? null }

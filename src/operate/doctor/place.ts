@@ -88,7 +88,7 @@ export function judgeSpace(
     'space',
     root,
     `has ${free} free on its disk; a rebuild with its snapshot may need ${wanted}`,
-    'Free some space. A shorter SNAPSHOT_KEEP and `npm run publish` remove old snapshots',
+    'Free some space. A shorter SNAPSHOT_KEEP and `editais publish` remove old snapshots',
   )
 }
 

@@ -52,7 +52,7 @@ export async function checkWarehouse(
     const missing =
       examined?.length === 0
         ? ok(CHECK, path, 'No warehouse yet')
-        : warning(CHECK, path, 'is missing: the next run rebuilds it from the raw log', '`npm run rebuild`')
+        : warning(CHECK, path, 'is missing: the next run rebuilds it from the raw log', '`editais rebuild`')
     return { findings: [missing], state: null }
   }
   const opened = await readMeta(options)
@@ -65,7 +65,7 @@ export async function checkWarehouse(
   if (scratch === null) return { findings, state: opened }
   if (base > 0) {
     const why = `was not compared with the raw log: the first ${counted(base, 'segment')} are only in the object store`
-    const mend = 'To compare, copy them with `npm run log -- pull`, and run the doctor again'
+    const mend = 'To compare, copy them with `editais log pull`, and run the doctor again'
     return { findings: [...findings, warning(ROWS, path, why, mend)], state: opened }
   }
   const canRebuild = examined?.every(({ state }) => state === 'whole') ?? false
@@ -88,7 +88,7 @@ async function readMeta({
     db = await Database.open(path, { readOnly: true, threads: 1 })
   } catch (error) {
     if (isOpenElsewhere(error)) return problem(CHECK, path, 'is open in another process', 'Close it there')
-    return problem(CHECK, path, `cannot be opened: ${messageOf(error)}`, '`npm run rebuild`')
+    return problem(CHECK, path, `cannot be opened: ${messageOf(error)}`, '`editais rebuild`')
   }
   try {
     if (!(await hasCurrentSchema(db, { sourceTimezone, paths }))) {
@@ -97,7 +97,7 @@ async function readMeta({
         CHECK,
         path,
         'was built by another version of the program, with another SOURCE_TIMEZONE or for a company of another name: the next run rebuilds it',
-        '`npm run rebuild`',
+        '`editais rebuild`',
       )
     }
     const meta = await db.row<Meta>(
@@ -115,7 +115,7 @@ async function readMeta({
         'Run the doctor of that version',
       )
     }
-    return problem(CHECK, path, `cannot be read: ${messageOf(error)}`, '`npm run rebuild`')
+    return problem(CHECK, path, `cannot be read: ${messageOf(error)}`, '`editais rebuild`')
   } finally {
     db.close()
   }
@@ -135,7 +135,7 @@ function checkApplied(
         CHECK,
         path,
         `was built from ${counted(applied, 'segment')}, but the raw log holds ${sealed}`,
-        'Restore the missing segments from a backup; or accept the loss with `npm run rebuild`, then run `npm run sync`',
+        'Restore the missing segments from a backup; or accept the loss with `editais rebuild`, then run `editais sync`',
       ),
     ]
   }
@@ -150,7 +150,7 @@ function checkApplied(
         CHECK,
         short.path,
         `has ${counted(sumLines(short.contents), 'line')}, but the warehouse applied ${lines.get(short.number) ?? 'none'} of this segment`,
-        'Restore the file from a backup; or accept the loss with `npm run rebuild`, then run `npm run sync`',
+        'Restore the file from a backup; or accept the loss with `editais rebuild`, then run `editais sync`',
       ),
     ]
   }
@@ -224,7 +224,7 @@ async function compare(
     const tables = await relations(db, { stored: rowDirectory(paths.rows, stored.id), rebuilt: to.rows })
     for (const [name, pair] of tables) {
       const what = pair ? await difference(db, name, pair) : `table ${name} is not in both`
-      if (what !== null) differences.push(problem(ROWS, path, what, '`npm run rebuild`'))
+      if (what !== null) differences.push(problem(ROWS, path, what, '`editais rebuild`'))
     }
     if (differences.length > 0) return differences
     return [ok(ROWS, path, `${tables.size} tables match the raw log, row for row`)]
@@ -233,7 +233,7 @@ async function compare(
     // This does not mean that anything is wrong with the warehouse.
     if (isMemoryError(error) || /No space left on device/.test(messageOf(error)))
       return [problem(ROWS, path, `cannot be compared with the raw log: ${messageOf(error)}`, MORE_ROOM)]
-    return [problem(ROWS, path, `cannot be read: ${messageOf(error)}`, '`npm run rebuild`')]
+    return [problem(ROWS, path, `cannot be read: ${messageOf(error)}`, '`editais rebuild`')]
   } finally {
     db.close()
   }

@@ -1,4 +1,3 @@
-import { basename } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
 
 export type CompanyOptions = { readonly company?: string; readonly json?: true }
@@ -23,19 +22,4 @@ export function wholeNumber(min: number): (text: string) => number {
 export function parseSeconds(value: string): number {
   if (!/^\d{1,6}$/.test(value)) throw new InvalidArgumentError('Expected a whole number of seconds.')
   return Number(value)
-}
-
-/** True in the image, whose command is `editais`. Elsewhere npm runs it, and takes options for its own without `--`. */
-export const IS_EDITAIS = basename(process.argv[1] ?? '') === 'editais'
-
-/** Rewrites commands in a message to the form that works here: the image has no npm. */
-export function asTyped(text: string): string {
-  return IS_EDITAIS ? asEditais(text) : text
-}
-
-/** Rewrites `npm run sync -- --full` as `editais sync --full`. */
-function asEditais(text: string): string {
-  return text
-    .replaceAll(/\bnpm run (?:-s )?([a-z]+)(?: --(?= ))?/g, 'editais $1')
-    .replaceAll(', after two dashes:', ':')
 }

@@ -70,7 +70,7 @@ const MAX_LOGGED_READ = 4 * MAX_LOGGED_PATH
 const MAX_HEADER_WORDS = 3
 /** A shorter word could occur in any path. */
 const MIN_SECRET_LENGTH = 8
-/** The visible start of a key made by `npm run keys`; the rest is secret. */
+/** The visible start of a key made by `editais keys`; the rest is secret. */
 const OWN_KEY = /(edk_[0-9a-z]{1,8})[0-9a-z_-]*/gi
 /** Text this long and opaque is another system's key or a token, not a notice id. */
 const OPAQUE = /(?<![\w+=~-])([\w+=~-]{6})[\w+=~-]{34,}(?![\w+=~-])/g

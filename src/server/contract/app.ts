@@ -31,7 +31,7 @@ type ServiceOptions = {
 }
 
 /**
- * Returns the app that is shared by sandbox, `npm run serve` and daemon: the API below `/api/`, its description, and the same
+ * Returns the app that is shared by sandbox, `editais serve` and daemon: the API below `/api/`, its description, and the same
  * answers to any other request. Outside the API a trailing slash is ignored.
  */
 export function createService({ api, extras, log, contents, home }: ServiceOptions): Service {

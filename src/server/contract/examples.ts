@@ -1,7 +1,7 @@
 import { REPEATED_FIELDS } from '#schema/analysis.ts'
 
 /*
- * Examples in the description: a notice that `npm run sandbox` serves, so that its id works there, and its shortened
+ * Examples in the description: a notice that `editais sandbox` serves, so that its id works there, and its shortened
  * analysis.
  */
 

@@ -97,7 +97,7 @@ function describeSchemas(schemas: Node, { localSessions }: Extras): void {
 }
 
 /*
- * What sandbox, `npm run serve` and daemon all do where the contract is silent; see `createApiRoutes` in `routes.ts`
+ * What sandbox, `editais serve` and daemon all do where the contract is silent; see `createApiRoutes` in `routes.ts`
  * and `src/lib/http/`.
  */
 
@@ -149,7 +149,7 @@ integer counts as omitted. The page's \`limit\` is the one that was applied. If 
   id: {
     schema: { type: 'string', minLength: 1 },
     examples: {
-      sandbox: { summary: 'A notice of the sandbox (npm run sandbox)', value: EXAMPLES.Edital.value.id },
+      sandbox: { summary: 'A notice of the sandbox (editais sandbox)', value: EXAMPLES.Edital.value.id },
     },
   },
 }

@@ -86,7 +86,7 @@ function requireScope({ prefix, scopes }: MirrorSource, { scope }: MirrorRoute):
   const has = scopes.length === 0 ? 'no scope' : scopes.join(', ')
   throw new Refusal(
     403,
-    `This needs a key with the scope ${scope}; ${prefix} has ${has}. Create another one: npm run keys -- create --description NAME --scopes ${[...scopes, scope].join(',')}.`,
+    `This needs a key with the scope ${scope}; ${prefix} has ${has}. Create another one: editais keys create --description NAME --scopes ${[...scopes, scope].join(',')}.`,
   )
 }
 
@@ -145,7 +145,7 @@ const RESPONSES: Readonly<Record<string, Node>> = {
 const ABOUT = `What the API of the contract does not have: changes since a point in time, search, export. Data is that of the
 latest published snapshot, and of the key's company alone. Parameters that a route does not have are refused.
 
-A key has scopes (\`npm run keys -- create --scopes read,feed\`). If it has a quota, answers have \`RateLimit-Policy\` and \`RateLimit\`.`
+A key has scopes (\`editais keys create --scopes read,feed\`). If it has a quota, answers have \`RateLimit-Policy\` and \`RateLimit\`.`
 
 /** Describes the mirror's own API in OpenAPI 3.1. */
 export function describeMirror(routes: readonly MirrorRoute[]): Node {

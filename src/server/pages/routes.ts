@@ -298,7 +298,7 @@ function signInPage(problem: string | null, wanted: string | null = null): strin
     company: null,
     body: html`<section class="card narrow">
 <h1>Entrar</h1>
-<p>Use uma chave da API deste servidor; a chave do serviço original não funciona aqui. Quem administra cria uma com <code>npm run keys -- create --description NOME</code>.</p>
+<p>Use uma chave da API deste servidor; a chave do serviço original não funciona aqui. Quem administra cria uma com <code>editais keys create --description NOME</code>.</p>
 ${problem !== null && html`<p class="problem" role="alert" id="problema">${problem}</p>`}
 <form method="post" action="/editais/entrar" class="stack">
 <label for="chave">Chave da API</label>

@@ -131,7 +131,7 @@ async function latestForFeed(lake: string): Promise<FeedSnapshot | null> {
 
 /** The kind of the message that is sent when the log was replaced: what was received before may not be what is there now. */
 export const RESET = 'feed_reset'
-/** The kind of the message of `npm run webhooks -- test`. */
+/** The kind of the message of `editais webhooks test`. */
 export const PING = 'ping'
 
 /**

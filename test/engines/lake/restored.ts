@@ -77,7 +77,7 @@ async function replaceLog(
   if ((await latestOf(settings)).snapshot !== before)
     throw new Error('The lake of another log was published.')
   const refusal = await run(['lake', 'publish']).then(() => '', messageOf)
-  if (!refusal.includes(`npm run ${NEW_LOG[0]} -- ${NEW_LOG.slice(1).join(' ')}`))
+  if (!refusal.includes(`editais ${NEW_LOG.join(' ')}`))
     throw new Error(`The refusal does not name the command: ${refusal}`)
   await run(NEW_LOG)
   await sleep(WORLD_CHANGES_MS)

@@ -227,7 +227,7 @@ test('a wrong key is reported with what to do, and no error has a key', async ()
   const wrong = 'edk_wrong_7d1e0a52c9f84b36'
   const refused = await thrownBy(createClient({ url: api.url, apiKey: wrong }).get('/api/v1/mirror'))
   expect(refused.message).toBe(
-    'GET /api/v1/mirror: 401 unauthorized. The API key is wrong, expired or revoked. Set apiKey to a valid one; the operator creates it with: npm run keys -- create.',
+    'GET /api/v1/mirror: 401 unauthorized. The API key is wrong, expired or revoked. Set apiKey to a valid one; the operator creates it with: editais keys create.',
   )
   const read = api.store.create('acme', 'no feed', new Date(), null, { scopes: ['read'], maxRps: null })
   const lacking = await thrownBy(firstOf(createClient({ url: api.url, apiKey: read }).changes()))

@@ -160,7 +160,7 @@ test('a refusal says what the request needs, and makes no browser ask for a pass
   for (const [headers, detail] of [
     [
       {},
-      /^This needs a key with the scope operate, .* npm run keys -- create --description NAME --scopes operate\.$/,
+      /^This needs a key with the scope operate, .* editais keys create --description NAME --scopes operate\.$/,
     ],
     [bearer('x'), /^The key is wrong\. This needs/],
     [bearer(reads), /^edk_\w{8} has read, feed\. This needs a key with the scope operate/],
@@ -306,7 +306,7 @@ test('ADMIN_TOKEN works while the keys cannot be read, and is still not guessed 
 test.each([
   [{ ADMIN_TOKEN: 'short' }, 'ADMIN_TOKEN has 5 characters'],
   [{ ADMIN_TOKEN: '0123456789abcde' }, 'ADMIN_TOKEN has 15 characters'],
-  [{ ADMIN_TOKENS_FILE: '/etc/tokens' }, /^ADMIN_TOKENS_FILE is no longer read: .* `npm run keys -- create /],
+  [{ ADMIN_TOKENS_FILE: '/etc/tokens' }, /^ADMIN_TOKENS_FILE is no longer read: .* `editais keys create /],
 ])(
   'a token that is too short, or a file of them, is refused at the start: %j',
   (environment: Environment, expected) => {

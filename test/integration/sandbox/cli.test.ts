@@ -42,7 +42,7 @@ async function refusal(...args: string[]): Promise<string> {
   return written.join('').trim()
 }
 
-describe('npm run sandbox', () => {
+describe('editais sandbox', () => {
   test('prints an address, keys, a curl line and .env lines that work, and exits with 0 on Ctrl-C', async () => {
     const sandbox = run(
       '--port',

@@ -12,7 +12,7 @@ import { startCompany, startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
-/** Starts `npm run serve` on a free port; returns its address and process. */
+/** Starts `editais serve` on a free port; returns its address and process. */
 async function startServe(environment: Environment) {
   const { child, ended } = startCommand(
     ['serve'],

@@ -89,7 +89,7 @@ export class RemoteLake {
     const { paths, clock } = this.#parts
     const { error = null } = (await readRemoteState(paths.remote)) ?? {}
     const { remoteLake } = inNoTime(readSettings(this.#environment))
-    if (remoteLake === null || !error?.includes('lake -- publish --new-log')) return false
+    if (remoteLake === null || !error?.includes('lake publish --new-log')) return false
     const { signal } = new AbortController()
     const now = () => new Date(clock.nowMs)
     await publishLatest({ settings: remoteLake, paths, now, signal, isThorough: true, isNewLog: true })

@@ -91,7 +91,7 @@ test('a blocked mass deletion stays alerted until the notices return or the dele
   await run()
   for (let n = 1; n <= 30; n += 1) world.remove(idOf(n))
   expect(await run()).toEqual(['identity_guard raised'])
-  expect(webhook.messages[0]?.message).toContain('npm run sync -- --company acme --allow-mass-delete')
+  expect(webhook.messages[0]?.message).toContain('editais sync --company acme --allow-mass-delete')
   expect(await run()).toEqual([])
   // The list is complete, but the missing notices cannot be checked.
   faults.plan = [{ fault: 'status', status: 500, kinds: ['notice'] }]

@@ -107,7 +107,7 @@ test('before the first snapshot, status names the reason of the last failure, he
   const sentence = /failed at \S+Z: API_KEY_FILE \(\S+boreal\.key\) cannot be read: ENOENT/
   const { code, stderr } = await statusOf(companies, 'boreal')
   expect(code).toBe(1)
-  expect(stderr).toMatch(/^There is no snapshot in .*npm run sync/)
+  expect(stderr).toMatch(/^There is no snapshot in .*editais sync/)
   expect(stderr).toMatch(sentence)
   const response = await daemon.ask('/companies/boreal/status')
   expect(response.status).toBe(409)

@@ -14,7 +14,7 @@ const PAUSE = '/queues/api/queues/runs/pause'
 const NOBODY = '/companies/nobody/status'
 const RESUME = '/queues/api/queues/runs/resume'
 
-/** A worker, and `npm run keys` beside it. */
+/** A worker, and `editais keys` beside it. */
 async function start() {
   const environment = {
     ...(await redisSettings()),
@@ -103,6 +103,6 @@ test('a rotated key works beside the old one, and a revoked one stops at once, w
 test('a worker does not start with ADMIN_TOKENS_FILE, and says what to do', async () => {
   const starting = startDaemon({ ...(await redisSettings()), ADMIN_TOKENS_FILE: '/run/secrets/tokens' })
   await expect(starting).rejects.toThrow(
-    'exited with 2:\nADMIN_TOKENS_FILE is no longer read: operators have keys. For each of its lines, run `npm run keys -- create --description NAME --scopes operate` (`watch` for `read`) or, if DATA_DIR does not last, set ADMIN_TOKEN_FILE; then unset ADMIN_TOKENS_FILE.',
+    'exited with 2:\nADMIN_TOKENS_FILE is no longer read: operators have keys. For each of its lines, run `editais keys create --description NAME --scopes operate` (`watch` for `read`) or, if DATA_DIR does not last, set ADMIN_TOKEN_FILE; then unset ADMIN_TOKENS_FILE.',
   )
 })

@@ -92,7 +92,7 @@ test('a restore without Redis is partial if one is set, and names what to do', a
   })
   expect([code, stdout]).toEqual([3, expect.stringMatching(/^Published /)])
   expect(stderr).toMatch(
-    /Redis at 127\.0\.0\.1:9 does not answer .* run `npm run restore -- --company acme` again with Redis/,
+    /Redis at 127\.0\.0\.1:9 does not answer .* run `editais restore --company acme` again with Redis/,
   )
   await rm(join(companyDirectory(environment), 'raw'), { recursive: true })
   expect(await runShared(['restore'], environment)).toMatchObject({

@@ -114,7 +114,7 @@ describe('the report of a run', () => {
   it('counts what could not be loaded as quarantined instead of loaded, each notice once', () => {
     const { loaded, quarantined, status, error } = report({ poisoned: ['a', 'b', 'a'] })
     expect({ loaded, quarantined, status }).toEqual({ loaded: 38, quarantined: 2, status: 'partial' })
-    expect(error).toBe('2 records quarantined; see `npm run status`.')
+    expect(error).toBe('2 records quarantined; see `editais status`.')
   })
 
   it('without a list has only what was requested, and the reason', () => {

@@ -89,7 +89,7 @@ describe('the data dictionary', () => {
 
   it('gives the command to run if it is missing, which writes it', async () => {
     const file = join(await temporaryDirectory(), 'DATA_DICTIONARY.md')
-    await expect(checkDictionary(file)).rejects.toThrow('Run npm run dictionary')
+    await expect(checkDictionary(file)).rejects.toThrow('Run editais dictionary')
     await writeDictionary(file)
     await checkDictionary(file)
   })
