@@ -3,7 +3,7 @@ import { type Environment, loadEnvironment } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { endProcess, endWithReader } from '#src/lib/exit.ts'
-import { asTyped, IS_EDITAIS } from '#src/present/terminal/options.ts'
+import type { Sync } from './init.ts'
 import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
 
@@ -32,6 +32,18 @@ type Open = (environment: Environment) => Promise<Command>
 /** Each is loaded only when it is used: an incremental run should not pay for the sandbox's vocabulary. */
 const COMMANDS: Readonly<Record<string, Open>> = {
   sync: async environment => (await import('./sync.ts')).syncCommand(environment, enqueue),
+  init: async environment => {
+    const { syncCommand } = await import('./sync.ts')
+    const sync: Sync = async (own, args) =>
+      void (await syncCommand(own, enqueue).parseAsync(args, { from: 'user' }))
+    return (await import('./init.ts')).initCommand(environment, sync)
+  },
+  start: async () =>
+    new Command('start')
+      .description(
+        'Keep all companies in step on their schedules, and serve their data: the daemon, which needs Redis.',
+      )
+      .action(async () => void (await import('#jobs/main.ts'))),
   status: async environment => (await import('./status.ts')).statusCommand(environment),
   query: async environment => (await import('./query.ts')).queryCommand(environment),
   ask: async environment => (await import('./ask.ts')).askCommand(environment),
@@ -59,10 +71,9 @@ async function commandsOfExtras(): Promise<Record<string, Open>> {
 }
 
 async function createProgram(name: string | undefined, environment: Environment): Promise<Command> {
-  const program = new Command(IS_EDITAIS ? 'editais' : 'npm run').description(
-    'Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.',
-  )
-  if (!IS_EDITAIS) program.addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
+  const program = new Command('editais')
+    .description('Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.')
+    .addHelpText('after', '\nIn a checkout, type npx first: npx editais sync --help')
   const isOwn = name !== undefined && Object.hasOwn(COMMANDS, name)
   const commands = isOwn ? COMMANDS : { ...COMMANDS, ...(await commandsOfExtras()) }
   const known = name !== undefined && Object.hasOwn(commands, name) ? [name] : Object.keys(commands)
@@ -71,20 +82,9 @@ async function createProgram(name: string | undefined, environment: Environment)
   }
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) {
-    if (!IS_EDITAIS) command.configureHelp({ commandUsage: usageWithNpm })
     command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
   }
   return program
-}
-
-/** Returns a command's usage with npm, which takes the first name; all behind it, also a subcommand, follows two dashes. */
-function usageWithNpm(command: Command): string {
-  const names = [command.usage()]
-  for (let at: Command | null = command; at; at = at.parent) {
-    if (at.parent && !at.parent.parent) names.unshift('--')
-    names.unshift(at.name())
-  }
-  return names.join(' ')
 }
 
 /** `npm run sync --plan` has the options -p, -l, -a and -n of npm; of those, this one is not its default. */
@@ -104,7 +104,7 @@ function refuseKeptByNpm(program: Command, environment: Environment): void {
   if (kept.length === 0) return
   const all = [...new Set(kept)].join(' ')
   throw new FatalError(
-    `npm kept ${all} for itself. Nothing was done. Write two dashes before the options: npm run ${script} -- ${all}`,
+    `npm kept ${all} for itself. Nothing was done. Write: npx editais ${script} ${all}`,
     EXIT.usage,
   )
 }
@@ -113,7 +113,7 @@ endWithReader()
 try {
   const environment = loadEnvironment()
   const program = await createProgram(process.argv[2], environment)
-  if (!IS_EDITAIS) refuseKeptByNpm(program, environment)
+  refuseKeptByNpm(program, environment)
   await program.parseAsync()
 } catch (error) {
   if (error instanceof CommanderError) {
@@ -121,7 +121,7 @@ try {
     process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
   } else {
     const { message, exitCode } = explain(error)
-    process.stderr.write(`${asTyped(printableLines(message))}\n`)
+    process.stderr.write(`${printableLines(message)}\n`)
     // An interrupted command ends at once: it does not wait for a library's timers.
     if (exitCode === EXIT.interrupted) endProcess(exitCode)
     process.exitCode = exitCode

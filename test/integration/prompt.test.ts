@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { stripVTControlCharacters } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { notices } from '#test/support/notices.ts'
-import { type Environment, MAIN, surroundings, temporaryDirectory } from '#test/support/project.ts'
+import { type Environment, temporaryDirectory } from '#test/support/project.ts'
 import { startSynced } from '#test/support/synced.ts'
+import { KEYS, startOnTerminal } from '#test/support/terminal.ts'
 
 /** Ends only when it is cancelled: DuckDB cannot know that no number is left. */
 const ENDLESS = 'SELECT n FROM (SELECT range AS n FROM range(1000000000000)) WHERE n < 0;'
@@ -91,49 +90,3 @@ test('with --csv or --json, SQL must be given', async () => {
   await terminal.until('There is no SQL')
   expect(await terminal.ended).toBe(2)
 })
-
-const KEYS = {
-  tab: '\t',
-  enter: '\r',
-  left: '\x1B[D',
-  up: '\x1B[A',
-  ctrlC: '\x03',
-  ctrlD: '\x04',
-} as const
-
-type Terminal = {
-  /** Types, and returns what the terminal shows from then on, as soon as `expected` is in it. */
-  readonly type: (text: string, expected: string | RegExp) => Promise<string>
-  readonly until: (expected: string | RegExp) => Promise<string>
-  readonly ended: Promise<number | null>
-}
-
-/** Starts a command on a pseudo-terminal, by `script` of util-linux or BSD. */
-function startOnTerminal(args: readonly string[], environment: Environment, cwd: string): Terminal {
-  const command = [process.execPath, MAIN, ...args]
-  const own =
-    process.platform === 'darwin'
-      ? ['-q', '/dev/null', ...command]
-      : ['-qec', command.map(word => `'${word}'`).join(' '), '/dev/null']
-  const child = spawn('script', own, {
-    cwd,
-    env: { ...surroundings(), TERM: 'xterm', COLUMNS: '120', ...environment },
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  let shown = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    shown += text
-  })
-  const until = async (expected: string | RegExp) => {
-    const text = () => stripVTControlCharacters(shown).replaceAll('\r', '')
-    await expect.poll(text, { timeout: 10_000, interval: 20 }).toMatch(expected)
-    return text()
-  }
-  const type = async (text: string, expected: string | RegExp) => {
-    shown = ''
-    child.stdin.write(text)
-    return await until(expected)
-  }
-  const ended = new Promise<number | null>(resolve => child.on('close', resolve))
-  return { type, until, ended }
-}
