@@ -22,7 +22,7 @@ import { createService, type Service } from '#src/server/contract/app.ts'
 import { shared } from '#src/server/contract/shared.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import type { createServeRoutes } from '#src/server/mirror/app.ts'
-import { PAGES_PATH, routePages } from '#src/server/pages/routes.ts'
+import { HOME_PATH, routePages } from '#src/server/pages/routes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import { OPERATOR_PATHS, operatorsOnly } from './access.ts'
 import { createBoard } from './board.ts'
@@ -51,7 +51,7 @@ export type HttpOptions = CompanyRequests &
 /** Returns the routes of a worker for operators, container orchestrators and Prometheus. */
 export function createHttp(options: HttpOptions): Service {
   const { registry, queues, served, entrance, standby, metrics, api, log } = options
-  const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS, home: PAGES_PATH })
+  const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS, home: HOME_PATH })
   const app = service.pages
   app.onError((error, c) => {
     const refusal = sendRefusal(c, error)
@@ -85,7 +85,7 @@ export function createHttp(options: HttpOptions): Service {
   const access = operatorsOnly(entrance, log)
   for (const path of OPERATOR_PATHS)
     app.use(`${path}/*`, access, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
-  routePages(app, { served, entrance, operatorPaths: OPERATOR_PATHS })
+  routePages(app, { served, entrance, log, operatorPaths: OPERATOR_PATHS })
   routeReports(app, options)
   routeBoard(app, queues)
   routeCompanies(app, options)
@@ -107,6 +107,7 @@ function rethrow(error: Error): never {
 }
 
 const CONTENTS = {
+  'GET /editais/hoje': 'what to decide today, for anyone with an API key',
   'GET /editais': 'pages to browse, search and read notices, for anyone with an API key',
   'GET /api/v1/editais': 'the API, served from the latest snapshot; keys: `editais keys`',
   'GET /healthz': 'whether the worker is alive',

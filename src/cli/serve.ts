@@ -14,7 +14,7 @@ import { shared } from '#src/server/contract/shared.ts'
 import { createEntrance } from '#src/server/entrance.ts'
 import { KeyStore } from '#src/server/keys.ts'
 import { createServeRoutes } from '#src/server/mirror/app.ts'
-import { PAGES_PATH, routePages } from '#src/server/pages/routes.ts'
+import { HOME_PATH, routePages } from '#src/server/pages/routes.ts'
 import { ServedCompanies } from '#src/server/served_companies.ts'
 
 /** Sampling every 10 ms, the library's default, costs an idle server 0.5 % of a core. */
@@ -55,8 +55,8 @@ async function serve(environment: Environment): Promise<void> {
     const metrics = createServiceMetrics(registry)
     const entrance = createEntrance({ served, maxRps: settings.maxRps, metrics, log })
     const api = createServeRoutes({ served, settings, entrance, log })
-    const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS, home: PAGES_PATH })
-    routePages(service.pages, { served, entrance })
+    const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS, home: HOME_PATH })
+    routePages(service.pages, { served, entrance, log })
     const render = shared(() => registry.metrics())
     service.pages.get('/metrics', async context =>
       context.body(await render(), 200, { 'content-type': registry.contentType }),
@@ -78,6 +78,7 @@ async function serve(environment: Environment): Promise<void> {
 }
 
 const CONTENTS = {
+  'GET /editais/hoje': 'what to decide today, for anyone with an API key',
   'GET /editais': 'pages to browse, search and read notices, for anyone with an API key',
   'GET /api/v1/editais': 'notices, page by page; needs an API key (editais keys)',
   'GET /api/v1/editais/{id}': 'one notice',

@@ -132,7 +132,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
       const { editais } = await json<{ editais: { id: string }[] }>(`/api/v1/mirror/editais?${filter}`)
       expect(await findings(`${url}/editais`)).toEqual([])
       const notice = `/${editais[0]?.id}?q=a&fase=ready`
-      for (const path of ['', '?fase=ready&q=zzz', '?de=2026-02-31', notice, '/none', '/a/b'])
+      for (const path of ['/hoje', '', '?fase=ready&q=zzz', '?de=2026-02-31', notice, '/none', '/a/b'])
         expect(await findings(`${url}/editais${path}`, { cookie }), path).toEqual([])
 
       const printed = await openPage(browser, `${url}/editais/${editais[0]?.id}`, { cookie })

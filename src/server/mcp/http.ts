@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
-import { Readers } from './read/readers.ts'
+import { Readers } from '#src/server/read/readers.ts'
 import { createMcpServer } from './server.ts'
 
 /** The message of a request, or a status and a sentence that refuse it. */

@@ -1,7 +1,7 @@
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
-import { Readers } from './read/readers.ts'
+import { Readers } from '#src/server/read/readers.ts'
 import { createMcpServer } from './server.ts'
 
 /** All scopes are granted: a user who can run this program can read the files anyway. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Html, html, trusted } from '#src/present/text/html.ts'
+import type { Standing } from './standing.ts'
 
 const STYLE = [join('..', '..', 'present', 'text', 'theme.css'), 'pages.css']
   .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))
@@ -20,13 +21,13 @@ type Page = {
   readonly title: string
   /** Null before anybody signed in. */
   readonly company: string | null
-  /** When the snapshot was published, in words; null without one. */
-  readonly asOf?: string | null
+  /** Null without a snapshot. */
+  readonly standing?: Standing | null
   readonly body: Html
 }
 
 /** Returns a whole document. */
-export function document({ title, company, asOf, body }: Page): string {
+export function document({ title, company, standing = null, body }: Page): string {
   return html`<!doctype html>
 <html lang="pt-BR">
 <head>
@@ -41,16 +42,19 @@ ${trusted(STYLE)}</style>
 <body>
 <a class="skip" href="#conteudo">Ir para o conteúdo</a>
 <header class="top">
-<p class="brand"><a href="/editais">Editais</a>${company !== null && html` <span>${company}</span>`}</p>
+<p class="brand"><a href="/editais/hoje">Editais</a>${company !== null && html` <span>${company}</span>`}</p>
 ${
   company !== null &&
-  html`<form method="post" action="/editais/sair"><button class="quiet" type="submit">Sair</button></form>`
+  html`<nav class="line" aria-label="Páginas principais"><a href="/editais/hoje">Hoje</a><a href="/editais">Buscar</a></nav>
+<form method="post" action="/editais/sair"><button class="quiet" type="submit">Sair</button></form>`
 }
 </header>
 <main id="conteudo">
+${standing?.problem && html`<p class="problem standing" role="status">${standing.problem}</p>`}
+${standing?.read && html`<p class="muted standing">${standing.read}</p>`}
 ${body}
 </main>
-${asOf && html`<footer><p>Dados publicados em ${asOf}. <a href="/docs">Documentação da API</a></p></footer>`}
+${standing && html`<footer><p>Dados publicados em ${standing.published}. <a href="/docs">Documentação da API</a></p></footer>`}
 </body>
 </html>
 `.html
@@ -97,10 +101,15 @@ type Message = {
 }
 
 /** Makes a page with one sentence, and a link to continue. */
-export function messagePage(company: string | null, { title, sentence, back = '/editais' }: Message): string {
+export function messagePage(
+  company: string | null,
+  { title, sentence, back = '/editais' }: Message,
+  standing: Standing | null = null,
+): string {
   return document({
     title: company === null ? title : `${title} · ${company}`,
     company,
+    standing,
     body: html`<section class="card narrow"><h1>${title}</h1><p>${sentence}</p><p class="more"><a href="${back}">Ir para os editais</a></p></section>`,
   })
 }

@@ -1,10 +1,10 @@
 import type { Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import type { Logger } from 'pino'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { isFromElsewhere } from '#src/lib/http/security_headers.ts'
 import { html } from '#src/present/text/html.ts'
-import { ageOf } from '#src/server/behind.ts'
 import type { Routes } from '#src/server/contract/routes.ts'
 import { type Json, Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
@@ -16,12 +16,21 @@ import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import { document, messagePage, PAGE_POLICY } from './layout.ts'
 import { searchAddress, wantedOf } from './list_page.ts'
 import { MAX_HISTORY, type Past, renderNoticePage } from './notice_page.ts'
+import { readStanding, type Standing } from './standing.ts'
+import type { TodayReader } from './today.ts'
 
 /** All pages begin with it. */
-export const PAGES_PATH = '/editais'
+const PAGES_PATH = '/editais'
+/** The page where readers begin. */
+export const HOME_PATH = `${PAGES_PATH}/hoje`
 
 const SIGN_IN_PATH = `${PAGES_PATH}/entrar`
 const COOKIE = 'editais_chave'
+/** When this reader looked at *Hoje*: before this visit, and last. */
+const VISITS_COOKIE = 'editais_visitas'
+const VISITS_SECONDS = 180 * 24 * 3600
+/** Pages that are opened within this time are one visit. */
+const VISIT_MS = 30 * 60_000
 /** Addresses are taken apart as if we were there. */
 const HERE = 'http://here.invalid'
 /** Maximum size of the form with the key. */
@@ -33,7 +42,7 @@ const HISTORY_WITHIN_MS = 1500
 /** A larger analysis would take as much time and memory here as a hundred usual ones. */
 const MAX_SHOWN_BYTES = 4 * 1024 * 1024
 
-type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: KeyHolder } }
+type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: KeyHolder; standing: Standing | null } }
 type PageContext = Context<Env>
 
 type PagesOptions = {
@@ -41,6 +50,7 @@ type PagesOptions = {
   readonly entrance: Entrance
   /** Where operators go on, if this server has pages for them; the first one is where they begin. */
   readonly operatorPaths?: readonly string[]
+  readonly log: Logger
   readonly now?: () => Date
 }
 
@@ -50,7 +60,7 @@ type PagesOptions = {
  * each request checks it anew, so a revoked key sees nothing more.
  */
 export function routePages(app: Routes, options: PagesOptions): void {
-  const { served, entrance, operatorPaths = [], now = () => new Date() } = options
+  const { served, entrance, log, operatorPaths = [], now = () => new Date() } = options
   const door = { entrance, operatorPaths }
   const pages: Hono<Env> = app
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
@@ -73,14 +83,15 @@ export function routePages(app: Routes, options: PagesOptions): void {
   pages.post(`${PAGES_PATH}/sair`, context => {
     if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
     signOut(context, [PAGES_PATH, ...operatorPaths])
-    return context.redirect(PAGES_PATH, 303)
+    return context.redirect(HOME_PATH, 303)
   })
   pages.get(SIGN_IN_PATH, context => context.html(signInPage(null, ownPage(context.req.query('para'), door))))
   // Reached by reloading the page that refused a form.
-  pages.get(`${PAGES_PATH}/sair`, context => context.redirect(PAGES_PATH, 303))
+  pages.get(`${PAGES_PATH}/sair`, context => context.redirect(HOME_PATH, 303))
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const refused = await shown(context, () => signedIn(context, door))
     if (refused) return refused
+    context.set('standing', await standingOf(context, served, now()))
     await next()
     return undefined
   })
@@ -93,10 +104,14 @@ export function routePages(app: Routes, options: PagesOptions): void {
     shown(context, async () => {
       // Loaded with the first page: most servers have none to show.
       const { browse } = await import('./browse.ts')
-      const about = { holder: context.var.holder, served, now: now() }
+      const { holder, standing } = context.var
+      // Refused if there is no snapshot, and so no standing.
+      served.snapshotOf(holder.company)
+      const about = { holder, served, now: now(), standing: standing as Standing }
       return await inTurn(context, () => browse(context, about))
     }),
   )
+  routeToday(pages, { served, log, now })
   pages.get(`${PAGES_PATH}/:id`, (context: PageContext) =>
     shown(context, async () => {
       const snapshot = snapshotOf(context, served)
@@ -106,11 +121,29 @@ export function routePages(app: Routes, options: PagesOptions): void {
         snapshot,
         context.req.param('id') ?? '',
       )
-      const asOf = ageOf(snapshot, served.behind(context.var.holder.company))
-      return await inTurn(context, () => read(context, { snapshot, history, asOf }))
+      return await inTurn(context, () => read(context, { snapshot, history }))
     }),
   )
   pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
+}
+
+function routeToday(
+  pages: Hono<Env>,
+  { served, log, now }: Required<Pick<PagesOptions, 'served' | 'log' | 'now'>>,
+): void {
+  let reader: Promise<TodayReader> | null = null
+  pages.get(HOME_PATH, context =>
+    shown(context, async () => {
+      const { company } = context.var.holder
+      const { timeZone } = served.snapshotOf(company)
+      reader ??= import('./today.ts').then(({ TodayReader }) => new TodayReader(served, log))
+      const today = await (await reader).read(company, now())
+      const { todayPage } = await import('./today_page.ts')
+      const lastVisit = noteVisit(context, now())
+      const standing = context.var.standing as Standing
+      return context.html(todayPage({ company, standing, timeZone, now: now(), today, lastVisit }))
+    }),
+  )
 }
 
 const FROM_ELSEWHERE = 'O pedido veio de outra página e foi recusado.'
@@ -150,7 +183,7 @@ async function signIn(context: PageContext, door: Door): Promise<Response> {
   }
   const forNotices = holder.scopes.includes('read') ? [PAGES_PATH] : []
   const opened = [...forNotices, ...(holder.scopes.some(isOfOperators) ? operatorPaths : [])]
-  const next = wanted ?? opened[0] ?? PAGES_PATH
+  const next = wanted ?? (forNotices.length > 0 ? HOME_PATH : opened[0]) ?? HOME_PATH
   if (!isBelow(opened, next)) return context.html(signInPage(noScope(next), wanted), 403)
   admit(context, entrance, holder)
   for (const path of opened)
@@ -165,7 +198,7 @@ function ownPage(text: unknown, { operatorPaths }: Pick<Door, 'operatorPaths'>):
   const { origin, pathname, search } = new URL(text, HERE)
   const isOurs = origin === HERE && isBelow([PAGES_PATH, ...operatorPaths], pathname)
   const address = pathname + search
-  return isOurs && address !== PAGES_PATH ? address : null
+  return isOurs && address !== HOME_PATH ? address : null
 }
 
 function isBelow(paths: readonly string[], address: string): boolean {
@@ -232,7 +265,7 @@ const NO_NOTICE = {
 const NO_PAGE = { title: 'Página não encontrada', sentence: 'Este endereço não existe.' }
 
 function missing(context: PageContext, message: typeof NO_PAGE): Response | Promise<Response> {
-  return context.html(messagePage(context.var.holder.company, message), 404)
+  return context.html(messagePage(context.var.holder.company, message, context.var.standing), 404)
 }
 
 function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapshot {
@@ -242,10 +275,9 @@ function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapsh
 type Shown = {
   readonly snapshot: ServedSnapshot
   readonly history: readonly Past[] | null
-  readonly asOf: string
 }
 
-async function read(context: PageContext, { snapshot, history, asOf }: Shown): Promise<Response> {
+async function read(context: PageContext, { snapshot, history }: Shown): Promise<Response> {
   const { timeZone } = snapshot
   const { company } = context.var.holder
   const id = context.req.param('id') ?? ''
@@ -259,7 +291,7 @@ async function read(context: PageContext, { snapshot, history, asOf }: Shown): P
   const analysis = isTooLarge ? null : stored
   return context.html(
     renderNoticePage({
-      ...{ company, timeZone, asOf },
+      ...{ company, timeZone, standing: context.var.standing as Standing },
       notice: parsed(notice),
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
@@ -271,6 +303,32 @@ async function read(context: PageContext, { snapshot, history, asOf }: Shown): P
 
 const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
 const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
+
+/** Returns the state of the company's data; null without a snapshot, whose page says so. */
+async function standingOf(
+  context: PageContext,
+  served: ServedCompanies,
+  now: Date,
+): Promise<Standing | null> {
+  const { company } = context.var.holder
+  try {
+    const about = { behind: served.behind(company), now }
+    return await readStanding(served.lakeOf(company), served.snapshotOf(company), about)
+  } catch (error) {
+    if (error instanceof Refusal) return null
+    throw error
+  }
+}
+
+/** Notes that the reader is here. @returns the end of the visit before this one; null at the first one. */
+function noteVisit(context: PageContext, now: Date): Date | null {
+  const [before, last] = (getCookie(context, VISITS_COOKIE) ?? '').split('.').map(Number)
+  const isAnother = last !== undefined && now.getTime() - last > VISIT_MS
+  const previous = (isAnother ? last : before) || null
+  const options = { path: PAGES_PATH, httpOnly: true, sameSite: 'Lax', maxAge: VISITS_SECONDS } as const
+  setCookie(context, VISITS_COOKIE, `${previous ?? ''}.${now.getTime()}`, options)
+  return previous === null || Number.isNaN(previous) ? null : new Date(previous)
+}
 
 /** Reads what happened to a notice, the newest first; null while the changes are being prepared. */
 async function historyOf(feed: Feed, snapshot: ServedSnapshot, id: string): Promise<readonly Past[] | null> {

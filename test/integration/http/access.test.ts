@@ -256,7 +256,7 @@ test('a person signs in once for pages and operators, and a cookie goes only whe
   const OPERATORS = ['/report', '/queues', '/companies']
   const reads = worker.keyOf('acme', ['read'])
   const operates = worker.keyOf('*', ['operate'])
-  expect(await signIn(reads)).toEqual([303, '/editais', ['/editais']])
+  expect(await signIn(reads)).toEqual([303, '/editais/hoje', ['/editais']])
   expect(await signIn(reads, '/queues')).toEqual([403, null, []])
   expect(await signIn(operates)).toEqual([303, '/report', OPERATORS])
   expect(await signIn(operates, '/queues/queue/runs?status=failed')).toEqual([
@@ -265,7 +265,7 @@ test('a person signs in once for pages and operators, and a cookie goes only whe
   expect(await signIn(operates, '/editais/1')).toEqual([403, null, []])
   expect(await signIn(TOKEN, '/queues')).toEqual([303, '/queues', OPERATORS])
   const both = worker.keyOf('acme', ['read', 'watch'])
-  expect(await signIn(both)).toEqual([303, '/editais', ['/editais', ...OPERATORS]])
+  expect(await signIn(both)).toEqual([303, '/editais/hoje', ['/editais', ...OPERATORS]])
   expect(await signIn(worker.keyOf('acme', ['feed']))).toEqual([403, null, []])
   for (const para of ['//evil.example/queues', '/.//evil.example/queues', '/queuesx', '/metrics'])
     expect(await signIn(operates, para)).toEqual([303, '/report', OPERATORS])

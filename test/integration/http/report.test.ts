@@ -17,7 +17,7 @@ test('operators get the report at /report; / leads browsers to the pages, and li
   expect(await text(worker, '/companies/acme/report')).toEqual({ status: 200, body: '<h1>acme</h1>' })
 
   const stranger = await fetch(worker.url, { headers: BROWSER, redirect: 'manual' })
-  expect([stranger.status, stranger.headers.get('location')]).toEqual([303, '/editais'])
+  expect([stranger.status, stranger.headers.get('location')]).toEqual([303, '/editais/hoje'])
   expect(stranger.headers.get('vary')).toBe('Accept')
   expect(await (await fetch(worker.url)).json()).toHaveProperty('GET /report')
 })

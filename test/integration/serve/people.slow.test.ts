@@ -89,7 +89,7 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
   expect((await person.get('/editais?cursor=x')).status).toBe(400)
   expect((await person.get('/editais?q=nada+disso')).text).toContain('Nenhum edital encontrado.')
 
-  const id = (list.text.match(/href="\/editais\/([^"]+)"/g) ?? []).map(link => link.slice(15, -1))
+  const id = (list.text.match(/href="\/editais\/(n[^"]+)"/g) ?? []).map(link => link.slice(15, -1))
   expect(id).toHaveLength(3)
   const [hostile] = [entries[2]?.edital.id as string]
   await historyReady(ask)
@@ -197,7 +197,7 @@ test('whoever follows a link to a notice gets there after signing in, and back t
   const elsewhere = ['//evil.example/editais/1', 'https://evil.example/editais/1', '/\\evil.example/editais/']
   for (const to of [...elsewhere, '/editais/../queues', '/editaisx', 'javascript:alert(1)', '/docs'])
     expect((await person.post('/editais/entrar', { ...key, para: to })).headers.get('location')).toBe(
-      '/editais',
+      '/editais/hoje',
     )
 
   const second = /<a href="([^"]+)" rel="next"/.exec((await person.get('/editais?q=objeto')).text)?.[1]
@@ -228,7 +228,7 @@ test('what cannot be shown is explained on a page', async () => {
   const nowhere = await person.get('/editais/a/b')
   expect(nowhere).toMatchObject({ status: 404, text: expect.stringContaining('Este endereço não existe') })
   expect((await person.get('/editais/entrar')).text).toContain('name="chave"')
-  expect((await person.get('/editais/sair')).headers.get('location')).toBe('/editais')
+  expect((await person.get('/editais/sair')).headers.get('location')).toBe('/editais/hoje')
 
   const https = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.1' }
   const entered = await person.post('/editais/entrar', { chave: keys.beta as string }, https)

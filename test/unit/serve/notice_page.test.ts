@@ -90,7 +90,12 @@ test('a page of a notice has every field of its documents, in the forms that Bra
     committed_at: '2026-10-02T02:00:00Z',
   }
   const text = renderNoticePage({
-    ...{ company: 'acme', asOf: '02/12/2026 às 10:00', timeZone: 'America/Sao_Paulo', back: '/editais' },
+    ...{
+      company: 'acme',
+      standing: { read: null, problem: null, published: '02/12/2026 às 10:00' },
+      timeZone: 'America/Sao_Paulo',
+      back: '/editais',
+    },
     ...{ notice: { ...noticeEntry(1).edital, ...fields }, analysis, problem: null, history: null },
   })
 
@@ -165,7 +170,12 @@ test('free-form values can be anything: they are escaped, cut and shown as far a
   const verdict = { bullets: [hostile, 1, null], reason: ['x'], summary: 7 }
   const analysis = { operational, verdict, requirements: [null, 1, { title: {} }], items: 'x', alerts: {} }
   const text = renderNoticePage({
-    ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
+    ...{
+      company: 'acme',
+      standing: { read: null, problem: null, published: 'hoje' },
+      timeZone: 'America/Sao_Paulo',
+      back: '/editais',
+    },
     ...{ notice: { id: 'n', pncp_url: 'https://x' }, analysis, problem: null, history: [] },
   })
   expect(text).not.toContain('<img')
@@ -190,7 +200,12 @@ test('no analysis makes a page that takes seconds: long lists and texts are cut,
   }
   const before = process.cpuUsage()
   const text = renderNoticePage({
-    ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
+    ...{
+      company: 'acme',
+      standing: { read: null, problem: null, published: 'hoje' },
+      timeZone: 'America/Sao_Paulo',
+      back: '/editais',
+    },
     ...{ notice: { id: 'n' }, analysis, problem: null, history: [] },
   })
   expect(process.cpuUsage(before).user).toBeLessThan(1_000_000)
@@ -207,7 +222,12 @@ test('an analysis that has not begun is one sentence; an address without a schem
   const analysis = { analysis_level: 'none', analyzed: false, verdict: {}, requirements: [], items: [] }
   const pageOf = (notice: object) =>
     renderNoticePage({
-      ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
+      ...{
+        company: 'acme',
+        standing: { read: null, problem: null, published: 'hoje' },
+        timeZone: 'America/Sao_Paulo',
+        back: '/editais',
+      },
       ...{ notice: { id: 'n', ...notice }, analysis, problem: null, history: [] },
     })
   const text = pageOf({ pncp_url: 'www.example.org/editais/1' })

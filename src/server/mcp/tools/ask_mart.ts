@@ -3,16 +3,8 @@ import { type Mart, type MartColumn, VIEWS } from '#schema/marts/marts.ts'
 import { readPncpId } from '#schema/pncp_id.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { FatalError } from '#src/lib/errors.ts'
-import {
-  identified,
-  MAX_BYTES,
-  RECORDS,
-  records,
-  resultOf,
-  type SqlCondition,
-  type ToolResult,
-  tool,
-} from './tool.ts'
+import { records } from '#src/server/read/order.ts'
+import { identified, MAX_BYTES, RECORDS, resultOf, type SqlCondition, type ToolResult, tool } from './tool.ts'
 
 const MAX_ROWS = 200
 const MAX_TEXT = 1000

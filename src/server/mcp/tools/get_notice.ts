@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { FatalError } from '#src/lib/errors.ts'
-import type { Statement } from '#src/server/mcp/read/order.ts'
-import { MAX_BYTES, RECORDS, type Read, records, resultOf, type ToolResult, tool } from './tool.ts'
+import type { Statement } from '#src/server/read/order.ts'
+import { records } from '#src/server/read/order.ts'
+import { MAX_BYTES, RECORDS, type Read, resultOf, type ToolResult, tool } from './tool.ts'
 
 const MAX_TEXT = 2000
 const LISTS = ['requirements', 'alerts', 'items'] as const

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
+import { records } from '#src/server/read/order.ts'
+import { MAX_BYTES, RECORDS, resultOf, tool } from './tool.ts'
 
 const MAX_DAYS = 90
 const MAX_ROWS = 60

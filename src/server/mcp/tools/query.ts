@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { MAX_SQL_LENGTH } from '#src/server/mcp/read/order.ts'
+import { MAX_SQL_LENGTH } from '#src/server/read/order.ts'
 import { MAX_BYTES, resultOf, tool } from './tool.ts'
 
 const MAX_ROWS = 1000

@@ -3,7 +3,8 @@ import { RECOMMENDATIONS } from '#schema/analysis.ts'
 import { STATUSES } from '#schema/notice.ts'
 import { cleanText, textKey } from '#schema/text_key.ts'
 import { FatalError } from '#src/lib/errors.ts'
-import { identified, MAX_BYTES, RECORDS, records, resultOf, type SqlCondition, tool } from './tool.ts'
+import { records } from '#src/server/read/order.ts'
+import { identified, MAX_BYTES, RECORDS, resultOf, type SqlCondition, tool } from './tool.ts'
 
 const MAX_ROWS = 50
 const MAX_WORDS = 8

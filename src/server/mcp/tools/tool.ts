@@ -1,12 +1,10 @@
 import type { z } from 'zod'
 import { readPncpId } from '#schema/pncp_id.ts'
-import type { ReadAnswer, ReadOrder, Rows, VisibleValue } from '#src/server/mcp/read/order.ts'
+import type { ReadAnswer, ReadOrder, Rows } from '#src/server/read/order.ts'
 import type { Scope } from '#src/server/scopes.ts'
 
 /** Reads the company's latest snapshot. @throws FatalError with a sentence for the client. */
 export type Read = (order: Omit<ReadOrder, 'lake'>) => Promise<ReadAnswer>
-
-type Fields = { readonly [name: string]: VisibleValue }
 
 /** The result of a tool. */
 export type ToolResult = {
@@ -39,14 +37,6 @@ export function tool<I extends z.ZodObject>(one: Tool<I>): Tool {
 
 /** A size that a model can still read with ease. */
 export const MAX_BYTES = 100_000
-
-/** Returns rows as objects, without what is NULL. */
-export function records({ columns, rows }: Rows): Fields[] {
-  return rows.map(row => {
-    const pairs = columns.map((name, index) => [name, row[index] ?? null] as const)
-    return Object.fromEntries(pairs.filter(([, value]) => value !== null))
-  })
-}
 
 /** Returns the answer to a statement. */
 export function resultOf({ results }: ReadAnswer, index: number): Rows {

@@ -47,6 +47,17 @@ export type Rows = {
   readonly isCut: boolean
 }
 
+/** A row as an object, without what is NULL. */
+export type ReadRecord = { readonly [name: string]: VisibleValue }
+
+/** Returns rows as objects, without what is NULL. */
+export function records({ columns, rows }: Rows): ReadRecord[] {
+  return rows.map(row => {
+    const pairs = columns.map((name, index) => [name, row[index] ?? null] as const)
+    return Object.fromEntries(pairs.filter(([, value]) => value !== null))
+  })
+}
+
 /** The source of the rows. */
 export type ReadSource = {
   readonly company: string

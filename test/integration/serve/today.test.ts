@@ -1,0 +1,121 @@
+import { writeFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { companyPaths } from '#src/core/company/company.ts'
+import { readState, writeState } from '#src/core/company/state.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
+import { tick } from '#src/sandbox/live.ts'
+import { createRandom } from '#src/sandbox/random.ts'
+import { idOf, noticeEntry } from '#test/support/notices.ts'
+import { serveApi } from '#test/support/serve.ts'
+import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+
+const HOUR_MS = 3_600_000
+
+/** A page of a person who has signed in; it keeps the cookies. */
+async function visit({ environment }: SyncedCompany, now: () => Date = () => new Date()) {
+  const { url, keys } = await serveApi(environment, { now })
+  const cookies = new Map([['editais_chave', keys.acme as string]])
+  return async (path = '/editais/hoje') => {
+    const cookie = [...cookies].map(pair => pair.join('=')).join('; ')
+    const answer = await fetch(url + path, { headers: { cookie } })
+    for (const set of answer.headers.getSetCookie()) {
+      const [name = '', value = ''] = (set.split(';')[0] as string).split('=')
+      cookies.set(name, value)
+    }
+    return { status: answer.status, text: await answer.text() }
+  }
+}
+
+/** The notices that a part of the page links to, in its order. */
+function linkedIn(text: string, part: string): string[] {
+  const [, section = ''] = text.split(`id="${part}"`)
+  return [...(section.split('<h2')[0] ?? '').matchAll(/href="\/editais\/([^"?]+)"/g)].map(
+    ([, id]) => id as string,
+  )
+}
+
+const inDays = (days: number) => new Date(Date.now() + days * 24 * HOUR_MS).toISOString()
+
+test('Hoje has what the marts have: decisions, the week’s sessions and last days, and what changed', async () => {
+  const company = await startCompany(
+    generateWorld({ seed: 7, company: 'acme', notices: 300, start: new Date() }),
+  )
+  await company.syncHere()
+  const random = createRandom('hoje')
+  for (let times = 0; times < 3; times += 1) tick(company.world, random, new Date())
+  await company.syncHere()
+  const { text } = await (await visit(company))()
+  const ids = async (sql: string) =>
+    (await company.query<{ edital_id: string }>(sql)).map(row => row.edital_id)
+  const decisions = await ids(
+    'FROM decisoes ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id LIMIT 12',
+  )
+  expect(decisions.length).toBeGreaterThan(2)
+  expect(linkedIn(text, 'decidir')).toEqual(decisions)
+  const sessions = await ids('FROM agenda_sessoes WHERE dias_ate_sessao < 7')
+  const alerts = await ids(
+    "SELECT DISTINCT edital_id FROM alertas_juridicos WHERE em_andamento AND NOT oportunidade AND severity IN ('critical', 'high') AND dias_ate_prazo BETWEEN 0 AND 6",
+  )
+  expect(sessions.length).toBeGreaterThan(2)
+  const agenda = linkedIn(text, 'agenda')
+  expect(new Set([...sessions, ...alerts])).toEqual(agenda.length < 25 ? new Set(agenda) : expect.anything())
+  const changed = await ids('FROM novidades WHERE observado_em > agora() - INTERVAL 1 DAY')
+  expect(changed).toEqual(expect.arrayContaining(linkedIn(text, 'novidades')))
+  expect(text).toContain('Novidades das últimas 24 horas')
+  expect(linkedIn(text, 'novidades').length).toBeGreaterThan(2)
+})
+
+test('what changed is shown since the last visit, and texts of notices are only texts', async () => {
+  const hostile = '<script>alert(1)</script>'
+  const company = await startCompany([
+    noticeEntry(
+      1,
+      { objeto: hostile, status: 'ready', participation_confirmed: true, data_sessao: inDays(2) },
+      {},
+    ),
+    noticeEntry(2, { objeto: 'Outro', data_sessao: inDays(40) }, {}),
+  ])
+  await company.syncHere()
+  let nowMs = Date.now()
+  const open = await visit(company, () => new Date(nowMs))
+  const first = await open()
+  expect(first.text).toContain('Novidades das últimas 24 horas')
+  expect(first.text).toContain('&lt;script&gt;alert(1)')
+  expect(first.text).not.toContain(hostile)
+  // A reload is the same visit.
+  nowMs += 60_000
+  expect((await open()).text).toContain('Novidades das últimas 24 horas')
+  nowMs += HOUR_MS
+  const again = await open()
+  expect(again.text).toContain('Novidades desde sua última visita')
+  expect(again.text).toContain('Nada mudou.')
+  expect(linkedIn(again.text, 'agenda')).toEqual([idOf(1)])
+})
+
+test('every page says how old the data are, that the last run failed, and that nothing was read whole', async () => {
+  const company = await startCompany([noticeEntry(1)])
+  await company.syncHere()
+  const paths = companyPaths(company.environment.DATA_DIR as string, 'acme')
+  let nowMs = Date.now() + 12 * 60_000
+  const open = await visit(company, () => new Date(nowMs))
+  const pages = ['/editais/hoje', '/editais', `/editais/${idOf(1)}`, '/editais/none']
+  const expectEverywhere = async (expected: string) => {
+    for (const path of pages) expect((await open(path)).text, path).toContain(expected)
+  }
+  await expectEverywhere('Última leitura completa há 12 min')
+  expect((await open('/editais')).text).not.toContain('class="problem')
+
+  company.faults.plan = [{ fault: 'status', status: 500, kinds: ['list'] }]
+  await expect(company.syncHere()).resolves.toMatchObject({ status: 'failed' })
+  await expectEverywhere('A última execução falhou: os dados são de ')
+
+  company.faults.plan = []
+  await company.syncHere()
+  nowMs += 3 * 24 * HOUR_MS
+  await expectEverywhere('Faz tempo que nada é lido: os dados são de ')
+  const state = await readState(paths)
+  if (state === null) throw new Error('There is no state.')
+  await writeState(paths, { ...state, last_good_at: null })
+  await writeFile(paths.look, '')
+  await expectEverywhere('Ainda não houve uma leitura completa')
+})
