@@ -17,6 +17,7 @@ const program = new Command('npm run test:engines --')
     '--heavy',
     'also read with Trino and Spark, check the Helm chart and traces: downloads 1.2 GB and builds for ten minutes, once',
   )
+  .option('--quick', 'without stores, catalogs and engines that are built or downloaded for minutes')
   .option('--counts <file>', 'write the number of passed and failed readings as JSON')
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
@@ -24,6 +25,7 @@ const program = new Command('npm run test:engines --')
 
 const options = program.opts<{
   readonly snapshots: number
+  readonly quick?: true
   readonly heavy?: true
   readonly counts?: string
 }>()

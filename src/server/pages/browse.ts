@@ -5,6 +5,7 @@ import { Refusal } from '#src/server/contract/source.ts'
 import type { KeyHolder } from '#src/server/key_entry.ts'
 import { SEARCH_QUERY, searchPage } from '#src/server/mirror/search.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
+import type { DataState } from './data_state.ts'
 import { messagePage } from './layout.ts'
 import {
   type FIELDS,
@@ -14,7 +15,6 @@ import {
   type Wanted,
   wantedOf,
 } from './list_page.ts'
-import type { Standing } from './standing.ts'
 
 /** Notices of a page. */
 const LIMIT = '30'
@@ -37,11 +37,11 @@ type About = {
   readonly holder: KeyHolder
   readonly served: ServedCompanies
   readonly now: Date
-  readonly standing: Standing
+  readonly dataState: DataState
 }
 
 /** Returns a page of notices that match the form in the query. */
-export async function browse(context: Context, { holder, served, now, standing }: About): Promise<Response> {
+export async function browse(context: Context, { holder, served, now, dataState }: About): Promise<Response> {
   const { company } = holder
   const wanted = wantedOf(context)
   const cursor = context.req.query('cursor')
@@ -50,7 +50,7 @@ export async function browse(context: Context, { holder, served, now, standing }
   const today = localTime(now, timeZone).toISOString().slice(0, 10)
   const page = { company, timeZone, wanted, today }
   const parsed = SEARCH_QUERY.safeParse(parametersOf(wanted, cursor))
-  if (!parsed.success) return wrong(context, { ...page, standing }, problemOf(parsed.error))
+  if (!parsed.success) return wrong(context, { ...page, dataState }, problemOf(parsed.error))
   try {
     const source: Parameters<typeof searchPage>[0] = {
       snapshot: () => snapshot,
@@ -58,12 +58,12 @@ export async function browse(context: Context, { holder, served, now, standing }
     }
     const { documents, total, next } = await searchPage(source, parsed.data)
     const notices = documents.map(parts => JSON.parse(Buffer.concat(parts).toString()) as ListedNotice)
-    return context.html(listPage({ ...page, standing, problem: null, notices, total, cursor, next }))
+    return context.html(listPage({ ...page, dataState, problem: null, notices, total, cursor, next }))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    if (error.status === 400) return wrong(context, { ...page, standing }, contradictionIn(wanted))
+    if (error.status === 400) return wrong(context, { ...page, dataState }, contradictionIn(wanted))
     if (error.status !== 410) throw error
-    return context.html(messagePage(company, { ...OUTDATED, back: searchAddress(wanted) }, standing), 410)
+    return context.html(messagePage(company, { ...OUTDATED, back: searchAddress(wanted) }, dataState), 410)
   }
 }
 
@@ -72,7 +72,7 @@ const OUTDATED = {
   sentence: 'Há dados mais novos do que os desta busca. Volte à primeira página.',
 }
 
-type Page = Pick<Parameters<typeof listPage>[0], 'company' | 'standing' | 'timeZone' | 'wanted' | 'today'>
+type Page = Pick<Parameters<typeof listPage>[0], 'company' | 'dataState' | 'timeZone' | 'wanted' | 'today'>
 
 function wrong(context: Context, page: Page, problem: string): Response | Promise<Response> {
   return context.html(listPage({ ...page, problem, notices: [], total: 0, next: null }), 400)

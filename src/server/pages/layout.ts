@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Html, html, trusted } from '#src/present/text/html.ts'
-import type { Standing } from './standing.ts'
+import type { DataState } from './data_state.ts'
 
 const STYLE = [join('..', '..', 'present', 'text', 'theme.css'), 'pages.css']
   .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))
@@ -22,12 +22,12 @@ type Page = {
   /** Null before anybody signed in. */
   readonly company: string | null
   /** Null without a snapshot. */
-  readonly standing?: Standing | null
+  readonly dataState?: DataState | null
   readonly body: Html
 }
 
 /** Returns a whole document. */
-export function document({ title, company, standing = null, body }: Page): string {
+export function document({ title, company, dataState = null, body }: Page): string {
   return html`<!doctype html>
 <html lang="pt-BR">
 <head>
@@ -50,11 +50,11 @@ ${
 }
 </header>
 <main id="conteudo">
-${standing?.problem && html`<p class="problem standing" role="status">${standing.problem}</p>`}
-${standing?.read && html`<p class="muted standing">${standing.read}</p>`}
+${dataState?.problem && html`<p class="problem state" role="status">${dataState.problem}</p>`}
+${dataState?.read && html`<p class="muted state">${dataState.read}</p>`}
 ${body}
 </main>
-${standing && html`<footer><p>Dados publicados em ${standing.published}. <a href="/docs">Documentação da API</a></p></footer>`}
+${dataState && html`<footer><p>Dados publicados em ${dataState.published}. <a href="/docs">Documentação da API</a></p></footer>`}
 </body>
 </html>
 `.html
@@ -104,12 +104,12 @@ type Message = {
 export function messagePage(
   company: string | null,
   { title, sentence, back = '/editais' }: Message,
-  standing: Standing | null = null,
+  dataState: DataState | null = null,
 ): string {
   return document({
     title: company === null ? title : `${title} · ${company}`,
     company,
-    standing,
+    dataState,
     body: html`<section class="card narrow"><h1>${title}</h1><p>${sentence}</p><p class="more"><a href="${back}">Ir para os editais</a></p></section>`,
   })
 }

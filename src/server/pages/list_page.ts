@@ -5,9 +5,9 @@ import { cleanText, textKey } from '#schema/text_key.ts'
 import { formatPlural, line } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
+import type { DataState } from './data_state.ts'
 import { chip, document, toneOf } from './layout.ts'
 import { estimate, session, showText } from './show.ts'
-import type { Standing } from './standing.ts'
 
 /** The names of the form's fields. */
 export const FIELDS = [
@@ -47,7 +47,7 @@ export type ListedNotice = Readonly<Record<string, unknown>>
 
 type ListPage = {
   readonly company: string
-  readonly standing: Standing
+  readonly dataState: DataState
   readonly timeZone: string
   readonly wanted: Wanted
   /** Why nothing was searched; null if something was. */
@@ -84,7 +84,7 @@ const MAX_BUYER = 120
 
 export function listPage({
   company,
-  standing,
+  dataState,
   timeZone,
   wanted,
   problem,
@@ -105,7 +105,7 @@ ${
 ${pages(wanted, cursor, next)}`
 }`
   const searched = wanted.q === undefined ? '' : `${line(wanted.q, 60) ?? ''} · `
-  return document({ title: `${searched}Editais · ${company}`, company, standing, body })
+  return document({ title: `${searched}Editais · ${company}`, company, dataState, body })
 }
 
 function pages(wanted: Wanted, cursor: string | undefined, next: string | null): Html | null {

@@ -17,6 +17,7 @@ import {
   nameVerdict,
   SECTIONS,
 } from '#src/present/text/names.ts'
+import type { DataState } from './data_state.ts'
 import { chip, document, factList, toneOf } from './layout.ts'
 import type { ListedNotice } from './list_page.ts'
 import {
@@ -38,7 +39,6 @@ import {
   writeFreeForm,
   yesOrNo,
 } from './show.ts'
-import type { Standing } from './standing.ts'
 
 /** One thing that happened to the notice; the newest comes first. */
 export type Past = {
@@ -116,7 +116,7 @@ const MAX_HEADING = 200
 
 type NoticePage = {
   readonly company: string
-  readonly standing: Standing
+  readonly dataState: DataState
   readonly timeZone: string
   readonly notice: ListedNotice
   /** If it is null, `problem` has the reason. */
@@ -129,7 +129,7 @@ type NoticePage = {
 }
 
 export function renderNoticePage(page: NoticePage): string {
-  const { company, standing, notice, analysis, timeZone, back } = page
+  const { company, dataState, notice, analysis, timeZone, back } = page
   const title = showText(notice, 'objeto', MAX_HEADING) ?? 'Sem objeto'
   const sections: readonly Section[] = [
     ...(analysis ? sectionsOf(analysis, timeZone) : []),
@@ -144,7 +144,7 @@ ${analysis === null && html`<p class="problem" role="note">${page.problem}</p>`}
 ${analysis?.analyzed === false && html`<p class="sum">O edital ainda não foi analisado.</p>`}
 <nav class="parts" aria-label="Nesta página"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>
 ${sections.map(({ id, title, body }) => html`<h2 id="${id}">${title}</h2>\n${body}\n`)}`
-  return document({ title: `${line(title, 60)} · ${company}`, company, standing, body })
+  return document({ title: `${line(title, 60)} · ${company}`, company, dataState, body })
 }
 
 function facts({ notice, analysis, timeZone }: NoticePage): Html {

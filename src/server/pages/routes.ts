@@ -13,10 +13,10 @@ import type { KeyHolder } from '#src/server/key_entry.ts'
 import { isOfOperators } from '#src/server/scopes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
+import { type DataState, readDataState } from './data_state.ts'
 import { document, messagePage, PAGE_POLICY } from './layout.ts'
 import { searchAddress, wantedOf } from './list_page.ts'
 import { MAX_HISTORY, type Past, renderNoticePage } from './notice_page.ts'
-import { readStanding, type Standing } from './standing.ts'
 import type { TodayReader } from './today.ts'
 
 /** All pages begin with it. */
@@ -42,7 +42,7 @@ const HISTORY_WITHIN_MS = 1500
 /** A larger analysis would take as much time and memory here as a hundred usual ones. */
 const MAX_SHOWN_BYTES = 4 * 1024 * 1024
 
-type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: KeyHolder; standing: Standing | null } }
+type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: KeyHolder; dataState: DataState | null } }
 type PageContext = Context<Env>
 
 type PagesOptions = {
@@ -91,7 +91,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const refused = await shown(context, () => signedIn(context, door))
     if (refused) return refused
-    context.set('standing', await standingOf(context, served, now()))
+    context.set('dataState', await dataStateOf(context, served, now()))
     await next()
     return undefined
   })
@@ -104,10 +104,10 @@ export function routePages(app: Routes, options: PagesOptions): void {
     shown(context, async () => {
       // Loaded with the first page: most servers have none to show.
       const { browse } = await import('./browse.ts')
-      const { holder, standing } = context.var
-      // Refused if there is no snapshot, and so no standing.
+      const { holder, dataState } = context.var
+      // Refused if there is no snapshot, and so no dataState.
       served.snapshotOf(holder.company)
-      const about = { holder, served, now: now(), standing: standing as Standing }
+      const about = { holder, served, now: now(), dataState: dataState as DataState }
       return await inTurn(context, () => browse(context, about))
     }),
   )
@@ -140,8 +140,8 @@ function routeToday(
       const today = await (await reader).read(company, now())
       const { todayPage } = await import('./today_page.ts')
       const lastVisit = noteVisit(context, now())
-      const standing = context.var.standing as Standing
-      return context.html(todayPage({ company, standing, timeZone, now: now(), today, lastVisit }))
+      const dataState = context.var.dataState as DataState
+      return context.html(todayPage({ company, dataState, timeZone, now: now(), today, lastVisit }))
     }),
   )
 }
@@ -265,7 +265,7 @@ const NO_NOTICE = {
 const NO_PAGE = { title: 'Página não encontrada', sentence: 'Este endereço não existe.' }
 
 function missing(context: PageContext, message: typeof NO_PAGE): Response | Promise<Response> {
-  return context.html(messagePage(context.var.holder.company, message, context.var.standing), 404)
+  return context.html(messagePage(context.var.holder.company, message, context.var.dataState), 404)
 }
 
 function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapshot {
@@ -291,7 +291,7 @@ async function read(context: PageContext, { snapshot, history }: Shown): Promise
   const analysis = isTooLarge ? null : stored
   return context.html(
     renderNoticePage({
-      ...{ company, timeZone, standing: context.var.standing as Standing },
+      ...{ company, timeZone, dataState: context.var.dataState as DataState },
       notice: parsed(notice),
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
@@ -305,15 +305,15 @@ const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
 const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
 
 /** Returns the state of the company's data; null without a snapshot, whose page says so. */
-async function standingOf(
+async function dataStateOf(
   context: PageContext,
   served: ServedCompanies,
   now: Date,
-): Promise<Standing | null> {
+): Promise<DataState | null> {
   const { company } = context.var.holder
   try {
     const about = { behind: served.behind(company), now }
-    return await readStanding(served.lakeOf(company), served.snapshotOf(company), about)
+    return await readDataState(served.lakeOf(company), served.snapshotOf(company), about)
   } catch (error) {
     if (error instanceof Refusal) return null
     throw error

@@ -12,8 +12,8 @@ import {
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import type { ReadRecord } from '#src/server/read/order.ts'
+import type { DataState } from './data_state.ts'
 import { chip, document } from './layout.ts'
-import type { Standing } from './standing.ts'
 import { type Found, MAX_AGENDA, MAX_DECISIONS, type Today } from './today.ts'
 
 const MAX_OBJECT = 110
@@ -32,7 +32,7 @@ const DATE = new Intl.DateTimeFormat('pt-BR', {
 
 type Page = {
   readonly company: string
-  readonly standing: Standing
+  readonly dataState: DataState
   readonly timeZone: string
   readonly now: Date
   readonly today: Today
@@ -40,7 +40,7 @@ type Page = {
   readonly lastVisit: Date | null
 }
 
-export function todayPage({ company, standing, timeZone, now, today, lastVisit }: Page): string {
+export function todayPage({ company, dataState, timeZone, now, today, lastVisit }: Page): string {
   const local = localTime(now, timeZone)
   const body = html`<h1>Hoje, ${DATE.format(local)}</h1>
 <h2 id="decidir">Para decidir</h2>
@@ -49,7 +49,7 @@ ${decisions(today.decisions)}
 ${agenda(today.agenda)}
 <h2 id="novidades">${sinceWhen(lastVisit, now, timeZone)}</h2>
 ${news(today.news, { since: lastVisit ?? new Date(now.getTime() - DAY_MS), timeZone })}`
-  return document({ title: `Hoje · ${company}`, company, standing, body })
+  return document({ title: `Hoje · ${company}`, company, dataState, body })
 }
 
 function decisions({ rows, isCut }: Found): Html {

@@ -92,7 +92,7 @@ test('a page of a notice has every field of its documents, in the forms that Bra
   const text = renderNoticePage({
     ...{
       company: 'acme',
-      standing: { read: null, problem: null, published: '02/12/2026 às 10:00' },
+      dataState: { read: null, problem: null, published: '02/12/2026 às 10:00' },
       timeZone: 'America/Sao_Paulo',
       back: '/editais',
     },
@@ -172,7 +172,7 @@ test('free-form values can be anything: they are escaped, cut and shown as far a
   const text = renderNoticePage({
     ...{
       company: 'acme',
-      standing: { read: null, problem: null, published: 'hoje' },
+      dataState: { read: null, problem: null, published: 'hoje' },
       timeZone: 'America/Sao_Paulo',
       back: '/editais',
     },
@@ -202,7 +202,7 @@ test('no analysis makes a page that takes seconds: long lists and texts are cut,
   const text = renderNoticePage({
     ...{
       company: 'acme',
-      standing: { read: null, problem: null, published: 'hoje' },
+      dataState: { read: null, problem: null, published: 'hoje' },
       timeZone: 'America/Sao_Paulo',
       back: '/editais',
     },
@@ -224,7 +224,7 @@ test('an analysis that has not begun is one sentence; an address without a schem
     renderNoticePage({
       ...{
         company: 'acme',
-        standing: { read: null, problem: null, published: 'hoje' },
+        dataState: { read: null, problem: null, published: 'hoje' },
         timeZone: 'America/Sao_Paulo',
         back: '/editais',
       },

@@ -7,7 +7,7 @@ import { ageOf, type Behind } from '#src/server/behind.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 
 /** The state of a company's data, which is on top of every page. */
-export type Standing = {
+export type DataState = {
   /** When the whole list was read last; null if this host does not know. */
   readonly read: string | null
   /** Why the data may not be those of the service; null if they are. */
@@ -20,11 +20,11 @@ export type Standing = {
 const OLD_MS = 24 * 3_600_000
 
 /** Returns the state of a company's data at this moment: of the last run and look, not only of what was published. */
-export async function readStanding(
+export async function readDataState(
   lake: string,
   snapshot: Pick<ServedSnapshot, 'asOf' | 'timeZone'>,
   { behind, now }: { behind: Behind | null; now: Date },
-): Promise<Standing> {
+): Promise<DataState> {
   const root = dirname(lake)
   const paths = companyPaths(dirname(root), basename(root))
   const [state, failure] = [await readState(paths), await readFailure(paths)]
