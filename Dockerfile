@@ -63,5 +63,5 @@ CMD ["node", "jobs/main.ts"]
 ARG REVISION=""
 LABEL org.opencontainers.image.title="editais-sync" \
       org.opencontainers.image.description="Mirrors a company's public tender notices and their analyses into DuckDB tables and Parquet snapshots" \
-      org.opencontainers.image.version="0.2.0" \
+      org.opencontainers.image.version="0.3.0" \
       org.opencontainers.image.revision="${REVISION}"

@@ -132,7 +132,7 @@ async function follow(queues: Queues, patience: Patience, options: EnqueueOption
   let { request } = await handOver()
   // Some managed Redis services do not list their clients.
   if ((await queues.runs.getWorkersCount().catch(() => 1)) === 0) {
-    listener.note('No worker is running. The request waits until one is started (npm start).')
+    listener.note('No worker is running. The request waits until one is started (editais start).')
   }
   const watch = watchJob(queues, patience, options)
   const look = despiteRefusals(() => requests.look(company, request))

@@ -12,11 +12,12 @@ export type Display = Listener & {
   end(): Promise<void>
 }
 
-/** Creates a display of one live line per stage, on stderr. */
+/** Creates a display of one live line per stage that has something to do, on stderr: one after another, each with its tick. */
 export function liveDisplay(nowMs: () => number): Display {
   const stages = new Map(STAGES.map(stage => [stage, liveStage(stage, nowMs)]))
   const list = new Listr(
-    [...stages.values()].map(({ title, run }) => ({ title, task: (_context, task) => run(task) })),
+    // A task without a title is not shown.
+    [...stages.values()].map(({ run }) => ({ task: (_context, task) => run(task) })),
     {
       concurrent: true,
       exitOnError: false,
@@ -32,6 +33,7 @@ export function liveDisplay(nowMs: () => number): Display {
   return {
     progress(progress) {
       current = progress.stage
+      for (const earlier of STAGES.slice(0, STAGES.indexOf(current))) stages.get(earlier)?.endIfDone()
       stages.get(progress.stage)?.update(progress)
     },
     note: text => stages.get(current)?.note(text),
@@ -54,7 +56,6 @@ function liveStage(stage: Stage, nowMs: () => number) {
     if (task && last) task.title = describe(last, nowMs() - startedMs)
   }
   return {
-    title: TITLES[stage],
     run(wrapper: Task) {
       task = wrapper
       show()
@@ -69,25 +70,34 @@ function liveStage(stage: Stage, nowMs: () => number) {
     note(text: string) {
       if (task) task.output = printable(text)
     },
+    endIfDone() {
+      if (last && last.total > 0 && last.done >= last.total) resolve()
+    },
     end() {
-      if (!last) task?.skip(`${TITLES[stage]}: nothing to do`)
       // A stage that only began, or has more to do, was stopped by an error or by the user.
-      else if (last.done < last.total || (stage === 'scan' && updates === 1)) {
+      if (last && (last.done < last.total || (stage === 'scan' && updates === 1)))
         task?.skip(`${TITLES[stage]}: stopped${last.done > 0 ? ` at ${count(last)}` : ''}`)
-      }
       resolve()
     },
   }
 }
 
-/** Describes progress: `Fetch analyses: 1,200 of 20,000, 310/s, 61 s left`. */
+/** Describes progress: `Fetch analyses: 1,200 of 20,000 analyses, 310/s, 61 s left`. */
 function describe({ stage, done, total, note }: Progress, elapsedMs: number): string {
   if (done === 0 && total === 0) return TITLES[stage]
   const rate = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0
   const left = total > done && rate > 0 ? `, ${formatSeconds((total - done) / rate)} left` : ''
-  return `${note ?? TITLES[stage]}: ${count({ done, total })}, ${formatCount(Math.round(rate))}/s${left}`
+  return `${note ?? TITLES[stage]}: ${count({ stage, done, total })}, ${formatCount(Math.round(rate))}/s${left}`
 }
 
-function count({ done, total }: Pick<Progress, 'done' | 'total'>): string {
-  return total > 0 ? `${formatCount(done)} of ${formatCount(total)}` : formatCount(done)
+const UNITS: Record<Stage, string> = {
+  open: 'segments',
+  scan: 'notices',
+  fetch: 'analyses',
+  load: 'records',
+  publish: 'tables',
+}
+
+function count({ stage, done, total }: Pick<Progress, 'stage' | 'done' | 'total'>): string {
+  return `${total > 0 ? `${formatCount(done)} of ${formatCount(total)}` : formatCount(done)} ${UNITS[stage]}`
 }

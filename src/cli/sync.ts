@@ -84,7 +84,7 @@ export function syncCommand(environment: Environment, enqueue: Enqueue): Command
       'how long to wait for another sync of the company to end (default: 600); with --enqueue: for the run to end',
       parseSeconds,
     )
-    .option('--enqueue', 'let the daemon (npm start) do the run, and follow it')
+    .option('--enqueue', 'let the daemon (editais start) do the run, and follow it')
     .option('--json', 'print the run report as one JSON object on stdout')
     .addHelpText(
       'after',

@@ -43,6 +43,11 @@ test('on a terminal, the address and the key are asked for until the API accepts
   shown += await terminal.type(KEYS.enter, /3 to fetch.*Run it now\? \[Y\/n\]: $/s)
   expect(await readdir(directory)).toEqual(['.env'])
   shown += await terminal.type(KEYS.enter, /snapshot {2}.*lake\/snapshots/)
+  // The terminal has no width.
+  expect(shown.replaceAll(/\s/g, '')).toMatch(
+    /✔Scanthelist:3of3notices.*✔Fetchanalyses:3of3analyses.*✔Publishthesnapshot/,
+  )
+
   expect(await terminal.ended).toBe(0)
   for (const key of [KEY, WRONG_KEY]) expect(shown).not.toContain(key)
 })
