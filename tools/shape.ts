@@ -41,7 +41,7 @@ export function measureShape(): Measure[] {
     // 61,850 until each route of operators had its keys tested, and each extra was taken away; 62,060 until the stand-in for
     // Metabase did what a real one does; 62,251 until a test measured the cards, and the model had those of *Hoje*; 63,215 until the
     // package, init and the page *Hoje* had tests.
-    { name: 'lines of test', count: linesIn(['test']), limit: 63_630, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 63_634, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_495, goal: 5_000 },
     { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 472, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
