@@ -10,7 +10,7 @@ import { tagOf } from '#src/lib/hash.ts'
 import { type Batch, type DocumentRow, documentsOf, textBytesOf } from './documents.ts'
 import { servedAnalysis, servedNotice } from './feed/events.ts'
 import { type MonthIndex, type MonthOrder, preparedFiles, sha256 } from './prepared_month.ts'
-import { indexMonth } from './search/month_search.ts'
+import { differentWords, indexMonth } from './search/month_search.ts'
 
 /** Documents of which the tables have a text cut, as JSON text. */
 type WholeDocuments = { readonly notice?: string; readonly analysis?: string }
@@ -105,7 +105,9 @@ async function build({ files, rows, timeZone, directory }: MonthOrder): Promise<
         const json = analysis === null ? null : Buffer.from(analysis)
         const frame = json && zstdCompressSync(json, COMPRESSION)
         const place = frame && json && { at, bytes: frame.length, size: json.length, tag: tagOf(json) }
-        placed.push({ row, notice: Buffer.from(notice), analysis: place })
+        // All rows of the month are held at once.
+        const parts = differentWords(row.parts ?? '').join(' ')
+        placed.push({ row: { ...row, parts }, notice: Buffer.from(notice), analysis: place })
         if (!frame) continue
         frames.push(frame)
         at += frame.length

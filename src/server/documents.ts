@@ -63,7 +63,8 @@ export function documentsOf(
   const children = [requirements, items, alerts].filter(({ name }) => files[name as DocumentTable] !== null)
   const lists = children.map(
     table => `LEFT JOIN (
-      SELECT edital_id, string_agg(${object(fieldsOf(table, 't'))}, ',' ORDER BY ordinal) AS list
+      SELECT edital_id, string_agg(${object(fieldsOf(table, 't'))}, ',' ORDER BY ordinal) AS list,
+        ${SEARCHED_IN[table.name] === undefined ? 'NULL' : `left(string_agg(${SEARCHED_IN[table.name]}, ' ' ORDER BY ordinal), ${MAX_PARTS})`} AS words
       FROM ${some(table)} t GROUP BY edital_id) ${table.name} ON ${table.name}.edital_id = e.edital_id`,
   )
   const hasAnalyses = files.analyses !== null
@@ -72,7 +73,7 @@ export function documentsOf(
     SELECT e.edital_id AS id, e.status, epoch_us(e.created_at)::DOUBLE AS created,
       e.analysis_state AS state, ${object(notice)} AS notice,
       ${hasAnalyses ? `CASE WHEN e.analysis_state = 'current' THEN ${analysisOf(children)} END` : 'NULL'} AS analysis,
-      ${searchColumns(hasAnalyses, timeZone)}
+      ${searchColumns(hasAnalyses ? children : null, timeZone)}
     FROM ${some(editais)} e
     ${hasAnalyses ? `LEFT JOIN ${some(analyses)} a ON a.edital_id = e.edital_id` : ''}
     ${hasAnalyses ? lists.join('\n') : ''}
@@ -88,14 +89,27 @@ export function textBytesOf(files: MonthFiles): string {
   return `SELECT coalesce(sum(bytes), 0)::DOUBLE AS bytes FROM (${tables.join(' UNION ALL ')})`
 }
 
-/** Returns SQL for what a notice is searched by (`SearchRow`), besides its phase. */
-function searchColumns(hasAnalyses: boolean, timeZone: string): string {
+/** The texts of a notice's parts that it is found by. */
+const SEARCHED_IN: Readonly<Record<string, string>> = { requirements: 'title', items: 'descricao' }
+/** Characters of these; what follows is not searched. */
+const MAX_PARTS = 200_000
+
+/**
+ * Returns SQL for what a notice is searched by (`SearchRow`), besides its phase.
+ * @param children the tables of its parts that have rows; null if there are no analyses.
+ */
+function searchColumns(children: readonly Table[] | null, timeZone: string): string {
   const { from, before } = plausibleInstants(timeZone)
   const isPlausible = `e.data_sessao >= TIMESTAMPTZ ${literal(from)} AND e.data_sessao < TIMESTAMPTZ ${literal(before)}`
-  const verdict = hasAnalyses
+  const verdict = children
     ? "CASE WHEN e.analysis_state = 'current' THEN a.verdict_recommendation END"
     : 'NULL'
-  return `e.uf, e.modalidade, e.objeto, e.orgao, ${verdict} AS verdict, e.valor_estimado AS value,
+  const words = (children ?? []).flatMap(({ name }) => (SEARCHED_IN[name] ? [`${name}.words`] : []))
+  const current = words.map(one => `CASE WHEN e.analysis_state = 'current' THEN ${one} END`)
+  // The identifier in both of the portal's forms.
+  const identifiers = ['e.numero', 'e.pncp_id', 'e.orgao_cnpj', "'1'", 'e.pncp_sequencial', 'e.pncp_ano']
+  return `e.uf, e.modalidade, e.objeto, e.orgao, concat_ws(' ', ${[...identifiers, ...current].join(', ')}) AS parts,
+      ${verdict} AS verdict, e.valor_estimado AS value,
       CASE WHEN ${isPlausible} THEN epoch_us(e.data_sessao) END::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated`
 }
 

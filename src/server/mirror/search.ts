@@ -60,7 +60,7 @@ export const SEARCH_QUERY = z.object({
     .max(MAX_TEXT, `must have at most ${MAX_TEXT} characters`)
     .optional()
     .describe(
-      'Words that must all be in `objeto` or `orgao`, in any form, without regard to accents and case; `"a phrase"`; `word*` for the beginning of a word.',
+      'Words that must all be there, in any form, without regard to accents and case: in `objeto` and `orgao`, in number, identifier and CNPJ, in items and requirements. `"a phrase"`, of `objeto` or `orgao`; `word*` for the beginning of a word.',
     ),
   uf: z
     .string()

@@ -127,7 +127,7 @@ function filters(wanted: Wanted): Html {
   const { q, ...others } = wanted
   const isFiltered = Object.keys(others).length > 0
   return html`<form method="get" action="/editais" role="search" class="card filters">
-<label for="q">Buscar no objeto e no órgão</label>
+<label for="q">Buscar por palavras, número, PNCP ou CNPJ</label>
 <div class="search"><input id="q" name="q" type="search" value="${q ?? ''}" placeholder="merenda escolar"><button type="submit">Buscar</button></div>
 <details${isFiltered && html` open`}><summary>Filtros e ordem</summary>
 <div class="fields">

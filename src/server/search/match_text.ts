@@ -13,7 +13,9 @@ export type TextMatches = {
 /** BM25's usual constants: how soon more occurrences count no more, and how much a long text counts less. */
 const [SATURATION, LENGTH_SHARE] = [1.2, 0.75]
 /** How much a word counts that shares only the stem: to the stemmer, "médico" is a form of "medicamento". */
-const OTHER_FORM = 0.25
+const OTHER_FORM = 0.2
+/** How much a word counts that only an item or a requirement has. */
+const IN_PARTS = 0.25
 
 /** A phrase is looked for in so many words at once: a millisecond or two. */
 const PAUSE_AFTER_WORDS = 200_000
@@ -66,14 +68,14 @@ export async function matchText(
   if (terms.some(term => partsOf(text, term).some(words => words.length === 0))) return null
   const notices = text.lengths.length
   const [found, scores] = [new Uint8Array(notices), weights && new Float64Array(notices)]
-  const averageLength = text.places.length / notices
+  const averageLength = text.ownLengths.reduce((sum, length) => sum + length, 0) / notices
   for (const [number, term] of terms.entries()) {
     const words = partsOf(text, term)
     const note: Note = (place, times, closeness) => {
       if ((found[place] as number) < number) return
       found[place] = number + 1
       if (!scores) return
-      const length = (text.lengths[place] as number) / averageLength
+      const length = (text.ownLengths[place] as number) / averageLength
       const share = times / (times + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length))
       scores[place] = (scores[place] as number) + (weights?.[number] as number) * share * closeness
     }
@@ -104,7 +106,7 @@ function closenessOf({ words }: MonthText, term: Term): (word: number) => number
 }
 
 function noteWord(
-  { places, ends }: MonthText,
+  { places, positions, ownLengths, ends }: MonthText,
   word: number,
   note: (place: number, times: number) => void,
 ): void {
@@ -112,9 +114,10 @@ function noteWord(
   let at = beginOf(ends, word)
   while (at < end) {
     const place = places[at] as number
-    const first = at
-    while (at < end && places[at] === place) at += 1
-    note(place, at - first)
+    let times = 0
+    for (; at < end && places[at] === place; at += 1)
+      times += (positions[at] as number) < (ownLengths[place] as number) ? 1 : IN_PARTS
+    note(place, times)
   }
 }
 
@@ -134,7 +137,9 @@ async function notePhrase(
   for (const { at, end, bits } of words)
     for (let next = at; next < end; next += 1) {
       if ((next - at) % PAUSE_AFTER_WORDS === 0) await pause()
-      mark(inNotice, text.places[next] as number, bits)
+      const place = text.places[next] as number
+      // Of its items and requirements, each word is there once.
+      if ((text.positions[next] as number) < (text.ownLengths[place] as number)) mark(inNotice, place, bits)
     }
   const [all, last] = [(-1 >>> (32 - stems.length)) | 0, 1 << (stems.length - 1)]
   const bitsAt = new Int32Array(text.lengths.reduce((most, length) => Math.max(most, length)))
@@ -152,11 +157,12 @@ async function notePhrase(
         mark(bitsAt, text.positions[word.at] as number, word.bits)
     }
     let [state, times] = [0, 0]
-    for (let position = 0; position < (text.lengths[place] as number); position += 1) {
+    const own = text.ownLengths[place] as number
+    for (let position = 0; position < own; position += 1) {
       state = ((state << 1) | 1) & (bitsAt[position] as number)
       if ((state & last) !== 0) times += 1
-      bitsAt[position] = 0
     }
+    bitsAt.fill(0, 0, text.lengths[place])
     if (times > 0) note(place, times, 1)
   }
 }

@@ -1,8 +1,10 @@
 import { modalityKey, textKey } from '#schema/text_key.ts'
-import { stemOf, wordsOf } from './words.ts'
+import { isStopWord, stemOf, wordsOf } from './words.ts'
 
 /** Longer texts are indexed up to here, so that positions fit into 16 bits. */
 const MAX_WORDS = 20_000
+/** Different words of a notice's items and requirements that count; real ones have a tenth. */
+const MAX_PART_WORDS = 5000
 /** Between two texts of a notice, so that no phrase spans both. */
 const GAP = 1
 
@@ -24,21 +26,33 @@ export type MonthText = {
   readonly formEnds: Uint32Array
   /** Numbers of words, by stem. */
   readonly forms: Uint32Array
-  /** Words of each notice. */
+  /** Positions of each notice. */
   readonly lengths: Uint16Array
+  /** Those of its own texts, which come before the others. */
+  readonly ownLengths: Uint16Array
 }
 
 /** Occurrences of a word: place and position in turn. */
 type Occurrences = number[]
 
-/** Builds the index of a month's texts. @param notices the texts of each notice. */
-export function indexTexts(notices: readonly (readonly string[])[]): MonthText {
+/** The texts of a notice: its own, and one of its identifiers, items and requirements, of which each word counts once. */
+type Texts = { readonly own: readonly string[]; readonly parts: string }
+
+/** Returns the words of a notice's identifiers, items and requirements, each once: without those that are in nearly every text. */
+export function differentWords(text: string): readonly string[] {
+  const words = new Set(wordsOf(text).filter(word => !isStopWord(word)))
+  return [...words.values().take(MAX_PART_WORDS)]
+}
+
+/** Builds the index of a month's texts. */
+export function indexTexts(notices: readonly Texts[]): MonthText {
   const words = new Map<string, Occurrences>()
   const lengths = new Uint16Array(notices.length)
-  for (const [place, texts] of notices.entries()) {
+  const ownLengths = new Uint16Array(notices.length)
+  for (const [place, { own, parts }] of notices.entries()) {
     let position = 0
-    for (const text of texts) {
-      for (const word of wordsOf(text).slice(0, MAX_WORDS)) {
+    const add = (all: Iterable<string>) => {
+      for (const word of all) {
         const occurrences = words.get(word) ?? []
         words.set(word, occurrences)
         occurrences.push(place, position)
@@ -46,11 +60,15 @@ export function indexTexts(notices: readonly (readonly string[])[]): MonthText {
       }
       position += GAP
     }
+    for (const text of own) add(wordsOf(text).slice(0, MAX_WORDS))
+    ownLengths[place] = position
+    add(differentWords(parts))
     lengths[place] = position
   }
   const sorted = [...words].sort(([a], [b]) => (a < b ? -1 : 1))
-  const own = sorted.map(([word]) => word)
-  return { words: own, ...packed(sorted.map(([, occurrences]) => occurrences)), ...stemsOf(own), lengths }
+  const all = sorted.map(([word]) => word)
+  const occurrences = packed(sorted.map(([, places]) => places))
+  return { words: all, ...occurrences, ...stemsOf(all), lengths, ownLengths }
 }
 
 function stemsOf(words: readonly string[]): Pick<MonthText, 'stems' | 'formEnds' | 'forms'> {
@@ -155,7 +173,9 @@ export type MonthSearch = {
 }
 
 /** The texts that a notice is searched by. */
-export type SearchRow = Readonly<Record<(typeof CHOICES)[number] | 'objeto' | 'orgao', string | null>> &
+export type SearchRow = Readonly<
+  Record<(typeof CHOICES)[number] | 'objeto' | 'orgao' | 'parts', string | null>
+> &
   Readonly<Record<(typeof NUMBERS)[number], number | null>>
 
 export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
@@ -170,7 +190,9 @@ export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
   return {
     choices: Object.fromEntries(choices),
     numbers: Object.fromEntries(numbers),
-    text: indexTexts(rows.map(({ objeto, orgao }) => [objeto ?? '', orgao ?? ''])),
+    text: indexTexts(
+      rows.map(({ objeto, orgao, parts }) => ({ own: [objeto ?? '', orgao ?? ''], parts: parts ?? '' })),
+    ),
   }
 }
 

@@ -2,7 +2,12 @@ import { stemmer } from '@orama/stemmers/portuguese'
 import { stopwords } from '@orama/stopwords/portuguese'
 import { fold, textKey } from '#schema/text_key.ts'
 
-const WORD = /[\p{L}\p{N}]+/gu
+/** A CNPJ with its punctuation, a number with points between its thousands, or letters and digits. In a folded text. */
+const WORD =
+  /[0-9a-z]{2}\.[0-9a-z]{3}\.[0-9a-z]{3}\/[0-9a-z]{4}-\d{2}|\d{1,3}(?:\.\d{3})+(?!\d)|[\p{L}\p{N}]+/gu
+const PUNCTUATION = /[./-]/g
+const NUMBER = /^\d+$/
+const LEADING_ZEROS = /^0+(?!$)/
 /** Longer words are cut: they are codes or noise, and a stemmer reads each letter several times. */
 const MAX_LETTERS = 40
 
@@ -42,7 +47,11 @@ const ACCENTED: readonly (readonly [plain: RegExp, accented: string])[] = [
 
 /** Returns the words of a text in their order, folded. */
 export function wordsOf(text: string): string[] {
-  return (textKey(text).match(WORD) ?? []).map(word => word.slice(0, MAX_LETTERS))
+  return (textKey(text).match(WORD) ?? []).map(word => {
+    const bare = word.replaceAll(PUNCTUATION, '').slice(0, MAX_LETTERS)
+    // `0147/2026` is `147/2026`.
+    return NUMBER.test(bare) ? bare.replace(LEADING_ZEROS, '') : bare
+  })
 }
 
 /**

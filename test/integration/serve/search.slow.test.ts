@@ -51,16 +51,19 @@ async function publish(company: SyncedCompany, api: ServedApi): Promise<void> {
   })
 }
 
-/** Texts, and what finds them in lower case without accents, by someone who knows the language. */
-const TEXTS: readonly (readonly [q: string, found: RegExp])[] = [
+/**
+ * Texts, and what finds them in lower case without accents, by someone who knows the language: in the notice's own texts, or also
+ * in its items and requirements.
+ */
+const TEXTS: readonly (readonly [q: string, found: RegExp, where?: 'own'])[] = [
   ['aquisições', /\baquisic(ao|oes)\b/],
   // The stemmer takes "médico" for a form of "medicamento".
   ['AQUISICAO medicamento', /^(?=.*\baquisic(ao|oes)\b).*\bmedic(amento|o|a)s?\b/s],
-  ['"registro de preço"', /\bregistros? de precos?\b/],
-  ['"preço registro"', /\bprecos? registros?\b/],
+  ['"registro de preço"', /\bregistros? de precos?\b/, 'own'],
+  ['"preço registro"', /\bprecos? registros?\b/, 'own'],
   ['muni*', /\bmuni/],
   ['escolares', /\bescola(r|res)\b/],
-  ['de', /\bde\b/],
+  ['de', /\bde\b/, 'own'],
   ['xyzzy', /xyzzy/],
 ]
 
@@ -81,6 +84,11 @@ const SORTED: Readonly<Record<string, (edital: Notice) => number | null>> = {
   updated: ({ updated_at }) => instantOf(updated_at),
 }
 
+function textsOfParts(analysis: unknown): unknown[] {
+  const { items = [], requirements = [] } = (analysis ?? {}) as Record<string, Record<string, unknown>[]>
+  return [...items.map(({ descricao }) => descricao), ...requirements.map(({ title }) => title)]
+}
+
 /** The same search in plain JavaScript. */
 function oracle(entries: readonly Entry[], wanted: Parameters): string[] {
   const { q, uf, status, verdict, modalidade, session_from, session_to, value_min, value_max, sort } = wanted
@@ -90,7 +98,9 @@ function oracle(entries: readonly Entry[], wanted: Parameters): string[] {
     const session = instantOf(edital.data_sessao)
     const value = edital.valor_estimado ?? null
     const { recommendation } = (analysis as { verdict?: { recommendation?: string } } | null)?.verdict ?? {}
-    const text = TEXTS.find(([one]) => one === q)?.[1]
+    const [, text, where] = TEXTS.find(([one]) => one === q) ?? []
+    const own = `${edital.objeto}; ${edital.orgao}`
+    const parts = where === 'own' ? [] : [edital.numero, ...textsOfParts(analysis)]
     return (
       (!uf || uf.split(',').includes(edital.uf ?? '')) &&
       (!status || status.split(',').includes(edital.status)) &&
@@ -100,7 +110,7 @@ function oracle(entries: readonly Entry[], wanted: Parameters): string[] {
       (!session_to || (session !== null && session < day(session_to) + 86_400_000_000)) &&
       (!value_min || (value !== null && value >= Number(value_min))) &&
       (!value_max || (value !== null && value <= Number(value_max))) &&
-      (!text || text.test(folded(`${edital.objeto}; ${edital.orgao}`)))
+      (!text || text.test(folded([own, ...parts].join('; '))))
     )
   })
   const [, sign, key = ''] = /^(-?)(.*)$/.exec(sort ?? '-created') as unknown as string[]
@@ -402,4 +412,50 @@ test('whatever the text of a search or of a notice, there is an answer', async (
   )
   expect((await api.ask(`${SEARCH}?q=%ff%fe%00&limit=1`)).status).toBe(200)
   expect((await api.ask(`${SEARCH}?q=${'a%20'.repeat(1000)}`)).status).toBe(400)
+})
+
+test('a notice is found by its number, its identifier and its buyer’s CNPJ, however they are written, and by its items', async () => {
+  const api = await serveApi(
+    (
+      await startSynced([
+        noticeEntry(
+          1,
+          {
+            numero: 'PE 90.220/2026',
+            pncp_id: '12345678000195-1-000123/2026',
+            objeto: 'Material',
+            orgao: 'Prefeitura',
+          },
+          { items: [{ descricao: 'Papel A4 75 g' }], requirements: [{ title: 'Balanço patrimonial' }] },
+        ),
+        noticeEntry(
+          2,
+          {
+            numero: 'PCE 290',
+            pncp_id: '00394494000136-2026-0042',
+            objeto: 'Papel para o prédio 290',
+            orgao: 'Câmara',
+          },
+          { items: [{ descricao: 'Tinta' }], requirements: [] },
+        ),
+        noticeEntry(
+          3,
+          { numero: '0147/2026', objeto: 'Obra', orgao: 'Câmara' },
+          { items: [] },
+        ),
+      ])
+    ).environment,
+  )
+  const found = async (q: string) =>
+    (await idsOf(api, { q })).map(id => [1, 2, 3].find(one => idOf(one) === id))
+  for (const q of ['90220/2026', '90.220/2026', 'pe 90220', '12.345.678/0001-95', '12345678000195'])
+    expect(await found(q), q).toEqual([1])
+  for (const q of ['12345678000195-1-000123/2026', '12345678000195-2026-123'])
+    expect(await found(q), q).toEqual([1])
+  for (const q of ['PCE 290', '394494000136', '00.394.494/0001-36']) expect(await found(q), q).toEqual([2])
+  for (const q of ['147/2026', '0147']) expect(await found(q), q).toEqual([3])
+  expect(await found('balanço')).toEqual([1])
+  // In the notice's own text it counts more than in an item.
+  expect(await found('papel')).toEqual([2, 1])
+  expect(await found('"a4 75"')).toEqual([])
 })

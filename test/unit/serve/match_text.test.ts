@@ -14,7 +14,9 @@ const TEXT = fc.array(WORD, { maxLength: 40 })
 async function placesWith(notices: readonly (readonly string[])[], phrase: readonly string[]) {
   const query = parseText(`"${phrase.join(' ')}"`)
   if ('problem' in query) throw new Error(query.problem)
-  const index = indexTexts(notices.map(words => [words.join(' '), 'Prefeitura']))
+  const index = indexTexts(
+    notices.map(words => ({ own: [words.join(' '), 'Prefeitura'], parts: words.toReversed().join(' ') })),
+  )
   const matches = await matchText(index, query.terms, [1], async () => {})
   return notices
     .keys()
@@ -66,7 +68,7 @@ test('a prefix finds exactly the words that begin with it', () =>
       }),
       fc.string({ unit: fc.constantFrom('a', 'b', '9', '𠀀'), minLength: 1, maxLength: 3 }),
       (words, prefix) => {
-        const index = indexTexts([[words.join(' ')]])
+        const index = indexTexts([{ own: [words.join(' ')], parts: '' }])
         const found = [...wordsFrom(index, prefix)].map(number => index.words[number])
         expect(found).toEqual(index.words.filter(word => word.startsWith(prefix)))
       },
@@ -77,9 +79,18 @@ test('terms are weighed with pauses: each may be a prefix of every word', async 
   const query = parseText('aa* aaa* aaaa*')
   if ('problem' in query) throw new Error(query.problem)
   let pauses = 0
-  const weights = await weightsOf(query.terms, [indexTexts([['aaaaa'], ['b']])], async () => {
-    pauses += 1
-  })
+  const weights = await weightsOf(
+    query.terms,
+    [
+      indexTexts([
+        { own: ['aaaaa'], parts: '' },
+        { own: ['b'], parts: '' },
+      ]),
+    ],
+    async () => {
+      pauses += 1
+    },
+  )
   expect([weights.length, pauses]).toEqual([3, 3])
 })
 
