@@ -72,6 +72,8 @@ export type Sandbox = {
   /** May be changed at any time; the next request sees it. */
   readonly faults: Faults
   readonly requests: RequestLog
+  /** Open connections: what a dead client sent is read until its connection ends. */
+  connections(): number
   /** Rejects the key from now on. */
   revoke(key: string): void
   /** Stops at once: open requests lose their connection. */
@@ -126,6 +128,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     port: http.port,
     faults,
     requests,
+    connections: () => http.connections().open,
     revoke: keyring.revoke,
     close: () => http.abort(),
   }

@@ -60,7 +60,7 @@ test(`the served API and the pages find every spelling, and return it as it was 
     { q: 'medi\u200bcamentos' },
   ]) {
     const { body } = await ask(`/editais?${new URLSearchParams(parameters)}`, person)
-    expect(body.toString()).toContain(`${COUNT} editais encontrados`)
+    expect(body.toString()).toContain(`${COUNT} editais.`)
   }
 })
 

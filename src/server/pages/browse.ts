@@ -1,6 +1,5 @@
 import type { Context } from 'hono'
 import type { z } from 'zod'
-import { localTime } from '#schema/times.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { KeyHolder } from '#src/server/key_entry.ts'
 import { SEARCH_QUERY, searchPage } from '#src/server/mirror/search.ts'
@@ -8,19 +7,24 @@ import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { DataState } from './data_state.ts'
 import { messagePage } from './layout.ts'
 import {
-  type FIELDS,
+  FIELDS,
+  type Field,
   type ListedNotice,
   listPage,
+  PAGE_SIZE,
+  placeOf,
   searchAddress,
+  searchOf,
+  VIEW_NAMES,
+  type View,
+  viewOf,
   type Wanted,
   wantedOf,
 } from './list_page.ts'
-
-/** Notices of a page. */
-const LIMIT = '30'
+import { dayIn } from './show.ts'
 
 /** The parameters of a search, by the fields of the form. */
-const PARAMETERS: Readonly<Record<(typeof FIELDS)[number], keyof typeof SEARCH_QUERY.shape>> = {
+const PARAMETERS: Readonly<Record<Field, keyof typeof SEARCH_QUERY.shape>> = {
   q: 'q',
   uf: 'uf',
   fase: 'status',
@@ -44,27 +48,42 @@ type About = {
 export async function browse(context: Context, { holder, served, now, dataState }: About): Promise<Response> {
   const { company } = holder
   const wanted = wantedOf(context)
-  const cursor = context.req.query('cursor')
+  const place = placeOf(context)
+  // A form sends its empty fields, too.
+  if (Object.values(context.req.query()).includes('')) return context.redirect(searchAddress(wanted, place))
   const snapshot = served.snapshotOf(company)
   const { timeZone } = snapshot
-  const today = localTime(now, timeZone).toISOString().slice(0, 10)
-  const page = { company, timeZone, wanted, today }
-  const parsed = SEARCH_QUERY.safeParse(parametersOf(wanted, cursor))
-  if (!parsed.success) return wrong(context, { ...page, dataState }, problemOf(parsed.error))
+  const today = dayIn(timeZone, now)
+  const page = { company, timeZone, wanted, today, dataState, place }
+  const view = viewOf(wanted)
+  const search = view === null ? wanted : searchOf(view, today)
+  const parsed = SEARCH_QUERY.safeParse(parametersOf(search, place.cursor))
+  if (!parsed.success) return wrong(context, page, problemOf(parsed.error), fieldsOf(parsed.error))
   try {
-    const source: Parameters<typeof searchPage>[0] = {
+    const source: Source = {
       snapshot: () => snapshot,
       findSnapshot: isWanted => served.readableOf(company).find(isWanted) ?? null,
     }
     const { documents, total, next } = await searchPage(source, parsed.data)
     const notices = documents.map(parts => JSON.parse(Buffer.concat(parts).toString()) as ListedNotice)
-    return context.html(listPage({ ...page, dataState, problem: null, notices, total, cursor, next }))
+    const counts = await countViews(source, today)
+    return context.html(listPage({ ...page, problem: null, wrong: [], notices, total, counts, next }))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    if (error.status === 400) return wrong(context, { ...page, dataState }, contradictionIn(wanted))
+    if (error.status === 400) return wrong(context, page, ...contradictionIn(wanted))
     if (error.status !== 410) throw error
     return context.html(messagePage(company, { ...OUTDATED, back: searchAddress(wanted) }, dataState), 410)
   }
+}
+
+type Source = Parameters<typeof searchPage>[0]
+
+async function countViews(source: Source, today: string): Promise<Record<View, number>> {
+  const counts = VIEW_NAMES.map(async view => {
+    const parameters = SEARCH_QUERY.parse({ ...parametersOf(searchOf(view, today), undefined), limit: '1' })
+    return [view, (await searchPage(source, parameters)).total] as const
+  })
+  return Object.fromEntries(await Promise.all(counts)) as Record<View, number>
 }
 
 const OUTDATED = {
@@ -72,27 +91,36 @@ const OUTDATED = {
   sentence: 'Há dados mais novos do que os desta busca. Volte à primeira página.',
 }
 
-type Page = Pick<Parameters<typeof listPage>[0], 'company' | 'dataState' | 'timeZone' | 'wanted' | 'today'>
+type Page = Pick<
+  Parameters<typeof listPage>[0],
+  'company' | 'dataState' | 'timeZone' | 'wanted' | 'today' | 'place'
+>
 
-function wrong(context: Context, page: Page, problem: string): Response | Promise<Response> {
-  return context.html(listPage({ ...page, problem, notices: [], total: 0, next: null }), 400)
+function wrong(
+  context: Context,
+  page: Page,
+  problem: string,
+  fields: readonly Field[],
+): Response | Promise<Response> {
+  const nothing = { notices: [], total: 0, counts: null, next: null }
+  return context.html(listPage({ ...page, ...nothing, problem, wrong: fields }), 400)
 }
 
-/** Explains how the fields contradict each other, although each is valid by itself. */
-function contradictionIn({ de, ate, minimo, maximo }: Wanted): string {
+/** Explains how the fields contradict each other, although each is valid by itself; and which they are. */
+function contradictionIn({ de, ate, minimo, maximo }: Wanted): [problem: string, fields: readonly Field[]] {
   if (de !== undefined && ate !== undefined && de > ate)
-    return '“Sessão de” vem depois de “Sessão até”: troque as datas.'
+    return ['“Sessão de” vem depois de “Sessão até”: troque as datas.', ['de', 'ate']]
   if (minimo !== undefined && maximo !== undefined && Number(minimo) > Number(maximo))
-    return 'O valor mínimo é maior do que o máximo: troque os valores.'
-  return 'Esta busca não pode ser feita: use menos palavras, ou volte à primeira página.'
+    return ['O valor mínimo é maior do que o máximo: troque os valores.', ['minimo', 'maximo']]
+  return ['Esta busca não pode ser feita: use menos palavras, ou volte à primeira página.', []]
 }
 
 function parametersOf(wanted: Wanted, cursor: string | undefined): Record<string, string> {
   // Only a text has a relevance.
   const sort = wanted.ordem === 'relevance' && wanted.q === undefined ? {} : { sort: wanted.ordem }
-  const given = { ...wanted, ordem: undefined }
-  const named = Object.entries(given).map(([field, value]) => [PARAMETERS[field as keyof Wanted], value])
-  const all = { ...Object.fromEntries(named), ...sort, limit: LIMIT, cursor }
+  const given = { ...wanted, ordem: undefined, ver: undefined }
+  const named = Object.entries(given).map(([field, value]) => [PARAMETERS[field as Field], value])
+  const all = { ...Object.fromEntries(named), ...sort, limit: String(PAGE_SIZE), cursor }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Record<
     string,
     string
@@ -116,4 +144,9 @@ const NAMES: Readonly<Record<string, string>> = {
 function problemOf({ issues }: z.ZodError): string {
   const names = new Set(issues.map(({ path }) => NAMES[String(path[0])] ?? String(path[0])))
   return `Confira: ${[...names].join(', ')}.`
+}
+
+function fieldsOf({ issues }: z.ZodError): Field[] {
+  const names = new Set(issues.map(({ path }) => path[0]))
+  return FIELDS.filter(field => names.has(PARAMETERS[field]))
 }

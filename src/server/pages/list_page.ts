@@ -2,12 +2,12 @@ import type { Context } from 'hono'
 import { type Labels, labelsOf, PHASE_LABELS } from '#schema/labels.ts'
 import { OPEN_STATUSES } from '#schema/notice.ts'
 import { cleanText, textKey } from '#schema/text_key.ts'
-import { formatPlural, line } from '#src/present/text/format.ts'
+import { formatPlural, line, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
 import type { DataState } from './data_state.ts'
 import { chip, document, toneOf } from './layout.ts'
-import { estimate, session, showText } from './show.ts'
+import { daysLeft, estimate, session, showText } from './show.ts'
 
 /** The names of the form's fields. */
 export const FIELDS = [
@@ -23,23 +23,66 @@ export const FIELDS = [
   'ordem',
 ] as const
 
-/** The values of the search form; absent fields were left empty. */
-export type Wanted = Readonly<Partial<Record<(typeof FIELDS)[number], string>>>
+export type Field = (typeof FIELDS)[number]
+
+/** The values of the search form, or the name of a view; absent fields were left empty. */
+export type Wanted = Readonly<Partial<Record<Field | 'ver', string>>>
+
+/** What is listed without a search, by its name in the address. The first one is where a reader begins. */
+const VIEWS = {
+  proximas: {
+    name: 'Próximas sessões',
+    of: (today: string): Wanted => ({ fase: OPEN_PHASES, de: today, ordem: 'session' }),
+  },
+  andamento: { name: 'Em andamento', of: (): Wanted => ({ fase: OPEN_PHASES }) },
+  todos: { name: 'Todos', of: (): Wanted => ({}) },
+} as const
+export type View = keyof typeof VIEWS
+export const VIEW_NAMES = Object.keys(VIEWS) as readonly View[]
+
+/** Returns the view that an address asks for; null if it asks for a search of its own. */
+export function viewOf(wanted: Wanted): View | null {
+  const named = VIEW_NAMES.find(name => name === wanted.ver)
+  return named ?? (FIELDS.some(field => wanted[field] !== undefined) ? null : 'proximas')
+}
+
+/** Returns the search of a view. @param today `2026-12-31`. */
+export function searchOf(view: View, today: string): Wanted {
+  return VIEWS[view].of(today)
+}
 
 /** Returns what the form, or an address made from it, asks for. */
 export function wantedOf(context: Context): Wanted {
-  const given = FIELDS.map(field => [field, cleanText(context.req.query(field) ?? '')] as const)
+  const given = [...FIELDS, 'ver' as const].map(
+    field => [field, cleanText(context.req.query(field) ?? '')] as const,
+  )
   return Object.fromEntries(given.filter(([, value]) => value !== ''))
 }
 
+/** A page of a search: where it begins, and its number; the first one has no cursor. */
+export type Place = { readonly cursor?: string | undefined; readonly number: number }
+export const FIRST_PAGE: Place = { number: 1 }
+
+/** Returns the page that an address asks for. Its number is only shown. */
+export function placeOf(context: Context): Place {
+  const number = Number(context.req.query('pagina'))
+  const cursor = context.req.query('cursor')
+  return cursor === undefined
+    ? FIRST_PAGE
+    : { cursor, number: Number.isSafeInteger(number) && number > 1 ? number : 2 }
+}
+
 /** Returns the address of a page of a search. */
-export function searchAddress(wanted: Wanted, cursor?: string): string {
-  return `/editais${queryOf(wanted, cursor)}`
+export function searchAddress(wanted: Wanted, place = FIRST_PAGE): string {
+  return `/editais${queryOf(wanted, place)}`
 }
 
 /** Returns the search in an address. Notices have it as well, for the way back. */
-function queryOf(wanted: Wanted, cursor?: string): string {
-  const all = new URLSearchParams({ ...wanted, ...(cursor !== undefined && { cursor }) })
+function queryOf(wanted: Wanted, { cursor, number }: Place): string {
+  const all = new URLSearchParams({
+    ...wanted,
+    ...(cursor !== undefined && { cursor, pagina: String(number) }),
+  })
   return all.size === 0 ? '' : `?${all}`
 }
 
@@ -54,8 +97,11 @@ type ListPage = {
   readonly problem: string | null
   readonly notices: readonly ListedNotice[]
   readonly total: number
-  /** The cursor of this page; absent on the first one. */
-  readonly cursor?: string | undefined
+  readonly place: Place
+  /** How many notices each view has; null if nothing was searched. */
+  readonly counts: Readonly<Record<View, number>> | null
+  /** The fields that are wrong. */
+  readonly wrong: readonly Field[]
   /** The cursor of the next page; null on the last one. */
   readonly next: string | null
   /** `2026-12-31`, where the reader is. */
@@ -82,63 +128,98 @@ const VERDICTS = labelsOf('analyses.verdict_recommendation')
 const MAX_OBJECT = 220
 const MAX_BUYER = 120
 
-export function listPage({
-  company,
-  dataState,
-  timeZone,
-  wanted,
-  problem,
-  notices,
-  total,
-  cursor,
-  next,
-  today,
-}: ListPage): string {
+/** Notices of a page. */
+export const PAGE_SIZE = 20
+
+export function listPage(page: ListPage): string {
+  const { company, dataState, timeZone, wanted, problem, notices, total, place, today } = page
   const body = html`<h1>Editais</h1>
-${filters(wanted)}
-${shortcuts(today)}
-${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
+${filters(wanted, page.wrong)}
+${views(page)}
+${problem !== null && html`<p class="problem" role="alert" id="problema">${problem}</p>`}
 ${
   problem === null &&
-  html`<p class="found" role="status">${total === 0 ? 'Nenhum edital encontrado.' : `${formatPlural(total, 'edital encontrado', 'editais encontrados')}.`}</p>
-<ol class="notices">${notices.map(notice => card(notice, timeZone, queryOf(wanted, cursor)))}</ol>
-${pages(wanted, cursor, next)}`
+  html`<p class="found" role="status">${found(total, place)}</p>
+${total === 0 && relaxed(wanted)}<ol class="notices">${notices.map(notice => card(notice, { timeZone, today, search: queryOf(wanted, place) }))}</ol>
+${pages(page)}`
 }`
   const searched = wanted.q === undefined ? '' : `${line(wanted.q, 60) ?? ''} · `
   return document({ title: `${searched}Editais · ${company}`, company, dataState, body })
 }
 
-function pages(wanted: Wanted, cursor: string | undefined, next: string | null): Html | null {
-  if (cursor === undefined && next === null) return null
-  return html`<nav class="more pages" aria-label="Páginas">${cursor !== undefined && html`<a href="${searchAddress(wanted)}">Primeira página</a>`}
-${next !== null && html`<a href="${searchAddress(wanted, next)}" rel="next">Próxima página</a>`}</nav>`
+/** `21–40 de 418 editais` */
+function found(total: number, { number: page }: Place): string {
+  if (total === 0) return 'Nenhum edital encontrado.'
+  if (total <= PAGE_SIZE) return `${formatPlural(total, 'edital', 'editais')}.`
+  const first = (page - 1) * PAGE_SIZE + 1
+  return `${number(Math.min(first, total))}–${number(Math.min(first + PAGE_SIZE - 1, total))} de ${number(total)} editais.`
 }
 
-function shortcuts(today: string): Html {
-  const all: readonly (readonly [string, Wanted])[] = [
-    ['Próximas sessões', { fase: OPEN_PHASES, de: today, ordem: 'session' }],
-    ['Em andamento', { fase: OPEN_PHASES }],
-    ['Todos', {}],
-  ]
-  return html`<nav class="shortcuts" aria-label="Atalhos">${all.map(([name, wanted]) => html`<a href="${searchAddress(wanted)}">${name}</a>\n`)}</nav>`
+const TITLES: Readonly<Record<Field, string>> = {
+  q: 'o texto',
+  uf: 'a UF',
+  fase: 'a fase',
+  parecer: 'o parecer',
+  modalidade: 'a modalidade',
+  de: 'o primeiro dia',
+  ate: 'o último dia',
+  minimo: 'o valor mínimo',
+  maximo: 'o valor máximo',
+  ordem: 'a ordem',
 }
 
-function filters(wanted: Wanted): Html {
-  const { q, ...others } = wanted
+/** Returns links to the same search without one of its conditions. */
+function relaxed(wanted: Wanted): Html {
+  const given = FIELDS.filter(field => field !== 'ordem' && wanted[field] !== undefined)
+  if (given.length === 0)
+    return html`<p><a href="${searchAddress({ ver: 'todos' })}">Ver todos os editais</a></p>`
+  const without = given.map(field => {
+    const others: Wanted = Object.fromEntries(
+      given.filter(one => one !== field).map(one => [one, wanted[one]]),
+    )
+    const rest = given.length > 1 ? others : { ver: 'todos' }
+    return html`<a href="${searchAddress(rest)}">sem ${TITLES[field]}</a>`
+  })
+  return html`<p class="line"><span>Tente a mesma busca</span>${without}</p>`
+}
+
+function pages({ wanted, place, next }: ListPage): Html | null {
+  if (place.cursor === undefined && next === null) return null
+  return html`<nav class="more pages" aria-label="Páginas">${place.cursor !== undefined && html`<a href="${searchAddress(wanted)}">Primeira página</a>`}
+${next !== null && html`<a href="${searchAddress(wanted, { cursor: next, number: place.number + 1 })}" rel="next">Próxima página</a>`}</nav>`
+}
+
+function views({ wanted, counts }: ListPage): Html {
+  const shown = viewOf(wanted)
+  return html`<nav class="shortcuts" aria-label="Listas">${VIEW_NAMES.map(
+    view =>
+      html`<a href="${searchAddress({ ver: view })}"${view === shown && html` aria-current="page"`}>${VIEWS[view].name}${counts && ` (${number(counts[view])})`}</a>\n`,
+  )}</nav>`
+}
+
+function filters(wanted: Wanted, wrong: readonly Field[]): Html {
+  const { q, ver: _, ...others } = wanted
   const isFiltered = Object.keys(others).length > 0
+  const mark = (field: Field) =>
+    wrong.includes(field) && html` aria-invalid="true" aria-describedby="problema"`
+  // A wrong day is kept as it was typed: a field for days would be empty.
+  const day = (field: 'de' | 'ate') =>
+    html`type="${wrong.includes(field) ? 'text' : 'date'}" value="${wanted[field] ?? ''}"${mark(field)}`
+  const money = (field: 'minimo' | 'maximo') =>
+    html`inputmode="decimal" value="${wanted[field] ?? ''}"${mark(field)}`
   return html`<form method="get" action="/editais" role="search" class="card filters">
 <label for="q">Buscar por palavras, número, PNCP ou CNPJ</label>
-<div class="search"><input id="q" name="q" type="search" value="${q ?? ''}" placeholder="merenda escolar"><button type="submit">Buscar</button></div>
+<div class="search"><input id="q" name="q" type="search" value="${q ?? ''}" placeholder="merenda escolar"${mark('q')}><button type="submit">Buscar</button></div>
 <details${isFiltered && html` open`}><summary>Filtros e ordem</summary>
 <div class="fields">
 ${choice('uf', ['UF', 'Todas'], wanted.uf, new Map(UFS.map(uf => [uf, uf])))}
 ${choice('fase', ['Fase', 'Todas'], wanted.fase, CHOSEN_PHASES)}
 ${choice('parecer', ['Parecer', 'Todos'], wanted.parecer, VERDICTS)}
-<div><label for="modalidade">Modalidade</label><input id="modalidade" name="modalidade" value="${wanted.modalidade ?? ''}" placeholder="pregão eletrônico"></div>
-<div><label for="de">Sessão de</label><input id="de" name="de" type="date" value="${wanted.de ?? ''}"></div>
-<div><label for="ate">Sessão até</label><input id="ate" name="ate" type="date" value="${wanted.ate ?? ''}"></div>
-<div><label for="minimo">Valor mínimo (R$)</label><input id="minimo" name="minimo" type="number" min="0" step="any" value="${wanted.minimo ?? ''}"></div>
-<div><label for="maximo">Valor máximo (R$)</label><input id="maximo" name="maximo" type="number" min="0" step="any" value="${wanted.maximo ?? ''}"></div>
+<div><label for="modalidade">Modalidade</label><input id="modalidade" name="modalidade" value="${wanted.modalidade ?? ''}" placeholder="pregão eletrônico"${mark('modalidade')}></div>
+<div><label for="de">Sessão de</label><input id="de" name="de" ${day('de')}></div>
+<div><label for="ate">Sessão até</label><input id="ate" name="ate" ${day('ate')}></div>
+<div><label for="minimo">Valor mínimo (R$)</label><input id="minimo" name="minimo" ${money('minimo')}></div>
+<div><label for="maximo">Valor máximo (R$)</label><input id="maximo" name="maximo" ${money('maximo')}></div>
 ${choice('ordem', ['Ordem', 'Automática'], wanted.ordem, ORDERS)}
 </div></details>
 </form>`
@@ -161,14 +242,21 @@ function choice(
   return html`<div><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">${none}</option>${all}</select></div>`
 }
 
-function card(notice: ListedNotice, timeZone: string, search: string): Html {
+type Shown = { readonly timeZone: string; readonly today: string; readonly search: string }
+
+function card(notice: ListedNotice, { timeZone, today, search }: Shown): Html {
   const { verdict } = notice as { verdict?: { recommendation?: unknown } }
   const title = showText(notice, 'objeto', MAX_OBJECT) ?? 'Sem objeto'
+  const buyer = [
+    showText(notice, 'orgao', MAX_BUYER),
+    showText(notice, 'uf', 20),
+    showText(notice, 'numero', 60),
+  ]
   return html`<li class="card">
 <h2><a href="/editais/${encodeURIComponent(String(notice.id))}${search}">${title}</a></h2>
-<p class="muted">${showText(notice, 'orgao', MAX_BUYER)}</p>
+<p class="muted">${buyer.filter(part => part !== null).join(' · ')}</p>
 <p class="line">${chip(namePhase(notice.status), toneOf(notice.status))}${chip(nameVerdict(verdict?.recommendation), toneOf(verdict?.recommendation))}
-<span>${showText(notice, 'uf', 20)}</span><span>${showText(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span><span>Sessão: ${session(notice.data_sessao, timeZone)}</span>${notice.participation_confirmed === true && html`<span>Participação confirmada</span>`}</p>
+<span>Sessão: ${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}</span><span>${showText(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span>${notice.participation_confirmed === true && chip('participação confirmada', 'green')}</p>
 </li>
 `
 }

@@ -21,6 +21,7 @@ import type { DataState } from './data_state.ts'
 import { chip, document, factList, toneOf } from './layout.ts'
 import type { ListedNotice } from './list_page.ts'
 import {
+  daysLeft,
   estimate,
   listFacts,
   listOf,
@@ -118,6 +119,8 @@ type NoticePage = {
   readonly company: string
   readonly dataState: DataState
   readonly timeZone: string
+  /** `2026-12-31`, where the reader is. */
+  readonly today: string
   readonly notice: ListedNotice
   /** If it is null, `problem` has the reason. */
   readonly analysis: ShownDocument | null
@@ -147,14 +150,17 @@ ${sections.map(({ id, title, body }) => html`<h2 id="${id}">${title}</h2>\n${bod
   return document({ title: `${line(title, 60)} · ${company}`, company, dataState, body })
 }
 
-function facts({ notice, analysis, timeZone }: NoticePage): Html {
+function facts({ notice, analysis, timeZone, today }: NoticePage): Html {
   const { recommendation } = partOf(analysis?.verdict)
   return factList([
     ['Fase', chip(namePhase(notice.status), toneOf(notice.status)) ?? NONE],
     ['Motivo do descarte', paragraphs(notice, 'discard_reason', MAX_TEXT)],
     ['Parecer', chip(nameVerdict(recommendation), toneOf(recommendation)) ?? NONE],
     ['Nível da análise', analysis && nameLevel(analysis.analysis_level)],
-    ['Sessão', session(notice.data_sessao, timeZone)],
+    [
+      'Sessão',
+      html`${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}`,
+    ],
     ['Valor estimado', estimate(notice.valor_estimado)],
     ['UF', showText(notice, 'uf', 20) ?? NONE],
     ['Modalidade', showText(notice, 'modalidade', MAX_TITLE) ?? NONE],
@@ -240,7 +246,12 @@ function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section
     verdict(partOf(analysis.verdict)),
     part('overview'),
     list('requirements', all => requirementList(all, timeZone)),
-    list('alerts', all => entries(all, alert)),
+    list('alerts', all =>
+      entries(
+        all.toSorted((a, b) => severityOf(a) - severityOf(b)),
+        alert,
+      ),
+    ),
     part('pricing'),
     part('operational'),
     part('orgao_report'),
@@ -283,8 +294,23 @@ function requirementList(all: readonly unknown[], timeZone: string): Html {
     const count = all.filter(part => partOf(part).status === code).length
     return count > 0 ? [formatPlural(count, one, many)] : []
   })
+  const entry = (part: ShownDocument) => requirement(part, timeZone)
+  const [met, open] = [true, false].map(wanted =>
+    all.filter(part => (partOf(part).status === 'green') === wanted),
+  )
+  const sorted = (open ?? []).toSorted((a, b) => urgencyOf(partOf(a)) - urgencyOf(partOf(b)))
   return html`${counts.length > 0 && html`<p class="muted sum">${counts.join(', ')}.</p>`}
-${entries(all, part => requirement(part, timeZone))}`
+${entries(sorted, entry)}${
+  met &&
+  met.length > 0 &&
+  html`<details class="more"><summary>${formatPlural(met.length, 'requisito verde', 'requisitos verdes')}</summary>
+${entries(met, entry)}</details>`
+}`
+}
+
+/** What needs work comes first; what nobody assessed, behind that. */
+function urgencyOf({ status }: ShownDocument): number {
+  return status === 'red' ? 0 : status === 'yellow' ? 1 : 2
 }
 
 function entries(all: readonly unknown[], entry: (part: ShownDocument) => Html): Html {
@@ -298,6 +324,13 @@ ${paragraph('Exigência', paragraphs(part, 'required', MAX_TEXT))}
 ${paragraph('Situação da empresa', paragraphs(part, 'current', MAX_TEXT))}
 ${paragraph('Notas da avaliação', paragraphs(part, 'ai_notes', MAX_TEXT))}
 ${paragraph('Detalhes', writeFreeForm(part.metadata, timeZone))}`
+}
+
+const SEVERITIES: readonly unknown[] = ['critical', 'high', 'medium', 'low']
+
+function severityOf(one: unknown): number {
+  const place = SEVERITIES.indexOf(partOf(one).severity)
+  return place < 0 ? SEVERITIES.length : place
 }
 
 function alert(part: ShownDocument): Html {

@@ -15,8 +15,9 @@ import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import { type DataState, readDataState } from './data_state.ts'
 import { document, messagePage, PAGE_POLICY } from './layout.ts'
-import { searchAddress, wantedOf } from './list_page.ts'
+import { placeOf, searchAddress, wantedOf } from './list_page.ts'
 import { MAX_HISTORY, type Past, renderNoticePage } from './notice_page.ts'
+import { dayIn } from './show.ts'
 import type { TodayReader } from './today.ts'
 
 /** All pages begin with it. */
@@ -121,7 +122,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
         snapshot,
         context.req.param('id') ?? '',
       )
-      return await inTurn(context, () => read(context, { snapshot, history }))
+      return await inTurn(context, () => read(context, { snapshot, history, now: now() }))
     }),
   )
   pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
@@ -273,11 +274,12 @@ function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapsh
 }
 
 type Shown = {
+  readonly now: Date
   readonly snapshot: ServedSnapshot
   readonly history: readonly Past[] | null
 }
 
-async function read(context: PageContext, { snapshot, history }: Shown): Promise<Response> {
+async function read(context: PageContext, { snapshot, history, now }: Shown): Promise<Response> {
   const { timeZone } = snapshot
   const { company } = context.var.holder
   const id = context.req.param('id') ?? ''
@@ -291,12 +293,12 @@ async function read(context: PageContext, { snapshot, history }: Shown): Promise
   const analysis = isTooLarge ? null : stored
   return context.html(
     renderNoticePage({
-      ...{ company, timeZone, dataState: context.var.dataState as DataState },
+      ...{ company, timeZone, today: dayIn(timeZone, now), dataState: context.var.dataState as DataState },
       notice: parsed(notice),
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
       history,
-      back: searchAddress(wantedOf(context), context.req.query('cursor')),
+      back: searchAddress(wantedOf(context), placeOf(context)),
     }),
   )
 }

@@ -1,7 +1,7 @@
 import { titlesOf } from '#schema/labels.ts'
 import type { Fields } from '#schema/record.ts'
-import { isDateTime } from '#schema/times.ts'
-import { formatMoment, formatMoney, line, NONE, number } from '#src/present/text/format.ts'
+import { isDateTime, localTime, localTimeOf } from '#schema/times.ts'
+import { formatMoment, formatMoney, inDays, line, NONE, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameRisk, spellOut } from '#src/present/text/names.ts'
 
@@ -12,6 +12,7 @@ export type ShownDocument = Readonly<Record<string, unknown>>
 /** Longer than any text of a real notice. */
 export const MAX_TEXT = 20_000
 export const MAX_TITLE = 300
+const DAY_MS = 24 * 3_600_000
 
 export function showText(document: ShownDocument, name: string, maxCharacters: number): string | null {
   const value = document[name]
@@ -76,6 +77,19 @@ export function yesOrNo(value: unknown): string {
 export function session(value: unknown, timeZone: string): string {
   if (typeof value !== 'string') return NONE
   return isDateTime(value) ? formatMoment(value, timeZone) : (line(value, 40) ?? NONE)
+}
+
+/** Returns the day of an instant: `2026-12-31`. */
+export function dayIn(timeZone: string, instant: Date): string {
+  return localTime(instant, timeZone).toISOString().slice(0, 10)
+}
+
+/** ` (em 5 dias)`; null if the session is over, or has no day. */
+export function daysLeft(session: unknown, timeZone: string, today: string): Html | null {
+  const local = typeof session === 'string' ? localTimeOf(session, timeZone) : null
+  if (local === null) return null
+  const days = Math.floor(local.getTime() / DAY_MS) - Date.parse(today) / DAY_MS
+  return days < 0 ? null : html` <b>(${inDays(days)})</b>`
 }
 
 /** Some analyses have thousands of items. */

@@ -76,18 +76,32 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
   expect(entered).toMatchObject({ status: 303 })
   expect(entered.headers.get('set-cookie')).toMatch(/Path=\/editais; HttpOnly; SameSite=Lax$/)
 
-  const list = await person.get('/editais')
-  expect(list.text).toContain('3 editais encontrados.')
+  // Sessions to come are listed first, and none of these has one.
+  const first = await person.get('/editais')
+  expect(first.text).toContain('Nenhum edital encontrado.')
+  expect(first.text).toMatch(/aria-current="page">Próximas sessões \(0\).*Em andamento \(3\).*Todos \(3\)/s)
+  const list = await person.get('/editais?ver=todos')
+  expect(list.text).toContain('3 editais.')
   expect(list.text).not.toContain('<script>')
   expect(list.text).not.toContain('\u202e')
   expect(list.text).not.toContain(keys.acme)
-  const found = await person.get('/editais?q=merendas&uf=SP&fase=&parecer=&de=&ate=&ordem=')
-  expect(found.text).toContain('1 edital encontrado.')
+  // What a form sends becomes a short address.
+  const sent = await person.get('/editais?q=merendas&uf=SP&fase=&parecer=&de=&ate=&ordem=')
+  expect([sent.status, sent.headers.get('location')]).toEqual([302, '/editais?q=merendas&uf=SP'])
+  const found = await person.get('/editais?q=merendas&uf=SP')
+  expect(found.text).toContain('1 edital.')
   expect(found.text).toContain('Aquisição de merenda escolar')
   expect(found.text).toContain('value="merendas"')
-  expect((await person.get('/editais?de=2026-02-31')).text).toContain('Confira: Sessão de.')
+  const marked = await person.get('/editais?de=2026-02-31&minimo=5')
+  expect(marked.text).toContain('Confira: Sessão de.')
+  expect(marked.text).toMatch(/name="de" type="text" value="2026-02-31" aria-invalid="true"/)
+  expect(marked.text).toMatch(/name="minimo" inputmode="decimal" value="5">/)
   expect((await person.get('/editais?cursor=x')).status).toBe(400)
-  expect((await person.get('/editais?q=nada+disso')).text).toContain('Nenhum edital encontrado.')
+  const none = await person.get('/editais?q=nada+disso&uf=SP')
+  expect(none.text).toContain('Nenhum edital encontrado.')
+  expect(none.text).toContain(
+    '<a href="/editais?uf=SP">sem o texto</a><a href="/editais?q=nada+disso">sem a UF</a>',
+  )
 
   const id = (list.text.match(/href="\/editais\/(n[^"]+)"/g) ?? []).map(link => link.slice(15, -1))
   expect(id).toHaveLength(3)
@@ -117,11 +131,15 @@ test('all pages of a list lead to each notice once, and a key sees only its comp
   const person = browse(url)
   await person.post('/editais/entrar', { chave: keys.acme as string })
   const seen: string[] = []
-  for (let next: string | null = '/editais'; next !== null; ) {
+  const ranges: string[] = []
+  for (let next: string | null = '/editais?ver=todos'; next !== null; ) {
     const { text } = await person.get(next)
+    ranges.push(/role="status">([^<]*)</.exec(text)?.[1] ?? '')
     seen.push(...[...text.matchAll(/<h2><a href="\/editais\/([^"]+)"/g)].map(([, id]) => id as string))
     next = /<a href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll('&amp;', '&') ?? null
   }
+  const all = ['1–20', '21–40', '41–60', '61–70'].map(range => `${range} de 70 editais.`)
+  expect(ranges).toEqual(all)
   expect(seen).toHaveLength(70)
   expect(new Set(seen).size).toBe(70)
 })

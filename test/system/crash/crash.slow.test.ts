@@ -101,6 +101,8 @@ async function syncUntil(
   await reached
   child.kill(signal)
   const result = await ended
+  // Requests that it had sent may still arrive, and would count as those of the next run.
+  await waitFor(() => sandbox.connections() === 0)
   faults.onRequest = undefined
   return result
 }

@@ -94,6 +94,7 @@ test('a page of a notice has every field of its documents, in the forms that Bra
       company: 'acme',
       dataState: { read: null, problem: null, published: '02/12/2026 às 10:00' },
       timeZone: 'America/Sao_Paulo',
+      today: '2026-11-25',
       back: '/editais',
     },
     ...{ notice: { ...noticeEntry(1).edital, ...fields }, analysis, problem: null, history: null },
@@ -174,6 +175,7 @@ test('free-form values can be anything: they are escaped, cut and shown as far a
       company: 'acme',
       dataState: { read: null, problem: null, published: 'hoje' },
       timeZone: 'America/Sao_Paulo',
+      today: '2026-11-25',
       back: '/editais',
     },
     ...{ notice: { id: 'n', pncp_url: 'https://x' }, analysis, problem: null, history: [] },
@@ -204,6 +206,7 @@ test('no analysis makes a page that takes seconds: long lists and texts are cut,
       company: 'acme',
       dataState: { read: null, problem: null, published: 'hoje' },
       timeZone: 'America/Sao_Paulo',
+      today: '2026-11-25',
       back: '/editais',
     },
     ...{ notice: { id: 'n' }, analysis, problem: null, history: [] },
@@ -226,6 +229,7 @@ test('an analysis that has not begun is one sentence; an address without a schem
         company: 'acme',
         dataState: { read: null, problem: null, published: 'hoje' },
         timeZone: 'America/Sao_Paulo',
+        today: '2026-11-25',
         back: '/editais',
       },
       ...{ notice: { id: 'n', ...notice }, analysis, problem: null, history: [] },
@@ -236,4 +240,40 @@ test('an analysis that has not begun is one sentence; an address without a schem
   expect(text).toContain('<dd>www.example.org/editais/1</dd>')
   for (const address of ['javascript:alert(1)', 'JAVASCRIPT:alert(1)', 'data:text/html,x', 7, ''])
     expect(pageOf({ pncp_url: address })).toContain('<dt>Edital na origem</dt><dd>–</dd>')
+})
+
+test('what needs work comes first: red requirements and grave alerts, those that are met are folded', () => {
+  const text = renderNoticePage({
+    ...{
+      company: 'acme',
+      dataState: { read: null, problem: null, published: 'hoje' },
+      timeZone: 'America/Sao_Paulo',
+    },
+    ...{ today: '2026-11-25', back: '/editais', problem: null, history: [] },
+    notice: { id: 'n', data_sessao: '2026-11-30T12:00:00Z' },
+    analysis: {
+      requirements: ['green', 'yellow', 'red', 'unknown', 'green'].map((status, n) => ({
+        title: `R${n}`,
+        status,
+      })),
+      alerts: ['low', 'critical', 'medium'].map(severity => ({ title: severity, severity })),
+    },
+  })
+  const places = [
+    '>R2<',
+    '>R1<',
+    '>R3<',
+    '2 requisitos verdes',
+    '>R0<',
+    '>R4<',
+    '</details>',
+    '>critical<',
+    '>medium<',
+    '>low<',
+  ]
+  expect(places.map(place => text.indexOf(place)).toSorted((a, b) => a - b)).toEqual(
+    places.map(place => text.indexOf(place)),
+  )
+  expect(text.indexOf('>R2<')).toBeGreaterThan(0)
+  expect(text).toContain('30/11/2026 às 09:00 <b>(em 5 dias)</b>')
 })
