@@ -29,6 +29,8 @@ const SIGN_IN_PATH = `${PAGES_PATH}/entrar`
 const COOKIE = 'editais_chave'
 /** When this reader looked at *Hoje*: before this visit, and last. */
 const VISITS_COOKIE = 'editais_visitas'
+/** How long a browser that is asked to keep the key does so, unless it is revoked. */
+const KEPT_SECONDS = 30 * 24 * 3600
 const VISITS_SECONDS = 180 * 24 * 3600
 /** Pages that are opened within this time are one visit. */
 const VISIT_MS = 30 * 60_000
@@ -173,7 +175,7 @@ async function signIn(context: PageContext, door: Door): Promise<Response> {
   if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
   const form = await context.req.parseBody().catch(() => null)
   if (!form) return context.html(signInPage('O formulário não pôde ser lido. Tente de novo.'), 400)
-  const { chave, para } = form
+  const { chave, para, manter } = form
   const wanted = ownPage(para, door)
   const key = typeof chave === 'string' ? chave.trim() : ''
   const { address = '', isSecure = false } = context.env.outgoing?.exchange ?? {}
@@ -188,7 +190,11 @@ async function signIn(context: PageContext, door: Door): Promise<Response> {
   if (!isBelow(opened, next)) return context.html(signInPage(noScope(next), wanted), 403)
   admit(context, entrance, holder)
   for (const path of opened)
-    setCookie(context, COOKIE, key, { path, httpOnly: true, sameSite: 'Lax', secure: isSecure })
+    setCookie(context, COOKIE, key, {
+      ...{ path, httpOnly: true, sameSite: 'Lax', secure: isSecure },
+      // Otherwise, until the browser is closed.
+      ...(manter === 'sim' && { maxAge: KEPT_SECONDS }),
+    })
   return context.redirect(next, 303)
 }
 
@@ -366,6 +372,7 @@ ${problem !== null && html`<p class="problem" role="alert" id="problema">${probl
       problem !== null && html` aria-invalid="true" aria-describedby="problema"`
     }>
 ${wanted !== null && html`<input type="hidden" name="para" value="${wanted}">`}
+<label class="check"><input type="checkbox" name="manter" value="sim"> Manter neste computador por 30 dias</label>
 <button type="submit">Entrar</button>
 </form>
 </section>`,

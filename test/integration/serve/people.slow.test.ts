@@ -75,6 +75,8 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
   const entered = await person.post('/editais/entrar', { chave: ` ${keys.acme} ` })
   expect(entered).toMatchObject({ status: 303 })
   expect(entered.headers.get('set-cookie')).toMatch(/Path=\/editais; HttpOnly; SameSite=Lax$/)
+  const kept = await person.post('/editais/entrar', { chave: `${keys.acme}`, manter: 'sim' })
+  expect(kept.headers.get('set-cookie')).toMatch(/Max-Age=2592000; Path=\/editais; HttpOnly; SameSite=Lax$/)
 
   // Sessions to come are listed first, and none of these has one.
   const first = await person.get('/editais')
