@@ -3,6 +3,7 @@ import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
 import type { Logger } from 'pino'
 import type { CompanyRegistry } from '#jobs/queues/company_registry.ts'
+import { knownState } from '#jobs/queues/known_state.ts'
 import type { Queues } from '#jobs/queues/queue.ts'
 import { isRefusal } from '#jobs/queues/redis_problem.ts'
 import { RefusedRunError } from '#jobs/queues/requests.ts'
@@ -85,7 +86,11 @@ export function createHttp(options: HttpOptions): Service {
   const access = operatorsOnly(entrance, log)
   for (const path of OPERATOR_PATHS)
     app.use(`${path}/*`, access, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
-  routePages(app, { served, entrance, log, operatorPaths: OPERATOR_PATHS })
+  const lastRunOf = async (slug: string) => {
+    const company = registry.companies.get(slug)
+    return company ? await knownState(queues, company) : { state: null, failure: null }
+  }
+  routePages(app, { served, entrance, log, operatorPaths: OPERATOR_PATHS, lastRunOf })
   routeReports(app, options)
   routeBoard(app, queues)
   routeCompanies(app, options)

@@ -1,25 +1,32 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { parseEnv } from 'node:util'
 import { Command } from 'commander'
 import { companiesFile, readCompanies } from '#config/companies.ts'
 import { type Environment, readApiSettings, readSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
+import { companyPaths } from '#src/core/company/company.ts'
+import { validatePage } from '#src/core/pipeline/validate.ts'
 import { counted } from '#src/lib/count.ts'
-import { EXIT, explain, FatalError, systemCode } from '#src/lib/errors.ts'
+import { movePath, syncPath, writeNew } from '#src/lib/durable.ts'
+import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { openApi } from '#src/operate/open.ts'
 
 type Options = { readonly company?: string; readonly yes?: true }
-/** What a company needs: its API, and under which name its data are kept. */
-type Answers = { readonly API_BASE_URL: string; readonly API_KEY: string; readonly COMPANY: string }
+/** What a company needs: its API, its key or the file that holds it, and the name under which its data are kept. */
+type Answers = {
+  readonly API_BASE_URL: string
+  readonly key: { readonly API_KEY: string } | { readonly API_KEY_FILE: string }
+  readonly COMPANY: string
+}
 /** Runs a sync command with these arguments. */
 export type Sync = (environment: Environment, args: readonly string[]) => Promise<void>
 
 const ENV_FILE = '.env'
-const ONLY_OWNER = 0o600
 
 export function initCommand(environment: Environment, sync: Sync): Command {
   return new Command('init')
@@ -27,111 +34,168 @@ export function initCommand(environment: Environment, sync: Sync): Command {
       'Set up this directory: ask for the API’s address and a key, try them, and write .env. Nothing that exists is overwritten.',
     )
     .option('--company <slug>', 'add this company to the companies’ file (config/companies.yaml) instead')
-    .option('--yes', 'ask nothing: API_BASE_URL, API_KEY and COMPANY are variables; run no sync')
-    .action(async (options: Options) => {
+    .option(
+      '--yes',
+      'ask nothing: API_BASE_URL, API_KEY or API_KEY_FILE, and COMPANY are variables; run no sync',
+    )
+    .action(async ({ company, yes }: Options) => {
+      const inFile = await readEnvFile()
       const write =
-        options.company === undefined
-          ? await forNewFile(environment)
-          : await forEntry(environment, options.company)
-      const given = { ...environment, ...(options.company ? { COMPANY: options.company } : {}) }
-      const answers = options.yes ? await tried(given) : await ask(given)
+        company === undefined ? prepareEnvFile(environment) : await prepareEntry(environment, company, inFile)
+      const named = company === undefined ? environment : { ...environment, COMPANY: company }
+      const answers = yes ? await tried(named, givenKey(environment, inFile)) : await ask(named, company)
       print(await write(answers))
-      if (options.yes) return
-      const own = { ...given, ...answers }
-      const args = options.company ? ['--company', options.company] : []
+      if (yes) return
+      const { key, ...settings } = answers
+      const own = withKey({ ...named, ...settings }, key)
+      const args = company === undefined ? [] : ['--company', company]
       if (!(await agrees('Show what a first run would do?'))) return
       await sync(own, ['--plan', ...args])
       if (await agrees('Run it now?')) await sync(own, args)
     })
 }
 
+/** Returns the variables of `.env`; none without one. */
+async function readEnvFile(): Promise<Environment> {
+  return existsSync(ENV_FILE) ? parseEnv(decodeText(await readFile(ENV_FILE))) : {}
+}
+
+/** Returns the environment with this key, and no other one. */
+function withKey(environment: Environment, key: Answers['key']): Environment {
+  return { ...environment, API_KEY: undefined, API_KEY_FILE: undefined, API_KEY_ENV: undefined, ...key }
+}
+
+/** Returns the key in the variables. That of `.env` belongs to another company. @throws FatalError (usage) if there is none. */
+function givenKey({ API_KEY, API_KEY_FILE }: Environment, inFile: Environment): Answers['key'] {
+  if (API_KEY?.trim() && API_KEY !== inFile.API_KEY) return { API_KEY: API_KEY.trim() }
+  if (API_KEY_FILE?.trim() && API_KEY_FILE !== inFile.API_KEY_FILE)
+    return { API_KEY_FILE: resolve(API_KEY_FILE.trim()) }
+  throw new FatalError('With --yes, give the key as a variable: API_KEY, or API_KEY_FILE.', EXIT.usage)
+}
+
 type Write = (answers: Answers) => Promise<string>
 
 /** Prepares a new `.env`. @throws FatalError (usage) if companies are configured already. */
-async function forNewFile(environment: Environment): Promise<Write> {
+function prepareEnvFile(environment: Environment): Write {
   const { path } = companiesFile(environment)
   if (existsSync(path))
     throw new FatalError(`${path} lists the companies. To add one: editais init --company SLUG`, EXIT.usage)
-  if (existsSync(ENV_FILE))
-    throw new FatalError(
-      `${resolve(ENV_FILE)} exists, and is not changed. Edit it, or add a company: editais init --company SLUG`,
-      EXIT.usage,
-    )
-  return async ({ API_BASE_URL, API_KEY, COMPANY }) => {
-    const lines = ['# All settings: docs/operating/settings.md. This file holds a key.']
-    for (const [name, value] of Object.entries({ API_BASE_URL, API_KEY, COMPANY }))
-      lines.push(`${name}=${quoted(value)}`)
-    await writeFile(ENV_FILE, `${lines.join('\n')}\n`, { mode: ONLY_OWNER, flag: 'wx' })
+  const refuse = () => {
+    if (existsSync(ENV_FILE))
+      throw new FatalError(
+        `${resolve(ENV_FILE)} exists, and is not changed. Edit it, or add a company: editais init --company SLUG`,
+        EXIT.usage,
+      )
+  }
+  refuse()
+  return async ({ API_BASE_URL, key, COMPANY }) => {
+    refuse()
+    const variables = { API_BASE_URL, ...key, COMPANY }
+    const lines = Object.entries(variables).map(([name, value]) => `${name}=${quoted(value)}`)
+    const text = `# All settings: docs/operating/settings.md.\n${lines.join('\n')}\n`
+    const read = parseEnv(text)
+    const wrong = Object.entries(variables).find(([name, value]) => read[name] !== value)
+    if (wrong)
+      throw new FatalError(
+        `${wrong[0]} has signs that .env cannot hold. Put it into a file, whose path is in ${wrong[0]}_FILE.`,
+        EXIT.usage,
+      )
+    await replace(ENV_FILE, text)
     return `Wrote ${resolve(ENV_FILE)}, which only you can read.`
   }
 }
 
+/** Quotes a value for `.env`, in a form that Node and Compose read alike. */
+function quoted(value: string): string {
+  return /^[\w:/.,@%+=?&~-]*$/.test(value) ? value : `'${value}'`
+}
+
 /** Prepares an entry of the companies' file. @throws FatalError (usage) if the company is there, or the file is wrong. */
-async function forEntry(environment: Environment, company: string): Promise<Write> {
+async function prepareEntry(environment: Environment, company: string, inFile: Environment): Promise<Write> {
   const { path } = companiesFile(environment)
   readSettings({ ...environment, COMPANY: company })
   const { file, environments, broken } = await readCompanies(environment)
-  const before = [...environments.keys()]
-  if (file !== null && (environments.has(company) || broken.has(company)))
-    throw new FatalError(`${path} lists ${company} already, and is not changed.`, EXIT.usage)
-  return async ({ API_BASE_URL, API_KEY }) => {
+  const listed = () => new FatalError(`${path} lists ${company} already, and is not changed.`, EXIT.usage)
+  if (file !== null && (environments.has(company) || broken.has(company))) throw listed()
+  const before = file === null ? entryOfOnly(environment, inFile, company) : null
+  return async ({ API_BASE_URL, key }) => {
     const { Document, parseDocument } = await import('yaml')
-    const document =
-      file === null
-        ? new Document({ companies: {} })
-        : parseDocument(decodeText(await readFile(path)), { merge: true })
-    // A file takes the place of the company in the environment, which must go on.
-    const [only = ''] = before
-    if (file === null && environment.API_KEY && only !== company)
-      document.setIn(['companies', only], document.createNode({ api_key_env: 'API_KEY' }))
-    const keyFile = resolve('secrets', `${company}_api_key`)
-    const isUsual = environment.API_BASE_URL === API_BASE_URL
-    const entry = { ...(isUsual ? {} : { api_base_url: API_BASE_URL }), api_key_file: keyFile }
+    const document = existsSync(path)
+      ? parseDocument(decodeText(await readFile(path)), { merge: true })
+      : new Document({ companies: {} })
+    if (document.hasIn(['companies', company])) throw listed()
+    if (before !== null) document.setIn(['companies', before.company], document.createNode(before.entry))
+    const keyFile = 'API_KEY_FILE' in key ? key.API_KEY_FILE : await writeKey(company, key.API_KEY)
+    const entry = { api_base_url: API_BASE_URL, api_key_file: keyFile }
     document.setIn(['companies', company], document.createNode(entry))
-    await writeKey(keyFile, API_KEY)
     await mkdir(dirname(path), { recursive: true })
-    const mode = file === null ? ONLY_OWNER : (await stat(path)).mode
-    await writeFile(`${path}.part`, document.toString({ lineWidth: 0 }), { mode })
-    await rename(`${path}.part`, path)
-    return `Added ${company} to ${path}. Its key is in ${keyFile}, which only you can read.`
+    await replace(path, document.toString({ lineWidth: 0 }))
+    return `Added ${company} to ${path}. Its key is in ${keyFile}.`
   }
 }
 
-async function writeKey(path: string, key: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  try {
-    await writeFile(path, `${key}\n`, { mode: ONLY_OWNER, flag: 'wx' })
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
-    const same = decodeText(await readFile(path)).trim() === key
-    if (!same)
-      throw new FatalError(`${path} exists, and is not changed. Remove it if no company uses it.`, EXIT.usage)
+/**
+ * Returns the entry of the company that the variables configure: the file takes its place. Null if they configure none.
+ * @throws FatalError (usage) if its data are there, and nobody knows its key.
+ */
+function entryOfOnly(environment: Environment, inFile: Environment, added: string) {
+  const { company, dataDir } = readSettings(environment)
+  if (company === added) return null
+  if (inFile.API_KEY_FILE) return { company, entry: { api_key_file: resolve(inFile.API_KEY_FILE) } }
+  if (inFile.API_KEY) return { company, entry: { api_key_env: 'API_KEY' } }
+  const { root } = companyPaths(dataDir, company)
+  if (!existsSync(root)) return null
+  throw new FatalError(
+    `${root} has the data of ${company}, which the companies’ file must list as well, or it is synced no more. Write the file with both: see config/companies.example.yaml.`,
+    EXIT.usage,
+  )
+}
+
+/** Writes a company's key into a file of its own. @throws FatalError (usage) if there is another one. */
+async function writeKey(company: string, key: string): Promise<string> {
+  const path = resolve('secrets', `${company}_api_key`)
+  if (existsSync(path)) {
+    if (decodeText(await readFile(path)).trim() === key) return path
+    throw new FatalError(`${path} exists, and is not changed. Remove it if no company uses it.`, EXIT.usage)
   }
+  await mkdir(dirname(path), { recursive: true })
+  await replace(path, `${key}\n`)
+  return path
 }
 
-/** Quotes a value for `.env`: the form that Node and Compose read alike. */
-function quoted(value: string): string {
-  if (/^[\w:/.,@%+=?&~-]*$/.test(value)) return value
-  return value.includes("'") ? `"${value}"` : `'${value}'`
+/** Writes a file, or replaces it, at once and durably. A new one is for this user alone; another keeps its mode, and a link its target. */
+async function replace(name: string, text: string): Promise<void> {
+  const path = existsSync(name) ? await realpath(name) : resolve(name)
+  const mode = existsSync(path) ? (await stat(path)).mode : null
+  const temporary = join(dirname(path), `.editais-init-${process.pid}.part`)
+  await writeNew(temporary, text)
+  if (mode !== null) await chmod(temporary, mode)
+  await syncPath(temporary)
+  await movePath(temporary, path)
+  await syncPath(dirname(path))
 }
 
-/** Checks the answers against the API. @throws FatalError if they are wrong, or the API does not answer. */
-async function tried(environment: Environment): Promise<Answers> {
-  const api = readApiSettings(environment)
-  const settings = readSettings(environment)
+/** Checks the answers against the API. @throws FatalError if they are wrong, or the API does not answer as it should. */
+async function tried(environment: Environment, key: Answers['key']): Promise<Answers> {
+  const own = withKey(environment, key)
+  const api = readApiSettings(own)
+  const { company } = readSettings(own)
   const listener = { progress: () => {}, note: print }
   // Ctrl-C may end it at once: nothing is written yet.
   const client = openApi({ ...api, retries: 1 }, listener, new AbortController().signal)
-  const page = { statuses: null, limit: 1, offset: 0 }
-  const bytes = await client.listBriefly(page).finally(() => client.close())
-  const { total } = JSON.parse(decodeText(bytes)) as { total?: unknown }
-  const found = typeof total === 'number' ? `: ${counted(total, 'notice')}` : ''
-  print(`${api.baseUrl} answers${found}.`)
-  return { API_BASE_URL: api.baseUrl, API_KEY: api.apiKey, COMPANY: settings.company }
+  const asked = { statuses: null, limit: 1, offset: 0 }
+  const page = validatePage(await client.listBriefly(asked).finally(() => client.close()))
+  if (typeof page === 'string')
+    throw new FatalError(
+      `${api.baseUrl} answers, but not as the notice API does: ${page}. Is it the address before /api/v1?`,
+      EXIT.usage,
+    )
+  print(`${api.baseUrl} answers: ${counted(page.total, 'notice')}.`)
+  return { API_BASE_URL: api.baseUrl, key, COMPANY: company }
 }
 
-/** Asks until the API accepts the answers. */
-async function ask(environment: Environment): Promise<Answers> {
+/** Asks until the API accepts the answers. @param company of an entry; otherwise its name is asked for, too. */
+async function ask(environment: Environment, company: string | undefined): Promise<Answers> {
   if (!process.stdin.isTTY || !process.stderr.isTTY)
     throw new FatalError(
       'There is no terminal to ask on. Set API_BASE_URL and API_KEY, and add --yes.',
@@ -140,24 +204,26 @@ async function ask(environment: Environment): Promise<Answers> {
   const given = { ...environment }
   for (;;) {
     given.API_BASE_URL = await question('Address of the API, before /api/v1', given.API_BASE_URL)
-    given.API_KEY = await hiddenQuestion('Key of the API (not shown)')
-    if (environment.COMPANY === undefined)
+    const API_KEY = await hiddenQuestion('Key of the API (not shown)')
+    if (company === undefined)
       given.COMPANY = await question(
         'Short name of the company, a-z, 0-9, - and _',
         given.COMPANY ?? 'default',
       )
     try {
-      return await tried(given)
+      return await tried(given, { API_KEY })
     } catch (error) {
-      const { message, exitCode } = explain(error)
-      if (exitCode === EXIT.interrupted) throw error
-      process.stderr.write(`${printableLines(message)}\n\n`)
+      process.stderr.write(`${printableLines(explain(error).message)}\n\n`)
     }
   }
 }
 
 async function agrees(what: string): Promise<boolean> {
-  return /^(y|yes|s|sim)?$/i.test((await question(`${what} [Y/n]`)).trim())
+  for (;;) {
+    const answer = await question(`${what} [Y/n]`)
+    if (/^(y|yes|s|sim)?$/i.test(answer)) return true
+    if (/^(n|no|não|nao)$/i.test(answer)) return false
+  }
 }
 
 async function question(what: string, usual = ''): Promise<string> {
@@ -176,9 +242,8 @@ async function hiddenQuestion(what: string): Promise<string> {
 async function answerTo(text: string, output: NodeJS.WritableStream): Promise<string> {
   const lines = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })
   const ended = Promise.withResolvers<never>()
-  lines.once('close', () =>
-    ended.reject(new FatalError('Interrupted. Nothing more was written.', EXIT.interrupted)),
-  )
+  const why = new FatalError('Interrupted. Nothing more was written.', EXIT.interrupted)
+  lines.once('close', () => ended.reject(why))
   try {
     return await Promise.race([lines.question(text), ended.promise])
   } finally {

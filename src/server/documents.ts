@@ -106,9 +106,8 @@ function searchColumns(children: readonly Table[] | null, timeZone: string): str
     : 'NULL'
   const words = (children ?? []).flatMap(({ name }) => (SEARCHED_IN[name] ? [`${name}.words`] : []))
   const current = words.map(one => `CASE WHEN e.analysis_state = 'current' THEN ${one} END`)
-  // The identifier in both of the portal's forms.
-  const identifiers = ['e.numero', 'e.pncp_id', 'e.orgao_cnpj', "'1'", 'e.pncp_sequencial', 'e.pncp_ano']
-  return `e.uf, e.modalidade, e.objeto, e.orgao, concat_ws(' ', ${[...identifiers, ...current].join(', ')}) AS parts,
+  const parts = current.length > 0 ? `concat_ws(' ', ${current.join(', ')})` : 'NULL'
+  return `e.uf, e.modalidade, e.objeto, e.orgao, concat_ws(' ', e.numero, e.pncp_id, e.orgao_cnpj) AS identifiers, ${parts} AS parts,
       ${verdict} AS verdict, e.valor_estimado AS value,
       CASE WHEN ${isPlausible} THEN epoch_us(e.data_sessao) END::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated`
 }

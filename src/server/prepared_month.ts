@@ -80,7 +80,7 @@ const LARGE_AT_ONCE = 2
 const largeInTurn = createTurns(LARGE_AT_ONCE)
 const decompress = promisify(zstdDecompress)
 const SPARE_BYTES = 1024
-/** Its notices, its index, and what it is searched by. */
+/** Its notices and its index; what it is searched by comes to it. */
 const MEMORY_PER_BYTE = 2
 
 /** The documents of one month: notices in memory, analyses in a file. */
@@ -91,14 +91,16 @@ export class PreparedMonth {
   readonly tag: string
   #analysesTag: string | null = null
   readonly #notices: Buffer
+  readonly #searchBytes: number
   readonly #analyses: FileHandle
   readonly #places: ReadonlyMap<string, number>
   #reading = 0
   #dropped = false
 
-  private constructor(index: MonthIndex, search: MonthSearch, notices: Buffer, analyses: FileHandle) {
+  private constructor(index: MonthIndex, search: Buffer, notices: Buffer, analyses: FileHandle) {
     this.index = index
-    this.search = search
+    this.search = deserialize(search) as MonthSearch
+    this.#searchBytes = search.length
     this.#notices = notices
     this.#analyses = analyses
     this.#places = new Map(index.ids.map((id, place) => [id, place]))
@@ -121,8 +123,7 @@ export class PreparedMonth {
     if (sha256(search) !== index.searchSha256) throw new DamagedError(`${paths.search} is damaged`)
     const analyses = await open(paths.analyses)
     const { size } = await analyses.stat()
-    if (size === index.analysesBytes)
-      return new PreparedMonth(index, deserialize(search) as MonthSearch, notices, analyses)
+    if (size === index.analysesBytes) return new PreparedMonth(index, search, notices, analyses)
     await analyses.close()
     throw new DamagedError(`${paths.analyses} is damaged`)
   }
@@ -139,7 +140,7 @@ export class PreparedMonth {
 
   /** Returns about how many bytes the month takes in memory. */
   get bytes(): number {
-    return this.#notices.length * MEMORY_PER_BYTE
+    return this.#notices.length * MEMORY_PER_BYTE + this.#searchBytes
   }
 
   /** Returns the open file of its analyses; closed when the month is dropped and nobody holds it. */

@@ -152,7 +152,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
     const page = await openPage(browser, `${url.replace('127.0.0.1', PLAIN_NAME)}/editais`)
     await page.fill('#chave', keys.acme as string)
     await page.click('main button')
-    await page.waitForSelector('text=3 editais encontrados')
+    await page.waitForSelector('text=Todos (3)')
     await page.click('header button')
     await page.waitForSelector('#chave')
     await page.close()

@@ -104,7 +104,7 @@ test("the API key is not in Caddy's log, which would contain all headers of a fa
   expect(caddy).toMatch(/format filter \{\s*wrap json\s*fields \{\s*request>headers>X-Api-Key delete\s/)
 })
 
-test('the documents name no HTTP setting that is none, and the limits that there are', async () => {
+test('the documents name only HTTP settings that exist, and their limits', async () => {
   const known = DAEMON_SETTINGS.filter(name => /^(?:HTTP|SERVE)_/.test(name))
   const documents = `${await read('README.md')}${await read('docs/operating/network.md')}`
   for (const [name = ''] of `${documents}${nginx}${caddy}`.matchAll(/\b(?:HTTP|SERVE)_[A-Z_]+\b/g)) {

@@ -4,6 +4,7 @@ import { Refusal } from '#src/server/contract/source.ts'
 import type { KeyHolder } from '#src/server/key_entry.ts'
 import { SEARCH_QUERY, searchPage } from '#src/server/mirror/search.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
+import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import type { DataState } from './data_state.ts'
 import { messagePage } from './layout.ts'
 import {
@@ -41,7 +42,7 @@ type About = {
   readonly holder: KeyHolder
   readonly served: ServedCompanies
   readonly now: Date
-  readonly dataState: DataState
+  readonly dataState: DataState | null
 }
 
 /** Returns a page of notices that match the form in the query. */
@@ -66,10 +67,13 @@ export async function browse(context: Context, { holder, served, now, dataState 
     }
     const { documents, total, next } = await searchPage(source, parsed.data)
     const notices = documents.map(parts => JSON.parse(Buffer.concat(parts).toString()) as ListedNotice)
-    const counts = await countViews(source, today)
+    const counts = await countedViews(snapshot, source, today)
     return context.html(listPage({ ...page, problem: null, wrong: [], notices, total, counts, next }))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
+    // A cursor of a view is that of its day.
+    if (error.status === 400 && view !== null && place.cursor !== undefined)
+      return context.redirect(searchAddress(wanted))
     if (error.status === 400) return wrong(context, page, ...contradictionIn(wanted))
     if (error.status !== 410) throw error
     return context.html(messagePage(company, { ...OUTDATED, back: searchAddress(wanted) }, dataState), 410)
@@ -78,12 +82,26 @@ export async function browse(context: Context, { holder, served, now, dataState 
 
 type Source = Parameters<typeof searchPage>[0]
 
-async function countViews(source: Source, today: string): Promise<Record<View, number>> {
+type Counts = Readonly<Record<View, number>>
+/** Of each snapshot, for its latest day. */
+const counted = new WeakMap<ServedSnapshot, { readonly today: string; readonly counts: Promise<Counts> }>()
+
+/** Counts the notices of each view; once for a snapshot and a day, because a search looks at all notices. */
+async function countedViews(snapshot: ServedSnapshot, source: Source, today: string): Promise<Counts> {
+  const known = counted.get(snapshot)
+  if (known?.today === today) return await known.counts
+  const counts = countViews(source, today)
+  counted.set(snapshot, { today, counts })
+  counts.catch(() => counted.delete(snapshot))
+  return await counts
+}
+
+async function countViews(source: Source, today: string): Promise<Counts> {
   const counts = VIEW_NAMES.map(async view => {
     const parameters = SEARCH_QUERY.parse({ ...parametersOf(searchOf(view, today), undefined), limit: '1' })
     return [view, (await searchPage(source, parameters)).total] as const
   })
-  return Object.fromEntries(await Promise.all(counts)) as Record<View, number>
+  return Object.fromEntries(await Promise.all(counts)) as Counts
 }
 
 const OUTDATED = {

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { companyPaths } from '#src/core/company/company.ts'
-import { readFailure } from '#src/core/company/run_report.ts'
-import { readState } from '#src/core/company/state.ts'
+import { type Failure, readFailure } from '#src/core/company/run_report.ts'
+import { type KnownState, readState } from '#src/core/company/state.ts'
 import { formatAge, formatMoment } from '#src/present/text/format.ts'
 import { ageOf, type Behind } from '#src/server/behind.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
@@ -16,18 +16,25 @@ export type DataState = {
   readonly published: string
 }
 
+/** How the last run of a company ended, and the later ones without a report. */
+export type LastRun = { readonly state: KnownState | null; readonly failure: Failure | null }
+
 /** Older than this, under any usual schedule, several readings were missed. */
 const OLD_MS = 24 * 3_600_000
 
-/** Returns the state of a company's data at this moment: of the last run and look, not only of what was published. */
-export async function readDataState(
-  lake: string,
-  snapshot: Pick<ServedSnapshot, 'asOf' | 'timeZone'>,
-  { behind, now }: { behind: Behind | null; now: Date },
-): Promise<DataState> {
+/** Returns what this disk knows of the last run. @param lake the company's directory of snapshots. */
+export async function lastRunHere(lake: string): Promise<LastRun> {
   const root = dirname(lake)
   const paths = companyPaths(dirname(root), basename(root))
-  const [state, failure] = [await readState(paths), await readFailure(paths)]
+  return { state: await readState(paths), failure: await readFailure(paths) }
+}
+
+/** Describes a company's data at this moment: after the last run and look, not only what was published. */
+export function describeData(
+  { state, failure }: LastRun,
+  snapshot: Pick<ServedSnapshot, 'asOf' | 'timeZone'>,
+  { behind, now }: { behind: Behind | null; now: Date },
+): DataState {
   const published = ageOf(snapshot, behind)
   if (state === null) return { read: null, problem: null, published }
   const at = state.last_good_at
@@ -42,5 +49,6 @@ export async function readDataState(
   const since = `os dados são de ${formatMoment(at, snapshot.timeZone)}`
   if (failure !== null || state.last_run.status === 'failed')
     return { read, problem: `A última execução falhou: ${since}.`, published }
-  return { read, problem: ageMs > OLD_MS ? `Faz tempo que nada é lido: ${since}.` : null, published }
+  const isOld = ageMs > OLD_MS
+  return { read, problem: isOld ? `Não há leitura completa há mais de 24 horas: ${since}.` : null, published }
 }

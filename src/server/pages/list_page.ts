@@ -42,8 +42,8 @@ export const VIEW_NAMES = Object.keys(VIEWS) as readonly View[]
 
 /** Returns the view that an address asks for; null if it asks for a search of its own. */
 export function viewOf(wanted: Wanted): View | null {
-  const named = VIEW_NAMES.find(name => name === wanted.ver)
-  return named ?? (FIELDS.some(field => wanted[field] !== undefined) ? null : 'proximas')
+  if (FIELDS.some(field => wanted[field] !== undefined)) return null
+  return VIEW_NAMES.find(name => name === wanted.ver) ?? 'proximas'
 }
 
 /** Returns the search of a view. @param today `2026-12-31`. */
@@ -56,7 +56,9 @@ export function wantedOf(context: Context): Wanted {
   const given = [...FIELDS, 'ver' as const].map(
     field => [field, cleanText(context.req.query(field) ?? '')] as const,
   )
-  return Object.fromEntries(given.filter(([, value]) => value !== ''))
+  const { ver, ...fields }: Wanted = Object.fromEntries(given.filter(([, value]) => value !== ''))
+  // A search of its own takes the place of a view.
+  return ver === undefined || Object.keys(fields).length > 0 ? fields : { ver }
 }
 
 /** A page of a search: where it begins, and its number; the first one has no cursor. */
@@ -66,7 +68,7 @@ export const FIRST_PAGE: Place = { number: 1 }
 /** Returns the page that an address asks for. Its number is only shown. */
 export function placeOf(context: Context): Place {
   const number = Number(context.req.query('pagina'))
-  const cursor = context.req.query('cursor')
+  const cursor = context.req.query('cursor') || undefined
   return cursor === undefined
     ? FIRST_PAGE
     : { cursor, number: Number.isSafeInteger(number) && number > 1 ? number : 2 }
@@ -90,7 +92,7 @@ export type ListedNotice = Readonly<Record<string, unknown>>
 
 type ListPage = {
   readonly company: string
-  readonly dataState: DataState
+  readonly dataState: DataState | null
   readonly timeZone: string
   readonly wanted: Wanted
   /** Why nothing was searched; null if something was. */
@@ -169,8 +171,9 @@ const TITLES: Readonly<Record<Field, string>> = {
 }
 
 /** Returns links to the same search without one of its conditions. */
-function relaxed(wanted: Wanted): Html {
+function relaxed(wanted: Wanted): Html | null {
   const given = FIELDS.filter(field => field !== 'ordem' && wanted[field] !== undefined)
+  if (viewOf(wanted) === 'todos') return null
   if (given.length === 0)
     return html`<p><a href="${searchAddress({ ver: 'todos' })}">Ver todos os editais</a></p>`
   const without = given.map(field => {
@@ -198,7 +201,7 @@ function views({ wanted, counts }: ListPage): Html {
 }
 
 function filters(wanted: Wanted, wrong: readonly Field[]): Html {
-  const { q, ver: _, ...others } = wanted
+  const { q, ver, ...others } = wanted
   const isFiltered = Object.keys(others).length > 0
   const mark = (field: Field) =>
     wrong.includes(field) && html` aria-invalid="true" aria-describedby="problema"`
@@ -210,7 +213,7 @@ function filters(wanted: Wanted, wrong: readonly Field[]): Html {
   return html`<form method="get" action="/editais" role="search" class="card filters">
 <label for="q">Buscar por palavras, número, PNCP ou CNPJ</label>
 <div class="search"><input id="q" name="q" type="search" value="${q ?? ''}" placeholder="merenda escolar"${mark('q')}><button type="submit">Buscar</button></div>
-<details${isFiltered && html` open`}><summary>Filtros e ordem</summary>
+${ver !== undefined && html`<input type="hidden" name="ver" value="${ver}">`}<details${isFiltered && html` open`}><summary>Filtros e ordem</summary>
 <div class="fields">
 ${choice('uf', ['UF', 'Todas'], wanted.uf, new Map(UFS.map(uf => [uf, uf])))}
 ${choice('fase', ['Fase', 'Todas'], wanted.fase, CHOSEN_PHASES)}

@@ -117,7 +117,7 @@ const MAX_HEADING = 200
 
 type NoticePage = {
   readonly company: string
-  readonly dataState: DataState
+  readonly dataState: DataState | null
   readonly timeZone: string
   /** `2026-12-31`, where the reader is. */
   readonly today: string

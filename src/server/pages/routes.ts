@@ -2,6 +2,7 @@ import type { Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import type { Logger } from 'pino'
+import { messageOf } from '#src/lib/errors.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { isFromElsewhere } from '#src/lib/http/security_headers.ts'
 import { html } from '#src/present/text/html.ts'
@@ -13,7 +14,7 @@ import type { KeyHolder } from '#src/server/key_entry.ts'
 import { isOfOperators } from '#src/server/scopes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
-import { type DataState, readDataState } from './data_state.ts'
+import { type DataState, describeData, type LastRun, lastRunHere } from './data_state.ts'
 import { document, messagePage, PAGE_POLICY } from './layout.ts'
 import { placeOf, searchAddress, wantedOf } from './list_page.ts'
 import { MAX_HISTORY, type Past, renderNoticePage } from './notice_page.ts'
@@ -27,7 +28,7 @@ export const HOME_PATH = `${PAGES_PATH}/hoje`
 
 const SIGN_IN_PATH = `${PAGES_PATH}/entrar`
 const COOKIE = 'editais_chave'
-/** When this reader looked at *Hoje*: before this visit, and last. */
+/** Which snapshots of *Hoje* a key has seen; its prefix follows. */
 const VISITS_COOKIE = 'editais_visitas'
 /** How long a browser that is asked to keep the key does so, unless it is revoked. */
 const KEPT_SECONDS = 30 * 24 * 3600
@@ -55,6 +56,8 @@ type PagesOptions = {
   readonly operatorPaths?: readonly string[]
   readonly log: Logger
   readonly now?: () => Date
+  /** How the last run of a company ended, on whichever host it was; by default, what this disk knows. */
+  readonly lastRunOf?: (company: string) => Promise<LastRun>
 }
 
 /**
@@ -64,6 +67,7 @@ type PagesOptions = {
  */
 export function routePages(app: Routes, options: PagesOptions): void {
   const { served, entrance, log, operatorPaths = [], now = () => new Date() } = options
+  const { lastRunOf = company => lastRunHere(served.lakeOf(company)) } = options
   const door = { entrance, operatorPaths }
   const pages: Hono<Env> = app
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
@@ -94,7 +98,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const refused = await shown(context, () => signedIn(context, door))
     if (refused) return refused
-    context.set('dataState', await dataStateOf(context, served, now()))
+    context.set('dataState', await dataStateOf(context.var.holder.company, { served, log, now, lastRunOf }))
     await next()
     return undefined
   })
@@ -108,9 +112,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
       // Loaded with the first page: most servers have none to show.
       const { browse } = await import('./browse.ts')
       const { holder, dataState } = context.var
-      // Refused if there is no snapshot, and so no dataState.
-      served.snapshotOf(holder.company)
-      const about = { holder, served, now: now(), dataState: dataState as DataState }
+      const about = { holder, served, now: now(), dataState }
       return await inTurn(context, () => browse(context, about))
     }),
   )
@@ -138,12 +140,13 @@ function routeToday(
   pages.get(HOME_PATH, context =>
     shown(context, async () => {
       const { company } = context.var.holder
-      const { timeZone } = served.snapshotOf(company)
+      const snapshot = served.snapshotOf(company)
+      const { timeZone } = snapshot
       reader ??= import('./today.ts').then(({ TodayReader }) => new TodayReader(served, log))
       const today = await (await reader).read(company, now())
       const { todayPage } = await import('./today_page.ts')
-      const lastVisit = noteVisit(context, now())
-      const dataState = context.var.dataState as DataState
+      const lastVisit = noteVisit(context, snapshot, now())
+      const { dataState } = context.var
       return context.html(todayPage({ company, dataState, timeZone, now: now(), today, lastVisit }))
     }),
   )
@@ -299,7 +302,7 @@ async function read(context: PageContext, { snapshot, history, now }: Shown): Pr
   const analysis = isTooLarge ? null : stored
   return context.html(
     renderNoticePage({
-      ...{ company, timeZone, today: dayIn(timeZone, now), dataState: context.var.dataState as DataState },
+      ...{ company, timeZone, today: dayIn(timeZone, now), dataState: context.var.dataState },
       notice: parsed(notice),
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
@@ -312,30 +315,46 @@ async function read(context: PageContext, { snapshot, history, now }: Shown): Pr
 const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
 const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
 
-/** Returns the state of the company's data; null without a snapshot, whose page says so. */
+type DataOptions = Required<Pick<PagesOptions, 'served' | 'log' | 'now' | 'lastRunOf'>>
+
+/** Returns the state of the company's data; null without a snapshot, whose page says so, or if it cannot be read. */
 async function dataStateOf(
-  context: PageContext,
-  served: ServedCompanies,
-  now: Date,
+  company: string,
+  { served, log, now, lastRunOf }: DataOptions,
 ): Promise<DataState | null> {
-  const { company } = context.var.holder
   try {
-    const about = { behind: served.behind(company), now }
-    return await readDataState(served.lakeOf(company), served.snapshotOf(company), about)
+    const snapshot = served.snapshotOf(company)
+    const about = { behind: served.behind(company), now: now() }
+    return describeData(await lastRunOf(company), snapshot, about)
   } catch (error) {
-    if (error instanceof Refusal) return null
-    throw error
+    if (!(error instanceof Refusal))
+      log.error({ company }, `The state of the last run cannot be read: ${messageOf(error)}.`)
+    return null
   }
 }
 
-/** Notes that the reader is here. @returns the end of the visit before this one; null at the first one. */
-function noteVisit(context: PageContext, now: Date): Date | null {
-  const [before, last] = (getCookie(context, VISITS_COOKIE) ?? '').split('.').map(Number)
-  const isAnother = last !== undefined && now.getTime() - last > VISIT_MS
-  const previous = (isAnother ? last : before) || null
+/**
+ * Notes which snapshot the reader sees, in a cookie of this key.
+ * @returns when the one was published that was shown at the end of the visit before; null at the first visit.
+ */
+function noteVisit(context: PageContext, snapshot: ServedSnapshot, now: Date): Date | null {
+  const { prefix } = context.var.holder
+  const name = `${VISITS_COOKIE}_${prefix}`
+  // Of the visit before, of this one, and when its last page was opened.
+  const [before, shown, last] = (getCookie(context, name) ?? '').split('.').map(text => timeIn(text, now))
+  const isAnother = !last || now.getTime() - last > VISIT_MS
+  const previous = (isAnother ? shown : before) ?? null
+  const value = [previous ?? '', Date.parse(snapshot.asOf), now.getTime()].join('.')
+  const { isSecure = false } = context.env.outgoing?.exchange ?? {}
   const options = { path: PAGES_PATH, httpOnly: true, sameSite: 'Lax', maxAge: VISITS_SECONDS } as const
-  setCookie(context, VISITS_COOKIE, `${previous ?? ''}.${now.getTime()}`, options)
-  return previous === null || Number.isNaN(previous) ? null : new Date(previous)
+  setCookie(context, name, value, { ...options, secure: isSecure })
+  return previous === null ? null : new Date(previous)
+}
+
+/** Reads a time of our cookie, which others can set as well. */
+function timeIn(text: string, now: Date): number | null {
+  const ms = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  return ms > 0 && ms <= now.getTime() ? ms : null
 }
 
 /** Reads what happened to a notice, the newest first; null while the changes are being prepared. */
@@ -372,7 +391,7 @@ ${problem !== null && html`<p class="problem" role="alert" id="problema">${probl
       problem !== null && html` aria-invalid="true" aria-describedby="problema"`
     }>
 ${wanted !== null && html`<input type="hidden" name="para" value="${wanted}">`}
-<label class="check"><input type="checkbox" name="manter" value="sim"> Manter neste computador por 30 dias</label>
+<label class="check"><input type="checkbox" name="manter" value="sim"> Manter a sessão neste computador por 30 dias</label>
 <button type="submit">Entrar</button>
 </form>
 </section>`,

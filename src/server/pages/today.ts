@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { localTime } from '#schema/times.ts'
-import { FatalError } from '#src/lib/errors.ts'
+import { messageOf } from '#src/lib/errors.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import { type ReadRecord, type Rows, records } from '#src/server/read/order.ts'
 import { Readers } from '#src/server/read/readers.ts'
@@ -14,7 +14,7 @@ export type Today = {
   readonly decisions: Found
   /** Sessions, and last days for grave alerts, of this and the next six days. */
   readonly agenda: Found
-  /** Of the last seven days, what matters most first. */
+  /** Of the last seven days, the latest first. */
   readonly news: Found
 }
 
@@ -24,8 +24,14 @@ const MAX_NEWS = 400
 /** Characters of a text; the page cuts further. */
 const MAX_TEXT = 400
 const MAX_BYTES = 1_000_000
+/** Companies whose readings run or wait: two run at once, each for a second or so. */
+const MAX_WAITING = 20
+const RETRY_SECONDS = 5
+/** A snapshot that could not be read is not read again before. */
+const FAILED_MS = 60_000
 
-const NAMED = 'orgao, uf, numero, texto_limpo(objeto) AS objeto'
+const clean = (...columns: string[]) => columns.map(name => `texto_limpo(${name}) AS ${name}`).join(', ')
+const NAMED = `${clean('orgao', 'numero', 'objeto')}, uf`
 const STATEMENTS = {
   decisions: {
     sql: `SELECT edital_id, decidir_ate, dias_ate_decidir, decisao, recomendacao, ${NAMED}, valor_estimado_informado, data_sessao_local
@@ -47,38 +53,62 @@ const STATEMENTS = {
     maxRows: MAX_AGENDA,
   },
   news: {
-    sql: `SELECT edital_id, mudanca, de, para, observado_em, ${NAMED}, retificacao
+    sql: `SELECT edital_id, mudanca, mudanca_ordem, ${clean('de', 'para')}, observado_em, ${NAMED}, retificacao
       FROM novidades WHERE observado_em > agora() - INTERVAL 7 DAY AND observado_em <= agora()
-      ORDER BY mudanca_ordem, observado_em DESC, edital_id`,
+      ORDER BY observado_em DESC, mudanca_ordem, edital_id`,
     maxRows: MAX_NEWS,
   },
 } as const
 
-type Known = { readonly key: string; readonly today: Promise<Today> }
+type Known = {
+  /** The snapshot and the day that it was read for. */
+  readonly of: string
+  readonly today: Promise<Today>
+  /** From then on, it is read again; meanwhile, it is shown as it is. */
+  againAtMs: number
+}
 
-/** Reads what *Hoje* shows, once for each snapshot and hour: a reading takes a process, and about a second. */
+/**
+ * Reads what *Hoje* shows, once for each snapshot and day, and again after an hour: a reading takes a process, and about a second.
+ */
 export class TodayReader {
   readonly #served: ServedCompanies
   readonly #readers: Readers
+  readonly #log: Logger
   readonly #known = new Map<string, Known>()
+  #waiting = 0
 
   constructor(served: ServedCompanies, log: Logger) {
     this.#served = served
     this.#readers = new Readers(log)
+    this.#log = log
   }
 
   /** @throws Refusal (503) if the snapshot cannot be read now. */
   async read(company: string, now: Date): Promise<Today> {
     const { name, timeZone } = this.#served.snapshotOf(company)
-    const key = `${name} ${localTime(now, timeZone).toISOString().slice(0, 13)}`
+    const local = localTime(now, timeZone)
+    const of = `${name} ${local.toISOString().slice(0, 10)}`
     const known = this.#known.get(company)
-    if (known?.key === key) return await known.today
-    const today = this.#readNow(company)
-    this.#known.set(company, { key, today })
-    today.catch(() => {
-      if (this.#known.get(company)?.today === today) this.#known.delete(company)
-    })
-    return await today
+    if (known?.of === of && now.getTime() < known.againAtMs) return await known.today
+    if (this.#waiting >= MAX_WAITING)
+      throw new Refusal(503, 'Too many companies are being read.', RETRY_SECONDS)
+    const read = { of, today: this.#readNow(company), againAtMs: now.getTime() + untilNextHour(local) }
+    if (known?.of !== of) {
+      this.#known.set(company, read)
+      this.#dropOthers()
+      return await read.today.catch(error => {
+        read.againAtMs = now.getTime() + FAILED_MS
+        throw error
+      })
+    }
+    // Those who look meanwhile do not wait.
+    known.againAtMs = read.againAtMs
+    read.today.then(
+      () => this.#known.set(company, read),
+      () => {},
+    )
+    return await known.today
   }
 
   async #readNow(company: string): Promise<Today> {
@@ -86,20 +116,32 @@ export class TodayReader {
     const statements = Object.values(STATEMENTS)
     // For all who look at it: it does not end with the first one.
     const anybody = { prefix: `hoje ${company}`, isStillValid: () => true }
+    this.#waiting += 1
     try {
       const lake = this.#served.lakeOf(company)
-      const { results } = await this.#readers.read(
-        anybody,
-        { lake, ...order, statements },
-        new AbortController().signal,
-      )
+      const signal = new AbortController().signal
+      const { results } = await this.#readers.read(anybody, { lake, ...order, statements }, signal)
       const [decisions = NOTHING, agenda = NOTHING, news = NOTHING] = results.map(foundIn)
       return { decisions, agenda, news }
     } catch (error) {
-      if (error instanceof FatalError) throw new Refusal(503, error.message, 5)
-      throw error
+      this.#log.error({ company }, `The page Hoje cannot be read: ${messageOf(error)}`)
+      throw new Refusal(503, 'The page cannot be read at the moment.', FAILED_MS / 1000)
+    } finally {
+      this.#waiting -= 1
     }
   }
+
+  /** Forgets companies that are no longer served. */
+  #dropOthers(): void {
+    const served = new Set(this.#served.companies)
+    for (const company of this.#known.keys()) if (!served.has(company)) this.#known.delete(company)
+  }
+}
+
+const HOUR_MS = 3_600_000
+
+function untilNextHour(local: Date): number {
+  return HOUR_MS - (local.getTime() % HOUR_MS)
 }
 
 const NOTHING: Found = { rows: [], isCut: false }

@@ -32,7 +32,7 @@ const DATE = new Intl.DateTimeFormat('pt-BR', {
 
 type Page = {
   readonly company: string
-  readonly dataState: DataState
+  readonly dataState: DataState | null
   readonly timeZone: string
   readonly now: Date
   readonly today: Today
@@ -45,7 +45,7 @@ export function todayPage({ company, dataState, timeZone, now, today, lastVisit 
   const body = html`<h1>Hoje, ${DATE.format(local)}</h1>
 <h2 id="decidir">Para decidir</h2>
 ${decisions(today.decisions)}
-<h2 id="agenda">Sessões e últimos dias desta semana</h2>
+<h2 id="agenda">Sessões e últimos dias dos próximos sete dias</h2>
 ${agenda(today.agenda)}
 <h2 id="novidades">${sinceWhen(lastVisit, now, timeZone)}</h2>
 ${news(today.news, { since: lastVisit ?? new Date(now.getTime() - DAY_MS), timeZone })}`
@@ -76,7 +76,7 @@ function agenda({ rows, isCut }: Found): Html {
       events,
     ]) => html`<section class="card day"><h3>${weekday(timeIn(dia))}, ${dayAndMonth(timeIn(dia))} <span class="muted">${inDays(Number(events[0]?.dias))}</span></h3>
 <ul class="entries">${events.map(event)}</ul></section>`,
-  )}${isCut && html`<p class="more muted">Há mais: aqui estão os ${MAX_AGENDA} primeiros. <a href="/editais?ordem=session">Todas as sessões</a></p>`}`
+  )}${isCut && html`<p class="more muted">Há mais: aqui estão os ${MAX_AGENDA} primeiros. <a href="/editais?ver=proximas">Todas as sessões</a></p>`}`
 }
 
 function event(row: ReadRecord): Html {
@@ -98,12 +98,15 @@ function sinceWhen(lastVisit: Date | null, now: Date, timeZone: string): string 
 }
 
 function news({ rows, isCut }: Found, { since, timeZone }: { since: Date; timeZone: string }): Html {
-  const recent = rows.filter(({ observado_em }) => instantOf(observado_em).getTime() > since.getTime())
+  const recent = rows
+    .filter(({ observado_em }) => instantOf(observado_em).getTime() > since.getTime())
+    // What matters most first; of one kind, the latest.
+    .toSorted((a, b) => Number(a.mudanca_ordem) - Number(b.mudanca_ordem))
   if (recent.length === 0) return html`<p>Nada mudou.</p>`
   const counts = [...Map.groupBy(recent, ({ mudanca }) => String(mudanca))]
   const left = recent.length - MAX_NEWS
   return html`<p class="line">${counts.map(([kind, some]) => html`<span>${kind}: <b>${some.length}</b></span>`)}</p>
-<ul class="entries news card">${recent.slice(0, MAX_NEWS).map(row => change(row, timeZone))}</ul>${left > 0 && html`<p class="more muted">E mais ${formatPlural(left, 'mudança', 'mudanças')}${isCut && ', ou ainda mais'}. <a href="/editais?ordem=-updated">Editais por última atualização</a></p>`}`
+<ul class="entries news card">${recent.slice(0, MAX_NEWS).map(row => change(row, timeZone))}</ul>${left > 0 && html`<p class="more muted">E ${isCut && 'pelo menos '}mais ${formatPlural(left, 'mudança', 'mudanças')}. <a href="/editais?ordem=-updated">Editais por última atualização</a></p>`}`
 }
 
 function change(row: ReadRecord, timeZone: string): Html {

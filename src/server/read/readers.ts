@@ -24,6 +24,8 @@ const MAX_HEAP_MB = 256
 const READER_OPTIONS = { execArgv: [`--max-old-space-size=${MAX_HEAP_MB}`], stderr: 'ignore' } as const
 /** Each can use two cores and hundreds of megabytes. */
 const AT_ONCE = 2
+/** Of all that is read in this process, by agents and for pages. */
+const inTurn = createTurns(AT_ONCE)
 /** Orders of one key that may run or wait. */
 const MAX_PENDING = 8
 /** To start the process and open the snapshot, on a busy machine. */
@@ -37,7 +39,6 @@ type Key = { readonly prefix: string; readonly isStillValid: () => boolean }
  * is up, when it uses too much memory, or when the client is gone.
  */
 export class Readers {
-  readonly #inTurn = createTurns(AT_ONCE)
   readonly #pending = new Map<string, number>()
   readonly #log: Logger
 
@@ -59,7 +60,7 @@ export class Readers {
       )
     this.#pending.set(prefix, pending + 1)
     try {
-      const answer = await this.#inTurn(
+      const answer = await inTurn(
         prefix,
         () => !signal.aborted && isStillValid(),
         () => this.#carryOut(order, signal),
@@ -92,7 +93,7 @@ export class Readers {
     if (message.kind === 'too_large')
       return new FatalError('The query needs too much memory. Read fewer columns or rows.')
     if (message.kind === 'late') return late(message)
-    this.#log.error(`A call of MCP failed: ${message.why}.`)
+    this.#log.error(`A reading of the snapshot failed: ${message.why}.`)
     return new FatalError(
       'The snapshot cannot be read that way. The log of the server has the reason; if it was your SQL, simplify it.',
     )

@@ -3,8 +3,8 @@ import { isStopWord, stemOf, wordsOf } from './words.ts'
 
 /** Longer texts are indexed up to here, so that positions fit into 16 bits. */
 const MAX_WORDS = 20_000
-/** Different words of a notice's items and requirements that count; real ones have a tenth. */
-const MAX_PART_WORDS = 5000
+/** Different words of a notice's items and requirements that count; real ones have some hundred. */
+const MAX_PART_WORDS = 1000
 /** Between two texts of a notice, so that no phrase spans both. */
 const GAP = 1
 
@@ -35,10 +35,10 @@ export type MonthText = {
 /** Occurrences of a word: place and position in turn. */
 type Occurrences = number[]
 
-/** The texts of a notice: its own, and one of its identifiers, items and requirements, of which each word counts once. */
+/** The texts of a notice: its own, and one of its items and requirements, of which each word counts once. */
 type Texts = { readonly own: readonly string[]; readonly parts: string }
 
-/** Returns the words of a notice's identifiers, items and requirements, each once: without those that are in nearly every text. */
+/** Returns the words of a notice's items and requirements, each once: without those that are in nearly every text. */
 export function differentWords(text: string): readonly string[] {
   const words = new Set(wordsOf(text).filter(word => !isStopWord(word)))
   return [...words.values().take(MAX_PART_WORDS)]
@@ -174,7 +174,7 @@ export type MonthSearch = {
 
 /** The texts that a notice is searched by. */
 export type SearchRow = Readonly<
-  Record<(typeof CHOICES)[number] | 'objeto' | 'orgao' | 'parts', string | null>
+  Record<(typeof CHOICES)[number] | 'objeto' | 'orgao' | 'identifiers' | 'parts', string | null>
 > &
   Readonly<Record<(typeof NUMBERS)[number], number | null>>
 
@@ -191,7 +191,10 @@ export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
     choices: Object.fromEntries(choices),
     numbers: Object.fromEntries(numbers),
     text: indexTexts(
-      rows.map(({ objeto, orgao, parts }) => ({ own: [objeto ?? '', orgao ?? ''], parts: parts ?? '' })),
+      rows.map(({ objeto, orgao, identifiers, parts }) => ({
+        own: [objeto ?? '', orgao ?? '', identifiers ?? ''],
+        parts: parts ?? '',
+      })),
     ),
   }
 }

@@ -39,6 +39,11 @@ export function parseText(text: string): TextQuery {
       add(term, isStopWord(word) ? stopWords : terms)
     }
     if (prefix === undefined) continue
+    // `01*`: without the zero, which no word has in front, a number.
+    if (/^\d$/.test(prefix)) {
+      add({ kind: 'word', stem: stemOf(prefix), singular: withoutNumber(prefix) })
+      continue
+    }
     if (prefix.length < MIN_PREFIX)
       return { problem: `${prefix}* is too short: a prefix has ${MIN_PREFIX} letters or more` }
     add({ kind: 'prefix', prefix })

@@ -2,9 +2,12 @@ import { stemmer } from '@orama/stemmers/portuguese'
 import { stopwords } from '@orama/stopwords/portuguese'
 import { fold, textKey } from '#schema/text_key.ts'
 
-/** A CNPJ with its punctuation, a number with points between its thousands, or letters and digits. In a folded text. */
+/**
+ * A CNPJ with its punctuation, a number with points between its thousands, the `-1-` of the portal's identifiers, or letters and
+ * digits. In a folded text.
+ */
 const WORD =
-  /[0-9a-z]{2}\.[0-9a-z]{3}\.[0-9a-z]{3}\/[0-9a-z]{4}-\d{2}|\d{1,3}(?:\.\d{3})+(?!\d)|[\p{L}\p{N}]+/gu
+  /[0-9a-z]{2}\.[0-9a-z]{3}\.[0-9a-z]{3}\/[0-9a-z]{4}-\d{2}|\d{1,3}(?:\.\d{3})+(?!\d)|(?<=\d)-1-(?=\d)|[\p{L}\p{N}]+/gu
 const PUNCTUATION = /[./-]/g
 const NUMBER = /^\d+$/
 const LEADING_ZEROS = /^0+(?!$)/
@@ -47,7 +50,9 @@ const ACCENTED: readonly (readonly [plain: RegExp, accented: string])[] = [
 
 /** Returns the words of a text in their order, folded. */
 export function wordsOf(text: string): string[] {
-  return (textKey(text).match(WORD) ?? []).map(word => {
+  // Every identifier has it.
+  const words = (textKey(text).match(WORD) ?? []).filter(word => word !== '-1-')
+  return words.map(word => {
     const bare = word.replaceAll(PUNCTUATION, '').slice(0, MAX_LETTERS)
     // `0147/2026` is `147/2026`.
     return NUMBER.test(bare) ? bare.replace(LEADING_ZEROS, '') : bare

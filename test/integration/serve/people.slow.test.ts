@@ -98,7 +98,11 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
   expect(marked.text).toContain('Confira: Sessão de.')
   expect(marked.text).toMatch(/name="de" type="text" value="2026-02-31" aria-invalid="true"/)
   expect(marked.text).toMatch(/name="minimo" inputmode="decimal" value="5">/)
-  expect((await person.get('/editais?cursor=x')).status).toBe(400)
+  // A cursor of another day begins again.
+  expect((await person.get('/editais?cursor=x')).headers.get('location')).toBe('/editais')
+  expect((await person.get('/editais?q=merenda&cursor=x')).status).toBe(400)
+  expect((await person.get('/editais?cursor=')).headers.get('location')).toBe('/editais')
+  expect((await person.get('/editais?ver=todos&q=')).headers.get('location')).toBe('/editais?ver=todos')
   const none = await person.get('/editais?q=nada+disso&uf=SP')
   expect(none.text).toContain('Nenhum edital encontrado.')
   expect(none.text).toContain(

@@ -99,8 +99,8 @@ function oracle(entries: readonly Entry[], wanted: Parameters): string[] {
     const value = edital.valor_estimado ?? null
     const { recommendation } = (analysis as { verdict?: { recommendation?: string } } | null)?.verdict ?? {}
     const [, text, where] = TEXTS.find(([one]) => one === q) ?? []
-    const own = `${edital.objeto}; ${edital.orgao}`
-    const parts = where === 'own' ? [] : [edital.numero, ...textsOfParts(analysis)]
+    const own = `${edital.objeto}; ${edital.orgao}; ${edital.numero}`
+    const parts = where === 'own' ? [] : textsOfParts(analysis)
     return (
       (!uf || uf.split(',').includes(edital.uf ?? '')) &&
       (!status || status.split(',').includes(edital.status)) &&
@@ -438,11 +438,7 @@ test('a notice is found by its number, its identifier and its buyer’s CNPJ, ho
           },
           { items: [{ descricao: 'Tinta' }], requirements: [] },
         ),
-        noticeEntry(
-          3,
-          { numero: '0147/2026', objeto: 'Obra', orgao: 'Câmara' },
-          { items: [] },
-        ),
+        noticeEntry(3, { numero: '0147/2026', objeto: 'Obra', orgao: 'Câmara' }, { items: [] }),
       ])
     ).environment,
   )
@@ -458,4 +454,9 @@ test('a notice is found by its number, its identifier and its buyer’s CNPJ, ho
   // In the notice's own text it counts more than in an item.
   expect(await found('papel')).toEqual([2, 1])
   expect(await found('"a4 75"')).toEqual([])
+  expect(await found('"PCE 290"')).toEqual([2])
+  // The `-1-` of an identifier is no number.
+  expect(await found('cnpj 1')).toEqual([])
+  expect(await found('7/2026')).toEqual([])
+  expect(await found('12.345.678/0001*')).toEqual([])
 })

@@ -15,7 +15,9 @@ const HOUR_MS = 3_600_000
 async function visit({ environment }: SyncedCompany, now: () => Date = () => new Date()) {
   const { url, keys } = await serveApi(environment, { now })
   const cookies = new Map([['editais_chave', keys.acme as string]])
-  return async (path = '/editais/hoje') => {
+  const visits = `editais_visitas_${(keys.acme as string).slice(0, 12)}`
+  return async (path = '/editais/hoje', visited?: string) => {
+    if (visited !== undefined) cookies.set(visits, visited)
     const cookie = [...cookies].map(pair => pair.join('=')).join('; ')
     const answer = await fetch(url + path, { headers: { cookie } })
     for (const set of answer.headers.getSetCookie()) {
@@ -82,6 +84,16 @@ test('what changed is shown since the last visit, and texts of notices are only 
   expect(first.text).toContain('Novidades das últimas 24 horas')
   expect(first.text).toContain('&lt;script&gt;alert(1)')
   expect(first.text).not.toContain(hostile)
+  // Others can set the cookie as well.
+  for (const value of [
+    '1e300.9e15.Infinity',
+    '..',
+    '-1.-1.-1',
+    'x.y.z',
+    `${nowMs + 1}.${nowMs + 1}.${nowMs + 1}`,
+  ])
+    expect(await open('/editais/hoje', value)).toMatchObject({ status: 200 })
+  await open('/editais/hoje', '')
   // A reload is the same visit.
   nowMs += 60_000
   expect((await open()).text).toContain('Novidades das últimas 24 horas')
@@ -112,7 +124,7 @@ test('every page says how old the data are, that the last run failed, and that n
   company.faults.plan = []
   await company.syncHere()
   nowMs += 3 * 24 * HOUR_MS
-  await expectEverywhere('Faz tempo que nada é lido: os dados são de ')
+  await expectEverywhere('Não há leitura completa há mais de 24 horas: os dados são de ')
   const state = await readState(paths)
   if (state === null) throw new Error('There is no state.')
   await writeState(paths, { ...state, last_good_at: null })

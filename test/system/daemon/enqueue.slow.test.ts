@@ -25,7 +25,9 @@ test('sync --enqueue submits a request, follows its run and ends like it; Ctrl-C
     runCommand(['sync', '--enqueue'], { ...environment, REDIS_URL: 'redis://127.0.0.1:9' }),
   ])
   expect(alone).toMatchObject({ code: 1, stdout: '' })
-  expect(alone.stderr).toContain('No worker is running. The request waits until one is started (editais start).')
+  expect(alone.stderr).toContain(
+    'No worker is running. The request waits until one is started (editais start).',
+  )
   expect(alone.stderr).toContain('No run of acme began within 3 s. The daemon keeps the request')
   expect(usage).toMatchObject({ code: 2, stdout: '' })
   expect(usage.stderr).toContain('--enqueue can be used only with --full and --restart')

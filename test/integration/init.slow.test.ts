@@ -1,4 +1,6 @@
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readdir, readFile, rmdir, stat, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startSandbox } from '#src/sandbox/server.ts'
@@ -9,11 +11,15 @@ import { KEY } from '#test/support/synced.ts'
 import { KEYS, startOnTerminal } from '#test/support/terminal.ts'
 
 const WRONG_KEY = 'edk_wrong_0123456789'
+const OTHER_KEY = 'edk_other_0123456789'
 
 /** An empty directory, and an API of three notices for a company that is set up there. */
 async function start() {
   const sandbox = await startSandbox({
-    companies: [{ slug: 'acme', key: KEY, world: new World(notices(1, 3)) }],
+    companies: [
+      { slug: 'first', key: KEY, world: new World(notices(1, 3)) },
+      { slug: 'acme', key: OTHER_KEY, world: new World(notices(1, 5)) },
+    ],
   })
   onTestFinished(() => sandbox.close())
   const directory = await temporaryDirectory()
@@ -68,7 +74,7 @@ test('a script gives everything as variables, and what exists is never changed',
   const { directory, given, run, read } = await start()
   expect(await run(['--yes'])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('API_BASE_URL is not set'),
+    stderr: expect.stringContaining('give the key as a variable'),
   })
   expect(await run([], given)).toMatchObject({
     code: 2,
@@ -86,33 +92,82 @@ test('a script gives everything as variables, and what exists is never changed',
 })
 
 test('a company is added to the companies’ file, beside the one in .env, with its key in a file of its own', async () => {
-  const { directory, given, run, read } = await start()
+  const { directory, url, given, run, read } = await start()
   await run(['--yes'], { ...given, COMPANY: 'first' })
-  expect(await run(['--company', 'acme', '--yes'])).toMatchObject({ code: 0 })
-  const file = join(directory, 'secrets/acme_api_key')
-  expect(await read('config/companies.yaml')).toBe(
-    `companies:\n  first:\n    api_key_env: API_KEY\n  acme:\n    api_key_file: ${file}\n`,
-  )
-  expect(await read('secrets/acme_api_key')).toBe(`${KEY}\n`)
-  for (const path of [file, join(directory, 'config/companies.yaml')]) expect(await modeOf(path)).toBe(0o600)
-  const status = await startCommand(['status', '--all'], {}, directory).ended
-  expect(status.stdout).toContain('2 companies, 0 with problems.')
-
-  await writeFile(join(directory, 'config/companies.yaml'), `# ours\n${await read('config/companies.yaml')}`)
-  expect(await run(['--company', 'beta', '--yes'], { API_BASE_URL: given.API_BASE_URL })).toMatchObject({
-    code: 0,
+  // The key in .env is that of another company.
+  expect(await run(['--company', 'acme', '--yes'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('give the key as a variable'),
   })
-  expect(await read('config/companies.yaml')).toMatch(/^# ours\n.*\n {2}beta:\n/s)
-  for (const args of [[], ['--company', 'acme']])
-    expect(await run([...args, '--yes'], given)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('lists'),
-    })
+  const added = await run(['--company', 'acme', '--yes'], { API_KEY: OTHER_KEY })
+  expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('answers: 5 notices.') })
+  const file = join(directory, 'secrets/acme_api_key')
+  const entries = `  first:\n    api_key_env: API_KEY\n  acme:\n    api_base_url: ${url}\n    api_key_file: ${file}\n`
+  expect(await read('config/companies.yaml')).toBe(`companies:\n${entries}`)
+  expect(await read('secrets/acme_api_key')).toBe(`${OTHER_KEY}\n`)
+  for (const path of [file, join(directory, 'config/companies.yaml')]) expect(await modeOf(path)).toBe(0o600)
+  for (const company of ['first', 'acme'])
+    expect(await startCommand(['sync', '--company', company], {}, directory).ended).toMatchObject({ code: 0 })
+
+  for (const args of [[], ['--company', 'acme']]) {
+    const again = await run([...args, '--yes'], { ...given, API_KEY: OTHER_KEY })
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('lists') })
+  }
   await writeFile(join(directory, 'secrets/gama_api_key'), 'other\n')
-  const refused = await run(['--company', 'gama', '--yes'])
+  const refused = await run(['--company', 'gama', '--yes'], { API_KEY: OTHER_KEY })
   expect(refused).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('gama_api_key exists, and is not changed'),
   })
   expect(await read('config/companies.yaml')).not.toContain('gama')
+})
+
+test('a file of the key is named, not copied; comments, mode and link of the companies’ file stay', async () => {
+  const { directory, given, url, run, read } = await start()
+  const [keyFile, otherFile] = [join(directory, 'key'), join(directory, 'other')]
+  await writeFile(keyFile, `${KEY}\n`)
+  await writeFile(otherFile, `${OTHER_KEY}\n`)
+  const { API_KEY: _, ...address } = given
+  expect(await run(['--yes'], { ...address, API_KEY_FILE: keyFile, COMPANY: 'first' })).toMatchObject({
+    code: 0,
+  })
+  expect(await read('.env')).toContain(`API_KEY_FILE=${keyFile}\n`)
+  expect(await read('.env')).not.toContain(KEY)
+
+  const real = join(directory, 'real.yaml')
+  await writeFile(real, '# ours\ncompanies:\n  first: { api_key_file: key } # with a comment\n', {
+    mode: 0o640,
+  })
+  await mkdir(join(directory, 'config'))
+  await symlink(real, join(directory, 'config/companies.yaml'))
+  expect(await run(['--company', 'acme', '--yes'], { API_KEY_FILE: otherFile })).toMatchObject({ code: 0 })
+  expect(await readFile(real, 'utf8')).toBe(
+    `# ours\ncompanies:\n  first: { api_key_file: key } # with a comment\n  acme:\n    api_base_url: ${url}\n    api_key_file: ${otherFile}\n`,
+  )
+  expect(await modeOf(real)).toBe(0o640)
+  expect((await lstat(join(directory, 'config/companies.yaml'))).isSymbolicLink()).toBe(true)
+})
+
+test('a company alone gets no invented neighbour, and data that nobody would sync are named', async () => {
+  const { directory, given, run, read } = await start()
+  await mkdir(join(directory, 'data/default'), { recursive: true })
+  const refused = await run(['--company', 'acme', '--yes'], given)
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('has the data of default') })
+  await rmdir(join(directory, 'data/default'))
+  expect(await run(['--company', 'acme', '--yes'], given)).toMatchObject({ code: 0 })
+  expect(await read('config/companies.yaml')).toMatch(/^companies:\n {2}acme:\n/)
+})
+
+test('what is not the API is named as such, and nothing is written', async () => {
+  const { directory, run } = await start()
+  for (const body of ['<html>hello</html>', '{}', 'null']) {
+    const server = createServer((_, response) => response.end(body))
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const API_BASE_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const refused = await run(['--yes'], { API_BASE_URL, API_KEY: KEY })
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('not as the notice API does') })
+    expect(refused.stderr).not.toContain('bug')
+  }
+  expect(await readdir(directory)).toEqual([])
 })
