@@ -9,7 +9,7 @@ import type { DataState } from './data_state.ts'
 import { messagePage } from './layout.ts'
 import {
   FIELDS,
-  type Field,
+  type FormField,
   type ListedNotice,
   listPage,
   PAGE_SIZE,
@@ -25,7 +25,7 @@ import {
 import { dayIn } from './show.ts'
 
 /** The parameters of a search, by the fields of the form. */
-const PARAMETERS: Readonly<Record<Field, keyof typeof SEARCH_QUERY.shape>> = {
+const PARAMETERS: Readonly<Record<FormField, keyof typeof SEARCH_QUERY.shape>> = {
   q: 'q',
   uf: 'uf',
   fase: 'status',
@@ -118,14 +118,19 @@ function wrong(
   context: Context,
   page: Page,
   problem: string,
-  fields: readonly Field[],
+  fields: readonly FormField[],
 ): Response | Promise<Response> {
   const nothing = { notices: [], total: 0, counts: null, next: null }
   return context.html(listPage({ ...page, ...nothing, problem, wrong: fields }), 400)
 }
 
 /** Explains how the fields contradict each other, although each is valid by itself; and which they are. */
-function contradictionIn({ de, ate, minimo, maximo }: Wanted): [problem: string, fields: readonly Field[]] {
+function contradictionIn({
+  de,
+  ate,
+  minimo,
+  maximo,
+}: Wanted): [problem: string, fields: readonly FormField[]] {
   if (de !== undefined && ate !== undefined && de > ate)
     return ['“Sessão de” vem depois de “Sessão até”: troque as datas.', ['de', 'ate']]
   if (minimo !== undefined && maximo !== undefined && Number(minimo) > Number(maximo))
@@ -137,7 +142,7 @@ function parametersOf(wanted: Wanted, cursor: string | undefined): Record<string
   // Only a text has a relevance.
   const sort = wanted.ordem === 'relevance' && wanted.q === undefined ? {} : { sort: wanted.ordem }
   const given = { ...wanted, ordem: undefined, ver: undefined }
-  const named = Object.entries(given).map(([field, value]) => [PARAMETERS[field as Field], value])
+  const named = Object.entries(given).map(([field, value]) => [PARAMETERS[field as FormField], value])
   const all = { ...Object.fromEntries(named), ...sort, limit: String(PAGE_SIZE), cursor }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Record<
     string,
@@ -164,7 +169,7 @@ function problemOf({ issues }: z.ZodError): string {
   return `Confira: ${[...names].join(', ')}.`
 }
 
-function fieldsOf({ issues }: z.ZodError): Field[] {
+function fieldsOf({ issues }: z.ZodError): FormField[] {
   const names = new Set(issues.map(({ path }) => path[0]))
   return FIELDS.filter(field => names.has(PARAMETERS[field]))
 }

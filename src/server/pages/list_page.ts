@@ -23,10 +23,10 @@ export const FIELDS = [
   'ordem',
 ] as const
 
-export type Field = (typeof FIELDS)[number]
+export type FormField = (typeof FIELDS)[number]
 
 /** The values of the search form, or the name of a view; absent fields were left empty. */
-export type Wanted = Readonly<Partial<Record<Field | 'ver', string>>>
+export type Wanted = Readonly<Partial<Record<FormField | 'ver', string>>>
 
 /** What is listed without a search, by its name in the address. The first one is where a reader begins. */
 const VIEWS = {
@@ -62,11 +62,11 @@ export function wantedOf(context: Context): Wanted {
 }
 
 /** A page of a search: where it begins, and its number; the first one has no cursor. */
-export type Place = { readonly cursor?: string | undefined; readonly number: number }
-export const FIRST_PAGE: Place = { number: 1 }
+type PagePlace = { readonly cursor?: string | undefined; readonly number: number }
+const FIRST_PAGE: PagePlace = { number: 1 }
 
 /** Returns the page that an address asks for. Its number is only shown. */
-export function placeOf(context: Context): Place {
+export function placeOf(context: Context): PagePlace {
   const number = Number(context.req.query('pagina'))
   const cursor = context.req.query('cursor') || undefined
   return cursor === undefined
@@ -80,7 +80,7 @@ export function searchAddress(wanted: Wanted, place = FIRST_PAGE): string {
 }
 
 /** Returns the search in an address. Notices have it as well, for the way back. */
-function queryOf(wanted: Wanted, { cursor, number }: Place): string {
+function queryOf(wanted: Wanted, { cursor, number }: PagePlace): string {
   const all = new URLSearchParams({
     ...wanted,
     ...(cursor !== undefined && { cursor, pagina: String(number) }),
@@ -99,11 +99,11 @@ type ListPage = {
   readonly problem: string | null
   readonly notices: readonly ListedNotice[]
   readonly total: number
-  readonly place: Place
+  readonly place: PagePlace
   /** How many notices each view has; null if nothing was searched. */
   readonly counts: Readonly<Record<View, number>> | null
   /** The fields that are wrong. */
-  readonly wrong: readonly Field[]
+  readonly wrong: readonly FormField[]
   /** The cursor of the next page; null on the last one. */
   readonly next: string | null
   /** `2026-12-31`, where the reader is. */
@@ -150,14 +150,14 @@ ${pages(page)}`
 }
 
 /** `21–40 de 418 editais` */
-function found(total: number, { number: page }: Place): string {
+function found(total: number, { number: page }: PagePlace): string {
   if (total === 0) return 'Nenhum edital encontrado.'
   if (total <= PAGE_SIZE) return `${formatPlural(total, 'edital', 'editais')}.`
   const first = (page - 1) * PAGE_SIZE + 1
   return `${number(Math.min(first, total))}–${number(Math.min(first + PAGE_SIZE - 1, total))} de ${number(total)} editais.`
 }
 
-const TITLES: Readonly<Record<Field, string>> = {
+const TITLES: Readonly<Record<FormField, string>> = {
   q: 'o texto',
   uf: 'a UF',
   fase: 'a fase',
@@ -200,10 +200,10 @@ function views({ wanted, counts }: ListPage): Html {
   )}</nav>`
 }
 
-function filters(wanted: Wanted, wrong: readonly Field[]): Html {
+function filters(wanted: Wanted, wrong: readonly FormField[]): Html {
   const { q, ver, ...others } = wanted
   const isFiltered = Object.keys(others).length > 0
-  const mark = (field: Field) =>
+  const mark = (field: FormField) =>
     wrong.includes(field) && html` aria-invalid="true" aria-describedby="problema"`
   // A wrong day is kept as it was typed: a field for days would be empty.
   const day = (field: 'de' | 'ate') =>
