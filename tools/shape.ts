@@ -35,7 +35,7 @@ export function measureShape(): Measure[] {
     // what to keep ready, who leaves little time, what is reserved, and how long an analysis takes; 63,665 until
     // the report became short on a phone, misspelled settings were named, and answers took Brazilian form; 63,811 until `editais init`,
     // the page *Hoje*, and lists and a search as bid teams use them.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 64_841, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 64_861, goal: 48_000 },
     // 15,810 until there were these marts, and three more about what may be missed.
     { name: 'lines of the core', count: linesIn(CORE), limit: 16_368, goal: 12_000 },
     // 61,850 until each route of operators had its keys tested, and each extra was taken away; 62,060 until the stand-in for

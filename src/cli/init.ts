@@ -202,53 +202,73 @@ async function ask(environment: Environment, company: string | undefined): Promi
       EXIT.usage,
     )
   const given = { ...environment }
-  for (;;) {
-    given.API_BASE_URL = await question('Address of the API, before /api/v1', given.API_BASE_URL)
-    const API_KEY = await hiddenQuestion('Key of the API (not shown)')
-    if (company === undefined)
-      given.COMPANY = await question(
-        'Short name of the company, a-z, 0-9, - and _',
-        given.COMPANY ?? 'default',
-      )
-    try {
-      return await tried(given, { API_KEY })
-    } catch (error) {
-      process.stderr.write(`${printableLines(explain(error).message)}\n\n`)
+  const terminal = openTerminal()
+  try {
+    for (;;) {
+      given.API_BASE_URL = await terminal.ask('Address of the API, before /api/v1', given.API_BASE_URL)
+      const API_KEY = await terminal.askHidden('Key of the API (not shown)')
+      if (company === undefined)
+        given.COMPANY = await terminal.ask(
+          'Short name of the company, a-z, 0-9, - and _',
+          given.COMPANY ?? 'default',
+        )
+      try {
+        return await Promise.race([tried(given, { API_KEY }), terminal.ended])
+      } catch (error) {
+        const { message, exitCode } = explain(error)
+        if (exitCode === EXIT.interrupted) throw error
+        process.stderr.write(`${printableLines(message)}\n\n`)
+      }
     }
+  } finally {
+    terminal.close()
   }
 }
 
 async function agrees(what: string): Promise<boolean> {
-  for (;;) {
-    const answer = await question(`${what} [Y/n]`)
-    if (/^(y|yes|s|sim)?$/i.test(answer)) return true
-    if (/^(n|no|não|nao)$/i.test(answer)) return false
+  const terminal = openTerminal()
+  try {
+    for (;;) {
+      const answer = await terminal.ask(`${what} [Y/n]`)
+      if (/^(y|yes|s|sim)?$/i.test(answer)) return true
+      if (/^(n|no|não|nao)$/i.test(answer)) return false
+    }
+  } finally {
+    terminal.close()
   }
 }
 
-async function question(what: string, usual = ''): Promise<string> {
-  const answer = await answerTo(`${what}${usual && ` [${usual}]`}: `, process.stderr)
-  return answer.trim() || usual
-}
-
-async function hiddenQuestion(what: string): Promise<string> {
-  process.stderr.write(`${what}: `)
-  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const answer = await answerTo('', nowhere).finally(() => process.stderr.write('\n'))
-  return answer.trim()
-}
-
-/** Reads a line of the terminal. @throws FatalError (interrupted) at Ctrl-C and Ctrl-D. */
-async function answerTo(text: string, output: NodeJS.WritableStream): Promise<string> {
+/** Reads lines of the terminal. From now on, it shows only what answers a question that is not hidden, also of what is typed ahead. */
+function openTerminal() {
+  let isShown = false
+  const output = new Writable({
+    write(chunk, _encoding, done) {
+      if (isShown) process.stderr.write(chunk)
+      done()
+    },
+  })
   const lines = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })
   const ended = Promise.withResolvers<never>()
+  ended.promise.catch(() => {})
+  // Ctrl-C and Ctrl-D.
   const why = new FatalError('Interrupted. Nothing more was written.', EXIT.interrupted)
   lines.once('close', () => ended.reject(why))
-  try {
-    return await Promise.race([lines.question(text), ended.promise])
-  } finally {
-    ended.promise.catch(() => {})
-    lines.close()
+  const answer = async (text: string) => (await Promise.race([lines.question(text), ended.promise])).trim()
+  return {
+    ended: ended.promise,
+    async ask(what: string, usual = ''): Promise<string> {
+      isShown = true
+      try {
+        return (await answer(`${what}${usual && ` [${usual}]`}: `)) || usual
+      } finally {
+        isShown = false
+      }
+    },
+    async askHidden(what: string): Promise<string> {
+      process.stderr.write(`${what}: `)
+      return await answer('').finally(() => process.stderr.write('\n'))
+    },
+    close: () => lines.close(),
   }
 }
 
