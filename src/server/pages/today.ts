@@ -60,27 +60,30 @@ const STATEMENTS = {
   },
 } as const
 
+type Served = Pick<ServedCompanies, 'companies' | 'snapshotOf' | 'lakeOf'>
+
 type Known = {
   /** The snapshot and the day that it was read for. */
   readonly of: string
   readonly today: Promise<Today>
-  /** From then on, it is read again; meanwhile, it is shown as it is. */
+  /** From then on, it is read again. */
   againAtMs: number
+  hasFailed: boolean
 }
 
 /**
  * Reads what *Hoje* shows, once for each snapshot and day, and again after an hour: a reading takes a process, and about a second.
  */
 export class TodayReader {
-  readonly #served: ServedCompanies
-  readonly #readers: Readers
+  readonly #served: Served
+  readonly #readers: Pick<Readers, 'read'>
   readonly #log: Logger
   readonly #known = new Map<string, Known>()
   #waiting = 0
 
-  constructor(served: ServedCompanies, log: Logger) {
+  constructor(served: Served, log: Logger, readers: Pick<Readers, 'read'> = new Readers(log)) {
     this.#served = served
-    this.#readers = new Readers(log)
+    this.#readers = readers
     this.#log = log
   }
 
@@ -90,25 +93,31 @@ export class TodayReader {
     const local = localTime(now, timeZone)
     const of = `${name} ${local.toISOString().slice(0, 10)}`
     const known = this.#known.get(company)
-    if (known?.of === of && now.getTime() < known.againAtMs) return await known.today
-    if (this.#waiting >= MAX_WAITING)
+    const isCurrent = known?.of === of
+    if (isCurrent && now.getTime() < known.againAtMs) return await known.today
+    const canShow = isCurrent && !known.hasFailed
+    if (this.#waiting >= MAX_WAITING) {
+      if (canShow) return await known.today
       throw new Refusal(503, 'Too many companies are being read.', RETRY_SECONDS)
-    const read = { of, today: this.#readNow(company), againAtMs: now.getTime() + untilNextHour(local) }
-    if (known?.of !== of) {
-      this.#known.set(company, read)
-      this.#dropOthers()
-      return await read.today.catch(error => {
-        read.againAtMs = now.getTime() + FAILED_MS
-        throw error
-      })
     }
-    // Those who look meanwhile do not wait.
-    known.againAtMs = read.againAtMs
-    read.today.then(
-      () => this.#known.set(company, read),
-      () => {},
-    )
-    return await known.today
+    const today = this.#readNow(company)
+    const read: Known = { of, today, againAtMs: now.getTime() + untilNextHour(local), hasFailed: false }
+    today.catch(() => {
+      read.hasFailed = true
+      read.againAtMs = now.getTime() + FAILED_MS
+    })
+    if (canShow) {
+      // Those who look meanwhile do not wait.
+      known.againAtMs = read.againAtMs
+      today.then(
+        () => this.#known.set(company, read),
+        () => {},
+      )
+      return await known.today
+    }
+    this.#known.set(company, read)
+    this.#dropOthers()
+    return await today
   }
 
   async #readNow(company: string): Promise<Today> {
