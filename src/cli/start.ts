@@ -104,7 +104,7 @@ function refuseKeptByNpm(program: Command, environment: Environment): void {
   if (kept.length === 0) return
   const all = [...new Set(kept)].join(' ')
   throw new FatalError(
-    `npm kept ${all} for itself. Nothing was done. Write: npx editais ${script} ${all}`,
+    `npm kept ${all} for itself. Nothing was done. Write: npx editais ${[...process.argv.slice(2), all].join(' ')}`,
     EXIT.usage,
   )
 }

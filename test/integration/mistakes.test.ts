@@ -35,13 +35,17 @@ describe('a mistake', () => {
     const company = await openCompany(2)
     const { PATH, HOME } = process.env
     const options = { cwd: PROJECT, env: { PATH, HOME, ...company.environment } }
-    for (const [args, kept] of [
-      [['sync', '--plan'], '--plan'],
-      [['sync', '--id=n1', '--full'], '--full --id n1'],
-      [['sync', '--allow-mass-delete', '--', '--full'], '--allow-mass-delete'],
-      [['lake', 'publish', '--new-log'], '--new-log'],
+    for (const [args, kept, whole] of [
+      [['sync', '--plan'], '--plan', 'sync --plan'],
+      [['sync', '--id=n1', '--full'], '--full --id n1', 'sync --full --id n1'],
+      [
+        ['sync', '--allow-mass-delete', '--', '--full'],
+        '--allow-mass-delete',
+        'sync --full --allow-mass-delete',
+      ],
+      [['lake', 'publish', '--new-log'], '--new-log', 'lake publish --new-log'],
     ] as const) {
-      const how = `Nothing was done. Write: npx editais ${args[0]} ${kept}\n`
+      const how = `Nothing was done. Write: npx editais ${whole}\n`
       const stderr = expect.stringContaining(`npm kept ${kept} for itself. ${how}`)
       await expect(promisify(execFile)('npm', ['run', ...args], options)).rejects.toMatchObject({
         code: 2,

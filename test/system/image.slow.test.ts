@@ -60,12 +60,9 @@ test('editais runs every command, and its help shows that name', async () => {
   expect(one).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Usage: editais status \[options\]/) })
   const wrong = await image.start(['editais', 'stauts']).ended
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('status') })
-  // The image has no npm.
   const empty = { API_BASE_URL: 'http://127.0.0.1:9', API_KEY: KEY, COMPANY: 'nobody' }
   const { stderr } = await image.start(['editais', 'query', 'SELECT 1'], empty).ended
   expect(stderr).toContain('`editais sync --full`')
-  const npm = await image.start(['node', 'src/cli/main.ts', 'query', 'SELECT 1'], empty).ended
-  expect(npm.stderr).toContain('`editais sync --full`')
 })
 
 test('the demonstration of docker-compose.demo.yml runs a sandbox and a worker until they are stopped', async () => {
