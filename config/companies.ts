@@ -306,14 +306,18 @@ function shownName(name: string): string {
   return isHarmless ? JSON.stringify(name) : 'a name (not shown: it may be a secret)'
 }
 
+/** Throws FatalError (usage) if the option --company has no valid name. */
+export function refuseWrongSlug(company: string): void {
+  if (!slug.safeParse(company).success)
+    throw new FatalError(`--company ${company || '""'}: ${SLUG_RULE}.`, EXIT.usage)
+}
+
 /**
  * Returns the environment of the company that a command is for.
  * @throws FatalError (usage) if the companies' file does not list it, or lists several and none was named.
  */
 export async function environmentOf(environment: Environment, company?: string): Promise<Environment> {
-  if (company !== undefined && !slug.safeParse(company).success) {
-    throw new FatalError(`--company ${company || '""'}: ${SLUG_RULE}.`, EXIT.usage)
-  }
+  if (company !== undefined) refuseWrongSlug(company)
   const named = company ?? (environment.COMPANY?.trim() || undefined)
   const {
     file,

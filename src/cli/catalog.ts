@@ -25,7 +25,7 @@ export function catalogCommand(environment: Environment): Command {
       const sources = await latestSources(await lakesOf(environment))
       const { dataDir, lake } = readSettings({ ...environment, COMPANY: undefined })
       const path = resolve(output ?? join(dataDir, 'catalog.duckdb'))
-      await writeBeside(path, '--output', async temporary => {
+      await writeBeside(path, 'Name another file with --output.', async temporary => {
         const db = await Database.open(':memory:', { threads: 1 })
         await writeCatalog(db, temporary, sources).finally(() => db.close())
         await openForReaders(temporary, lake)

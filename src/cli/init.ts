@@ -1,23 +1,23 @@
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { parseEnv } from 'node:util'
 import { Command } from 'commander'
-import { companiesFile, readCompanies } from '#config/companies.ts'
+import { companiesFile, readCompanies, refuseWrongSlug } from '#config/companies.ts'
 import { type Environment, readApiSettings, readSettings } from '#config/settings.ts'
 import { printableLines } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { validatePage } from '#src/core/pipeline/validate.ts'
 import { counted } from '#src/lib/count.ts'
-import { movePath, syncPath, writeNew } from '#src/lib/durable.ts'
+import { writeBeside, writeNew } from '#src/lib/durable.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { openApi } from '#src/operate/open.ts'
 
 type Options = { readonly company?: string; readonly yes?: true }
-/** What a company needs: its API, its key or the file that holds it, and the name under which its data are kept. */
+/** The settings of a new company: its API, its key or the file with the key, and its short name. */
 type Answers = {
   readonly API_BASE_URL: string
   readonly key: { readonly API_KEY: string } | { readonly API_KEY_FILE: string }
@@ -65,7 +65,7 @@ function withKey(environment: Environment, key: Answers['key']): Environment {
   return { ...environment, API_KEY: undefined, API_KEY_FILE: undefined, API_KEY_ENV: undefined, ...key }
 }
 
-/** Returns the key in the variables. That of `.env` belongs to another company. @throws FatalError (usage) if there is none. */
+/** Returns the key that the variables give; the one in `.env` belongs to another company. @throws FatalError (usage) without one. */
 function givenKey({ API_KEY, API_KEY_FILE }: Environment, inFile: Environment): Answers['key'] {
   if (API_KEY?.trim() && API_KEY !== inFile.API_KEY) return { API_KEY: API_KEY.trim() }
   if (API_KEY_FILE?.trim() && API_KEY_FILE !== inFile.API_KEY_FILE)
@@ -113,7 +113,7 @@ function quoted(value: string): string {
 /** Prepares an entry of the companies' file. @throws FatalError (usage) if the company is there, or the file is wrong. */
 async function prepareEntry(environment: Environment, company: string, inFile: Environment): Promise<Write> {
   const { path } = companiesFile(environment)
-  readSettings({ ...environment, COMPANY: company })
+  refuseWrongSlug(company)
   const { file, environments, broken } = await readCompanies(environment)
   const listed = () => new FatalError(`${path} lists ${company} already, and is not changed.`, EXIT.usage)
   if (file !== null && (environments.has(company) || broken.has(company))) throw listed()
@@ -163,16 +163,14 @@ async function writeKey(company: string, key: string): Promise<string> {
   return path
 }
 
-/** Writes a file, or replaces it, at once and durably. A new one is for this user alone; another keeps its mode, and a link its target. */
+/** Writes a file, or replaces it. A new one is for this user alone; another keeps its mode, and a link its target. */
 async function replace(name: string, text: string): Promise<void> {
   const path = existsSync(name) ? await realpath(name) : resolve(name)
   const mode = existsSync(path) ? (await stat(path)).mode : null
-  const temporary = join(dirname(path), `.editais-init-${process.pid}.part`)
-  await writeNew(temporary, text)
-  if (mode !== null) await chmod(temporary, mode)
-  await syncPath(temporary)
-  await movePath(temporary, path)
-  await syncPath(dirname(path))
+  await writeBeside(path, 'Run it as a user who may write there.', async temporary => {
+    await writeNew(temporary, text)
+    if (mode !== null) await chmod(temporary, mode)
+  })
 }
 
 /** Checks the answers against the API. @throws FatalError if they are wrong, or the API does not answer as it should. */

@@ -144,16 +144,16 @@ export async function copyNew(from: string, to: string): Promise<void> {
 }
 
 /**
- * Writes an output that a user names: it appears, or replaces another file, only when it is complete. Readers of the old file
- * keep it. No run reads it, so it has no step.
+ * Writes a file that a user names or asks for: it appears, or replaces another one, only when it is complete. Readers of the old
+ * file keep it. No run writes it, so it has no step.
  * @param write creates the file at the path that it gets.
  * @returns what `write` returned.
- * @param option the option that names the path, for the message.
+ * @param advice the end of the message if it cannot be written.
  * @throws FatalError (usage) if it cannot be written there; those of `write`.
  */
 export async function writeBeside<T>(
   path: string,
-  option: string,
+  advice: string,
   write: (temporary: string) => Promise<T>,
 ): Promise<T> {
   let place: string | null = null
@@ -167,10 +167,7 @@ export async function writeBeside<T>(
     return result
   } catch (error) {
     if (error instanceof FatalError) throw error
-    throw new FatalError(
-      `${path} cannot be written: ${messageOf(error)}. Name another file with ${option}.`,
-      EXIT.usage,
-    )
+    throw new FatalError(`${path} cannot be written: ${messageOf(error)}. ${advice}`, EXIT.usage)
   } finally {
     if (place !== null) await rm(place, { recursive: true, force: true }).catch(() => {})
   }

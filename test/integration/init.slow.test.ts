@@ -53,7 +53,6 @@ test('on a terminal, the address and the key are asked for until the API accepts
   expect(shown.replaceAll(/\s/g, '')).toMatch(
     /✔Scanthelist:3of3notices.*✔Fetchanalyses:3of3analyses.*✔Publishthesnapshot/,
   )
-
   expect(await terminal.ended).toBe(0)
   for (const key of [KEY, WRONG_KEY]) expect(shown).not.toContain(key)
 })

@@ -15,6 +15,8 @@ import { writeBeside } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
 import { writeBrazilianCsv } from './brazilian_csv.ts'
 
+const ANOTHER_FILE = 'Name another file with --to.'
+
 type Options = { to: string; company?: string; all?: true; xlsx?: true; csv?: true }
 
 export function exportCommand(environment: Environment, { lakesOf }: Pick<CommandTools, 'lakesOf'>): Command {
@@ -47,7 +49,7 @@ async function latestSource(environment: Environment, company?: string): Promise
 }
 
 async function exportDatabase(path: string, sources: readonly CatalogSource[]): Promise<void> {
-  await writeBeside(path, '--to', temporary =>
+  await writeBeside(path, ANOTHER_FILE, temporary =>
     withDatabase(dirname(temporary), db => writePortable(db, temporary, sources)),
   )
   print(`${path}: ${describe(sources)} (${await megabytes(path)})`)
@@ -59,7 +61,7 @@ async function exportWorkbook(path: string, sources: readonly CatalogSource[]): 
     import('./workbook.ts'),
     import('./workbook.ts'),
   ])
-  const { sheets, leftOut } = await writeBeside(path, '--to', temporary =>
+  const { sheets, leftOut } = await writeBeside(path, ANOTHER_FILE, temporary =>
     withDatabase(dirname(temporary), async db => {
       await createRelations(db, sources)
       const { bytes, rows, ...about } = await buildWorkbook(db)
@@ -85,7 +87,7 @@ async function exportCsv(directory: string, sources: readonly CatalogSource[]): 
   await withDatabase(directory, async db => {
     await createRelations(db, sources)
     for (const mart of MARTS)
-      await writeBeside(join(directory, `${mart.name}.csv`), '--to', temporary =>
+      await writeBeside(join(directory, `${mart.name}.csv`), ANOTHER_FILE, temporary =>
         writeBrazilianCsv(db, mart, temporary),
       )
   })
