@@ -4,7 +4,7 @@ import { join } from 'node:path'
 const PAGE = join(import.meta.dirname, '../docs/operating/settings.md')
 
 type Explained = {
-  /** Null if there is none. */
+  /** Null without a default. */
   readonly usual: string | null
   /** The default in Docker Compose, if that differs. */
   readonly inDocker: string | null

@@ -90,13 +90,7 @@ function describe({ stage, done, total, note }: Progress, elapsedMs: number): st
   return `${note ?? TITLES[stage]}: ${count({ stage, done, total })}, ${formatCount(Math.round(rate))}/s${left}`
 }
 
-const UNITS: Record<Stage, string> = {
-  open: 'segments',
-  scan: 'notices',
-  fetch: 'analyses',
-  load: 'records',
-  publish: 'tables',
-}
+const UNITS = { open: 'segments', scan: 'notices', fetch: 'analyses', load: 'records', publish: '' }
 
 function count({ stage, done, total }: Pick<Progress, 'stage' | 'done' | 'total'>): string {
   return `${total > 0 ? `${formatCount(done)} of ${formatCount(total)}` : formatCount(done)} ${UNITS[stage]}`

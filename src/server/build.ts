@@ -10,7 +10,7 @@ import { tagOf } from '#src/lib/hash.ts'
 import { type Batch, type DocumentRow, documentsOf, textBytesOf } from './documents.ts'
 import { servedAnalysis, servedNotice } from './feed/events.ts'
 import { type MonthIndex, type MonthOrder, preparedFiles, sha256 } from './prepared_month.ts'
-import { differentWords, indexMonth } from './search/month_search.ts'
+import { differentWords, indexMonth, type SearchRow } from './search/month_search.ts'
 
 /** Documents of which the tables have a text cut, as JSON text. */
 type WholeDocuments = { readonly notice?: string; readonly analysis?: string }
@@ -75,7 +75,7 @@ const BATCH_ROWS = 40_000
 const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } }
 
 type Placed = {
-  readonly row: Omit<DocumentRow, 'notice' | 'analysis'>
+  readonly row: Omit<DocumentRow, 'notice' | 'analysis' | 'parts'> & Pick<SearchRow, 'parts'>
   readonly notice: Buffer
   readonly analysis: MonthIndex['analyses'][number]
 }
@@ -106,7 +106,7 @@ async function build({ files, rows, timeZone, directory }: MonthOrder): Promise<
         const frame = json && zstdCompressSync(json, COMPRESSION)
         const place = frame && json && { at, bytes: frame.length, size: json.length, tag: tagOf(json) }
         // All rows of the month are held at once.
-        const parts = differentWords(row.parts ?? '').join(' ')
+        const parts = differentWords(row.parts ?? '')
         placed.push({ row: { ...row, parts }, notice: Buffer.from(notice), analysis: place })
         if (!frame) continue
         frames.push(frame)

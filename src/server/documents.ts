@@ -29,7 +29,9 @@ export const DOCUMENT_TABLES = [
 type DocumentTable = (typeof DOCUMENT_TABLES)[number]
 
 /** One notice with its analysis, as the API sends them. */
-export type DocumentRow = SearchRow & {
+export type DocumentRow = Omit<SearchRow, 'parts'> & {
+  /** The texts of its items and requirements; null if the analysis is not current. */
+  readonly parts: string | null
   readonly id: string
   readonly status: string
   /** `created_at`, microseconds. */
@@ -105,8 +107,10 @@ function searchColumns(children: readonly Table[] | null, timeZone: string): str
     ? "CASE WHEN e.analysis_state = 'current' THEN a.verdict_recommendation END"
     : 'NULL'
   const words = (children ?? []).flatMap(({ name }) => (SEARCHED_IN[name] ? [`${name}.words`] : []))
-  const current = words.map(one => `CASE WHEN e.analysis_state = 'current' THEN ${one} END`)
-  const parts = current.length > 0 ? `concat_ws(' ', ${current.join(', ')})` : 'NULL'
+  const parts =
+    words.length > 0
+      ? `CASE WHEN e.analysis_state = 'current' THEN concat_ws(' ', ${words.join(', ')}) END`
+      : 'NULL'
   return `e.uf, e.modalidade, e.objeto, e.orgao, concat_ws(' ', e.numero, e.pncp_id, e.orgao_cnpj) AS identifiers, ${parts} AS parts,
       ${verdict} AS verdict, e.valor_estimado AS value,
       CASE WHEN ${isPlausible} THEN epoch_us(e.data_sessao) END::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated`

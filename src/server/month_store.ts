@@ -7,7 +7,7 @@ import { documentsOf, type MonthFiles } from './documents.ts'
 import { DamagedError, PreparedMonth } from './prepared_month.ts'
 
 /** Increment this when a builder's output changes in a way that does not show in its SQL, such as other stems. */
-const FORMAT = 6
+const FORMAT = 7
 /** A month's directory. Others in the same place have files of their own: the index of the feed. */
 const MONTH = /^[0-9a-f]{64}$/
 /** Directories that are being filled. */

@@ -8,6 +8,7 @@ import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import type { DataState } from './data_state.ts'
 import { messagePage } from './layout.ts'
 import {
+  FIELD_NAMES,
   FIELDS,
   type FormField,
   type ListedNotice,
@@ -59,7 +60,10 @@ export async function browse(context: Context, { holder, served, now, dataState 
   const view = viewOf(wanted)
   const search = view === null ? wanted : searchOf(view, today)
   const parsed = SEARCH_QUERY.safeParse(parametersOf(search, place.cursor))
-  if (!parsed.success) return wrong(context, page, problemOf(parsed.error), fieldsOf(parsed.error))
+  if (!parsed.success) {
+    const fields = fieldsOf(parsed.error)
+    return wrong(context, page, problemOf(fields), fields)
+  }
   try {
     const source: Source = {
       snapshot: () => snapshot,
@@ -125,12 +129,7 @@ function wrong(
 }
 
 /** Explains how the fields contradict each other, although each is valid by itself; and which they are. */
-function contradictionIn({
-  de,
-  ate,
-  minimo,
-  maximo,
-}: Wanted): [problem: string, fields: readonly FormField[]] {
+function contradictionIn({ de, ate, minimo, maximo }: Wanted): [string, readonly FormField[]] {
   if (de !== undefined && ate !== undefined && de > ate)
     return ['“Sessão de” vem depois de “Sessão até”: troque as datas.', ['de', 'ate']]
   if (minimo !== undefined && maximo !== undefined && Number(minimo) > Number(maximo))
@@ -150,23 +149,9 @@ function parametersOf(wanted: Wanted, cursor: string | undefined): Record<string
   >
 }
 
-const NAMES: Readonly<Record<string, string>> = {
-  q: 'Busca',
-  uf: 'UF',
-  status: 'Fase',
-  verdict: 'Parecer',
-  modalidade: 'Modalidade',
-  value_min: 'Valor mínimo',
-  value_max: 'Valor máximo',
-  session_from: 'Sessão de',
-  session_to: 'Sessão até',
-  sort: 'Ordem',
-  cursor: 'Página',
-}
-
-function problemOf({ issues }: z.ZodError): string {
-  const names = new Set(issues.map(({ path }) => NAMES[String(path[0])] ?? String(path[0])))
-  return `Confira: ${[...names].join(', ')}.`
+function problemOf(fields: readonly FormField[]): string {
+  // What is no field is the cursor.
+  return `Confira: ${fields.map(field => FIELD_NAMES[field]).join(', ') || 'Página'}.`
 }
 
 function fieldsOf({ issues }: z.ZodError): FormField[] {

@@ -28,7 +28,7 @@ export type FormField = (typeof FIELDS)[number]
 /** The values of the search form, or the name of a view; absent fields were left empty. */
 export type Wanted = Readonly<Partial<Record<FormField | 'ver', string>>>
 
-/** What is listed without a search, by its name in the address. The first one is where a reader begins. */
+/** The lists that need no search, by their names in the address. A reader begins with the first one. */
 const VIEWS = {
   proximas: {
     name: 'Próximas sessões',
@@ -157,17 +157,18 @@ function found(total: number, { number: page }: PagePlace): string {
   return `${number(Math.min(first, total))}–${number(Math.min(first + PAGE_SIZE - 1, total))} de ${number(total)} editais.`
 }
 
-const TITLES: Readonly<Record<FormField, string>> = {
-  q: 'o texto',
-  uf: 'a UF',
-  fase: 'a fase',
-  parecer: 'o parecer',
-  modalidade: 'a modalidade',
-  de: 'o primeiro dia',
-  ate: 'o último dia',
-  minimo: 'o valor mínimo',
-  maximo: 'o valor máximo',
-  ordem: 'a ordem',
+/** The names of the fields, for sentences about them. */
+export const FIELD_NAMES: Readonly<Record<FormField, string>> = {
+  q: 'Busca',
+  uf: 'UF',
+  fase: 'Fase',
+  parecer: 'Parecer',
+  modalidade: 'Modalidade',
+  de: 'Sessão de',
+  ate: 'Sessão até',
+  minimo: 'Valor mínimo',
+  maximo: 'Valor máximo',
+  ordem: 'Ordem',
 }
 
 /** Returns links to the same search without one of its conditions. */
@@ -181,7 +182,7 @@ function relaxed(wanted: Wanted): Html | null {
       given.filter(one => one !== field).map(one => [one, wanted[one]]),
     )
     const rest = given.length > 1 ? others : { ver: 'todos' }
-    return html`<a href="${searchAddress(rest)}">sem ${TITLES[field]}</a>`
+    return html`<a href="${searchAddress(rest)}">sem “${FIELD_NAMES[field]}”</a>`
   })
   return html`<p class="line"><span>Tente a mesma busca</span>${without}</p>`
 }

@@ -68,14 +68,13 @@ export async function matchText(
   if (terms.some(term => partsOf(text, term).some(words => words.length === 0))) return null
   const notices = text.lengths.length
   const [found, scores] = [new Uint8Array(notices), weights && new Float64Array(notices)]
-  const averageLength = text.ownLengths.reduce((sum, length) => sum + length, 0) / notices
   for (const [number, term] of terms.entries()) {
     const words = partsOf(text, term)
     const note: Note = (place, times, closeness) => {
       if ((found[place] as number) < number) return
       found[place] = number + 1
       if (!scores) return
-      const length = (text.ownLengths[place] as number) / averageLength
+      const length = (text.lengths[place] as number) / text.averageLength
       const share = times / (times + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length))
       scores[place] = (scores[place] as number) + (weights?.[number] as number) * share * closeness
     }
@@ -106,7 +105,7 @@ function closenessOf({ words }: MonthText, term: Term): (word: number) => number
 }
 
 function noteWord(
-  { places, positions, ownLengths, ends }: MonthText,
+  { places, positions, lengths, ends }: MonthText,
   word: number,
   note: (place: number, times: number) => void,
 ): void {
@@ -116,7 +115,7 @@ function noteWord(
     const place = places[at] as number
     let times = 0
     for (; at < end && places[at] === place; at += 1)
-      times += (positions[at] as number) < (ownLengths[place] as number) ? 1 : IN_PARTS
+      times += (positions[at] as number) < (lengths[place] as number) ? 1 : IN_PARTS
     note(place, times)
   }
 }
@@ -139,30 +138,32 @@ async function notePhrase(
       if ((next - at) % PAUSE_AFTER_WORDS === 0) await pause()
       const place = text.places[next] as number
       // Of its items and requirements, each word is there once.
-      if ((text.positions[next] as number) < (text.ownLengths[place] as number)) mark(inNotice, place, bits)
+      if ((text.positions[next] as number) < (text.lengths[place] as number)) mark(inNotice, place, bits)
     }
   const [all, last] = [(-1 >>> (32 - stems.length)) | 0, 1 << (stems.length - 1)]
   const bitsAt = new Int32Array(text.lengths.reduce((most, length) => Math.max(most, length)))
   let sincePause = 0
   for (const [place, bits] of inNotice.entries()) {
     if (bits !== all) continue
-    sincePause += text.lengths[place] as number
+    const length = text.lengths[place] as number
+    sincePause += length
     if (sincePause > PAUSE_AFTER_WORDS) {
       await pause()
       sincePause = 0
     }
     for (const word of words) {
       while (word.at < word.end && (text.places[word.at] as number) < place) word.at += 1
-      for (; word.at < word.end && text.places[word.at] === place; word.at += 1)
-        mark(bitsAt, text.positions[word.at] as number, word.bits)
+      for (; word.at < word.end && text.places[word.at] === place; word.at += 1) {
+        const position = text.positions[word.at] as number
+        if (position < length) mark(bitsAt, position, word.bits)
+      }
     }
     let [state, times] = [0, 0]
-    const own = text.ownLengths[place] as number
-    for (let position = 0; position < own; position += 1) {
+    for (let position = 0; position < length; position += 1) {
       state = ((state << 1) | 1) & (bitsAt[position] as number)
       if ((state & last) !== 0) times += 1
+      bitsAt[position] = 0
     }
-    bitsAt.fill(0, 0, text.lengths[place])
     if (times > 0) note(place, times, 1)
   }
 }

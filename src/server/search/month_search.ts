@@ -26,17 +26,16 @@ export type MonthText = {
   readonly formEnds: Uint32Array
   /** Numbers of words, by stem. */
   readonly forms: Uint32Array
-  /** Positions of each notice. */
+  /** Positions of each notice's own texts; behind them are the words of its items and requirements. */
   readonly lengths: Uint16Array
-  /** Those of its own texts, which come before the others. */
-  readonly ownLengths: Uint16Array
+  readonly averageLength: number
 }
 
 /** Occurrences of a word: place and position in turn. */
 type Occurrences = number[]
 
-/** The texts of a notice: its own, and one of its items and requirements, of which each word counts once. */
-type Texts = { readonly own: readonly string[]; readonly parts: string }
+/** A notice's own texts, and the different words of its items and requirements. */
+type Texts = { readonly own: readonly string[]; readonly parts: readonly string[] }
 
 /** Returns the words of a notice's items and requirements, each once: without those that are in nearly every text. */
 export function differentWords(text: string): readonly string[] {
@@ -48,7 +47,6 @@ export function differentWords(text: string): readonly string[] {
 export function indexTexts(notices: readonly Texts[]): MonthText {
   const words = new Map<string, Occurrences>()
   const lengths = new Uint16Array(notices.length)
-  const ownLengths = new Uint16Array(notices.length)
   for (const [place, { own, parts }] of notices.entries()) {
     let position = 0
     const add = (all: Iterable<string>) => {
@@ -61,14 +59,14 @@ export function indexTexts(notices: readonly Texts[]): MonthText {
       position += GAP
     }
     for (const text of own) add(wordsOf(text).slice(0, MAX_WORDS))
-    ownLengths[place] = position
-    add(differentWords(parts))
     lengths[place] = position
+    add(parts)
   }
   const sorted = [...words].sort(([a], [b]) => (a < b ? -1 : 1))
   const all = sorted.map(([word]) => word)
+  const averageLength = lengths.reduce((sum, length) => sum + length, 0) / notices.length
   const occurrences = packed(sorted.map(([, places]) => places))
-  return { words: all, ...occurrences, ...stemsOf(all), lengths, ownLengths }
+  return { words: all, ...occurrences, ...stemsOf(all), lengths, averageLength }
 }
 
 function stemsOf(words: readonly string[]): Pick<MonthText, 'stems' | 'formEnds' | 'forms'> {
@@ -174,9 +172,12 @@ export type MonthSearch = {
 
 /** The texts that a notice is searched by. */
 export type SearchRow = Readonly<
-  Record<(typeof CHOICES)[number] | 'objeto' | 'orgao' | 'identifiers' | 'parts', string | null>
+  Record<(typeof CHOICES)[number] | 'objeto' | 'orgao' | 'identifiers', string | null>
 > &
-  Readonly<Record<(typeof NUMBERS)[number], number | null>>
+  Readonly<Record<(typeof NUMBERS)[number], number | null>> & {
+    /** The different words of its items and requirements. */
+    readonly parts: readonly string[]
+  }
 
 export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
   const choices = CHOICES.map(name => [
@@ -193,7 +194,7 @@ export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
     text: indexTexts(
       rows.map(({ objeto, orgao, identifiers, parts }) => ({
         own: [objeto ?? '', orgao ?? '', identifiers ?? ''],
-        parts: parts ?? '',
+        parts,
       })),
     ),
   }

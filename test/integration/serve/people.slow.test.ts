@@ -87,7 +87,7 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
   expect(list.text).not.toContain('<script>')
   expect(list.text).not.toContain('\u202e')
   expect(list.text).not.toContain(keys.acme)
-  // What a form sends becomes a short address.
+  // The address that a form sends is made short.
   const sent = await person.get('/editais?q=merendas&uf=SP&fase=&parecer=&de=&ate=&ordem=')
   expect([sent.status, sent.headers.get('location')]).toEqual([302, '/editais?q=merendas&uf=SP'])
   const found = await person.get('/editais?q=merendas&uf=SP')
@@ -106,7 +106,7 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
   const none = await person.get('/editais?q=nada+disso&uf=SP')
   expect(none.text).toContain('Nenhum edital encontrado.')
   expect(none.text).toContain(
-    '<a href="/editais?uf=SP">sem o texto</a><a href="/editais?q=nada+disso">sem a UF</a>',
+    '<a href="/editais?uf=SP">sem “Busca”</a><a href="/editais?q=nada+disso">sem “UF”</a>',
   )
 
   const id = (list.text.match(/href="\/editais\/(n[^"]+)"/g) ?? []).map(link => link.slice(15, -1))

@@ -15,7 +15,7 @@ async function placesWith(notices: readonly (readonly string[])[], phrase: reado
   const query = parseText(`"${phrase.join(' ')}"`)
   if ('problem' in query) throw new Error(query.problem)
   const index = indexTexts(
-    notices.map(words => ({ own: [words.join(' '), 'Prefeitura'], parts: words.toReversed().join(' ') })),
+    notices.map(words => ({ own: [words.join(' '), 'Prefeitura'], parts: words.toReversed() })),
   )
   const matches = await matchText(index, query.terms, [1], async () => {})
   return notices
@@ -68,7 +68,7 @@ test('a prefix finds exactly the words that begin with it', () =>
       }),
       fc.string({ unit: fc.constantFrom('a', 'b', '9', '𠀀'), minLength: 1, maxLength: 3 }),
       (words, prefix) => {
-        const index = indexTexts([{ own: [words.join(' ')], parts: '' }])
+        const index = indexTexts([{ own: [words.join(' ')], parts: [] }])
         const found = [...wordsFrom(index, prefix)].map(number => index.words[number])
         expect(found).toEqual(index.words.filter(word => word.startsWith(prefix)))
       },
@@ -83,8 +83,8 @@ test('terms are weighed with pauses: each may be a prefix of every word', async 
     query.terms,
     [
       indexTexts([
-        { own: ['aaaaa'], parts: '' },
-        { own: ['b'], parts: '' },
+        { own: ['aaaaa'], parts: [] },
+        { own: ['b'], parts: [] },
       ]),
     ],
     async () => {
