@@ -10,13 +10,14 @@ import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { type LakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
-import { type TrinoTarget, trinoTarget } from './metabase_trino.ts'
 import {
   type RemoteLakeSettings,
   remoteLakeSettings,
   remoteLakeShape,
   s3Place,
   s3Settings,
+  type TrinoTarget,
+  trinoTarget,
 } from './remote_lake.ts'
 import { MERGED_SETTINGS, serverAddress } from './setting_kinds.ts'
 

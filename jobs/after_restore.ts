@@ -3,12 +3,10 @@ import type { RedisSettings } from '#config/daemon.ts'
 import type { LogPosition } from '#src/core/company/state.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { redisRefusal } from '#src/lib/redis_refusal.ts'
-import type { Company } from './queues/company_registry.ts'
-import { recordDirectory } from './queues/directory.ts'
+import { type Company, recordDirectory } from './queues/company_registry.ts'
 import { forgetLaterRuns } from './queues/known_state.ts'
-import { connectRedis } from './queues/redis.ts'
+import { connectRedis, firstTry, fromRedis } from './queues/redis.ts'
 import { isRefusal } from './queues/redis_problem.ts'
-import { firstTry, fromRedis } from './queues/within.ts'
 
 const WITHIN_MS = 5000
 

@@ -5,10 +5,9 @@ import { hosts } from '#src/extras.ts'
 import { explain } from '#src/lib/errors.ts'
 import { lockHolder } from '#src/lib/lock.ts'
 import { followers } from '#src/operate/extras.ts'
-import { afterRun } from './alerts/after_run.ts'
+import { afterRun } from './alerts/alerts.ts'
 import type { Shared } from './processors.ts'
-import type { Company } from './queues/company_registry.ts'
-import { checkDirectory } from './queues/directory.ts'
+import { type Company, checkDirectory } from './queues/company_registry.ts'
 import { shareState } from './queues/known_state.ts'
 
 /** A look that takes longer leaves the list to a run. */

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { explain, messageOf } from '#src/lib/errors.ts'
-import type { Company, CompanyRegistry } from './queues/company_registry.ts'
-import { jitterMs, nextAfter } from './queues/cron.ts'
+import { type Company, type CompanyRegistry, jitterMs, nextAfter } from './queues/company_registry.ts'
 import { knownState } from './queues/known_state.ts'
 import { type JobData, type JobName, type Queues, requestRun } from './queues/queue.ts'
 import { isOfRedis } from './queues/redis_problem.ts'

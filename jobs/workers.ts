@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
-import { every } from '#jobs/queues/within.ts'
+import { every } from '#jobs/queues/redis.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { lookFirst } from './looks.ts'
 import { LoggedError, leaveTrace, processRun, type Shared } from './processors.ts'
-import { type Company, runsOn } from './queues/company_registry.ts'
-import { jitterMs } from './queues/cron.ts'
-import { checkVolumes, type Volumes } from './queues/directory.ts'
+import { type Company, checkVolumes, jitterMs, runsOn, type Volumes } from './queues/company_registry.ts'
 import { isLastRunElsewhere } from './queues/known_state.ts'
 import {
   createJobLocks,
@@ -18,9 +16,9 @@ import {
   requestRun,
   whyJobRefused,
 } from './queues/queue.ts'
+import { fromRedis } from './queues/redis.ts'
 import { isLostJob, isLostRenewal, isOfRedis, isRefusal, reach } from './queues/redis_problem.ts'
 import { SHARE_LOOK_MS, type Slot, type Slots, shareSlots } from './queues/slots.ts'
-import { fromRedis } from './queues/within.ts'
 import { noteAsked, requestDueRun } from './scheduler.ts'
 
 /** A tick looks at a list, and requests a run. Most of a look is waiting for the API. */

@@ -29,7 +29,7 @@ const LAST_LOOK_SECONDS = 300
 
 /** Two cores, each with a worker: a worker looks on one thread. */
 const WORKERS = 2
-/** The default schedule, and over how much of it ticks are spread (`jobs/queues/cron.ts`). */
+/** The default schedule, and over how much of it ticks are spread (`jobs/queues/company_registry.ts`). */
 const PERIOD_MS = 5 * 60_000
 const SPREAD_MS = 60_000
 const HOUR_MS = 3_600_000

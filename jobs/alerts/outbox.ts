@@ -1,7 +1,6 @@
 import type { ReceiverName } from '#config/alerts.ts'
-import type { RedisClient } from '#jobs/queues/redis.ts'
+import { firstTry, fromRedis, RedisAwayError, type RedisClient } from '#jobs/queues/redis.ts'
 import { isOfRedis } from '#jobs/queues/redis_problem.ts'
-import { firstTry, fromRedis, RedisAwayError } from '#jobs/queues/within.ts'
 import { type Alert, readAlert, subjectOf } from './alert.ts'
 import type { AlertName } from './table.ts'
 

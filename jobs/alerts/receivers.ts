@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import type { AlertRoute, ReceiverName, Severity } from '#config/alerts.ts'
+import type { Company } from '#jobs/queues/company_registry.ts'
 import { systemCode } from '#src/lib/errors.ts'
 import type { HttpRequest } from '#src/lib/http/client.ts'
 import { NetworkError } from '#src/lib/http/network_error.ts'
@@ -150,7 +153,7 @@ function cut(text: string, max: number): string {
 }
 
 /** A receiver that takes longer counts as down. */
-export const WEBHOOK_TIMEOUT_MS = 10_000
+const WEBHOOK_TIMEOUT_MS = 10_000
 /** The answer is not used: more is not read. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
@@ -251,4 +254,43 @@ function login(url: string): Readonly<Record<string, string>> {
   if (!username && !password) return {}
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
   return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }
+}
+
+/** A receiver that is down for a moment must not cause an alarm. */
+const PAUSES_MS = [1000, 5000]
+
+export type Heartbeat = (company: Pick<Company, 'slug' | 'schedule'>) => Promise<void>
+
+/**
+ * Requests a company's HEARTBEAT_URL after a good run. Its receiver alerts when the requests stop, whatever the cause:
+ * this worker, its machine, Redis or the API. Never throws.
+ */
+export function createHeartbeat({
+  log,
+  pausesMs = PAUSES_MS,
+  timeoutMs = WEBHOOK_TIMEOUT_MS,
+}: {
+  readonly log: Logger
+  readonly pausesMs?: readonly number[]
+  readonly timeoutMs?: number
+}): Heartbeat {
+  const failing = new Set<string>()
+  return async ({ slug, schedule: { heartbeatUrl } }) => {
+    if (heartbeatUrl === null) return
+    const about = { company: slug }
+    // Only the host is shown: the address may hold a token.
+    const { host } = new URL(heartbeatUrl)
+    let answer = await visit(heartbeatUrl, timeoutMs)
+    for (const pauseMs of pausesMs) {
+      if (answer.outcome === 'delivered') break
+      await sleep(pauseMs)
+      answer = await visit(heartbeatUrl, timeoutMs)
+    }
+    if (answer.outcome === 'delivered') {
+      if (failing.delete(slug)) log.info(about, `The heartbeat at ${host} is accepted again.`)
+    } else if (!failing.has(slug)) {
+      failing.add(slug)
+      log.error(about, `The heartbeat at ${host} ${answer.said}. Check HEARTBEAT_URL.`)
+    }
+  }
 }

@@ -1,14 +1,12 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Logger } from 'pino'
-import type { HttpBindings } from '#src/lib/http/outgoing.ts'
-import { isFromElsewhere } from '#src/lib/http/security_headers.ts'
+import { type HttpBindings, isFromElsewhere } from '#src/lib/http/outgoing.ts'
 import { shownPath } from '#src/server/contract/answers.ts'
 import { presentedKey } from '#src/server/contract/routes.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
-import { ALL_COMPANIES, type KeyHolder } from '#src/server/key_entry.ts'
+import { ALL_COMPANIES, isOfOperators, type KeyHolder } from '#src/server/key_file.ts'
 import { signedInKey, signInFor, signOut } from '#src/server/pages/routes.ts'
-import { isOfOperators } from '#src/server/scopes.ts'
 
 /** All paths for operators are these, or below them. */
 export const OPERATOR_PATHS = ['/report', '/queues', '/companies'] as const

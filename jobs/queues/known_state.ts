@@ -4,7 +4,7 @@ import type { Standing } from '#src/extras/extra.ts'
 import { hosts } from '#src/extras.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
-import { fromRedis } from './within.ts'
+import { fromRedis } from './redis.ts'
 
 /** How the last run of a company ended, and the later ones without a report. */
 export type Known = { readonly state: KnownState | null; readonly failure: Failure | null }

@@ -3,7 +3,7 @@ import type { DaemonSettings } from '#config/daemon.ts'
 import { formatDuration } from '#config/settings.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
-import { fromRedis } from './within.ts'
+import { fromRedis } from './redis.ts'
 
 /** Slots are checked this often for a run that must give its slot to others. */
 export const SHARE_LOOK_MS = 1000

@@ -6,8 +6,8 @@ import { counted } from '#src/lib/count.ts'
 import { InterruptedError } from '#src/lib/errors.ts'
 import type { Company, CompanyRegistry } from './company_registry.ts'
 import type { Queues } from './queue.ts'
+import { firstTry, fromRedis } from './redis.ts'
 import { clockAheadMs } from './redis_problem.ts'
-import { firstTry, fromRedis } from './within.ts'
 
 /** Clocks of several machines differ a little; a schedule of minutes does not suffer from less. */
 const TOLERATED_MS = 60_000

@@ -2,14 +2,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Logger } from 'pino'
 import type { Queues } from '#jobs/queues/queue.ts'
-import { every } from '#jobs/queues/within.ts'
+import { every } from '#jobs/queues/redis.ts'
 import { explain } from '#src/lib/errors.ts'
 import type { Sources } from '#src/server/company.ts'
 import type { FeedSnapshot } from '#src/server/feed/feed.ts'
 import { type Feeds, openFeeds } from '#src/server/webhooks/feed.ts'
-import { createDeliver, DELAYS_MS, RefusedError, type RestLimits, type WebhookJob } from './deliver.ts'
-import type { WebhookMetrics } from './metrics.ts'
-import { backlogsOf, forgetOld, type PumpOptions, queueWaiting, takeEvents } from './pump.ts'
+import {
+  backlogsOf,
+  createDeliver,
+  DELAYS_MS,
+  forgetOld,
+  type PumpOptions,
+  queueWaiting,
+  RefusedError,
+  type RestLimits,
+  takeEvents,
+  type WebhookJob,
+  type WebhookMetrics,
+} from './deliver.ts'
 
 /** Messages that a worker sends at the same time. */
 const AT_A_TIME = 8

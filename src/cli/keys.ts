@@ -5,9 +5,16 @@ import { makeDataDirectory } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { wholeNumber } from '#src/present/terminal/options.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
-import { ALL_COMPANIES, type KeyEntry, readsNotices, stateOf } from '#src/server/key_entry.ts'
+import {
+  ALL_COMPANIES,
+  DEFAULT_SCOPES,
+  type KeyEntry,
+  readsNotices,
+  SCOPES,
+  type Scope,
+  stateOf,
+} from '#src/server/key_file.ts'
 import { KeyStore, noValidKey, revokeKey } from '#src/server/keys.ts'
-import { DEFAULT_SCOPES, SCOPES, type Scope } from '#src/server/scopes.ts'
 import { knownCompany } from './known_company.ts'
 
 /** Maximum lifetime of a key: a longer one should have no expiry at all. */

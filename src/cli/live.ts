@@ -3,7 +3,7 @@ import { printable } from '#schema/text_key.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { formatCount } from '#src/lib/count.ts'
-import { STAGES, type Stage, TITLES } from '#src/operate/progress.ts'
+import { STAGES, type Stage, TITLES } from '#src/operate/open_log.ts'
 import { formatSeconds } from '../lib/count.ts'
 
 /** The display of a running command's progress. */

@@ -3,7 +3,7 @@ import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { openLog } from '#src/operate/open_log.ts'
-import { serveOnStdio } from '#src/server/mcp/stdio.ts'
+import { serveOnStdio } from '#src/server/mcp/server.ts'
 import { knownCompany } from './known_company.ts'
 
 export function mcpCommand(environment: Environment): Command {

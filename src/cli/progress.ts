@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Settings } from '#config/settings.ts'
 import { AGAIN, stopSignal } from '#src/lib/exit.ts'
 import { createLogger } from '#src/lib/log.ts'
-import { logListener } from '#src/operate/progress.ts'
+import { logListener } from '#src/operate/open_log.ts'
 import type { Display } from './live.ts'
 
 /** The session that a command works with. */

@@ -17,8 +17,7 @@ import { replay, salvage } from '#src/operate/replay.ts'
 import { companyCommand } from '#src/present/terminal/options.ts'
 import { assertHasData } from './known_company.ts'
 import { withDisplay } from './progress.ts'
-import { publishAfter } from './publish_after.ts'
-import { describeRun, describeSalvage } from './summary.ts'
+import { describeRun, describeSalvage, publishAfter } from './summary.ts'
 
 type Options = { company?: string; json?: true; salvage?: true }
 /** `print` collects output: it is written once the display has ended, even if the work fails later. */

@@ -12,7 +12,7 @@ const enqueue: Enqueue = async ({ environment, ...request }) => {
   const [{ readRedisSettings }, { enqueue }, { logLibraryLines }] = await Promise.all([
     import('#config/daemon.ts'),
     import('#jobs/enqueue.ts'),
-    import('#jobs/library_lines.ts'),
+    import('#src/lib/log.ts'),
   ])
   logLibraryLines(request.log)
   return await enqueue({ ...request, redis: readRedisSettings(environment) })
@@ -46,7 +46,7 @@ const COMMANDS: Readonly<Record<string, Open>> = {
       .action(async () => void (await import('#jobs/main.ts'))),
   status: async environment => (await import('./status.ts')).statusCommand(environment),
   query: async environment => (await import('./query.ts')).queryCommand(environment),
-  ask: async environment => (await import('./ask.ts')).askCommand(environment),
+  ask: async environment => (await import('./query.ts')).askCommand(environment),
   catalog: async environment => (await import('./catalog.ts')).catalogCommand(environment),
   dictionary: async () => (await import('./dictionary.ts')).dictionaryCommand(),
   replay: async environment => (await import('./recover.ts')).replayCommand(environment),

@@ -28,8 +28,7 @@ import { quietRun } from '#src/operate/quiet_run.ts'
 import { parseSeconds } from '#src/present/terminal/options.ts'
 import type { SyncContext } from '#src/sync.ts'
 import { type CommandSession, withDisplay } from './progress.ts'
-import { publishAfter, warn } from './publish_after.ts'
-import { describePlan, describeRun } from './summary.ts'
+import { describePlan, describeRun, publishAfter, warn } from './summary.ts'
 
 /** Has the daemon do a run of the company, and follows it to its end. */
 export type Enqueue = (request: {

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
-import type { Behind } from './behind.ts'
+import { formatMoment } from '#src/present/text/format.ts'
 import type { Builders } from './builders.ts'
 import { Refusal } from './contract/source.ts'
 import { Feed } from './feed/feed.ts'
@@ -244,4 +244,14 @@ export class ServedCompany {
 
 async function drop(months: Iterable<PreparedMonth>): Promise<void> {
   for (const month of months) await month.drop()
+}
+
+/** Since when a newer state of a company has been known than the one that is served here, and why that is so. */
+export type Behind = { readonly since: Date; readonly why: string }
+
+/** Describes the age of a page's data, and whether there are newer ones elsewhere. */
+export function ageOf({ asOf, timeZone }: { asOf: string; timeZone: string }, behind: Behind | null): string {
+  const published = formatMoment(asOf, timeZone)
+  if (behind === null) return published
+  return `${published}; desde ${formatMoment(behind.since.toISOString(), timeZone)} há dados mais novos, que este servidor ainda não tem`
 }

@@ -12,7 +12,7 @@ import { routeOf } from '#src/server/contract/routes.ts'
 import { shownPath } from './contract/answers.ts'
 import type { ServiceMetrics } from './contract/metrics.ts'
 import { Refusal } from './contract/source.ts'
-import { ALL_COMPANIES, type KeyHolder } from './key_entry.ts'
+import { ALL_COMPANIES, type KeyHolder } from './key_file.ts'
 import type { ServedCompanies } from './served_companies.ts'
 
 type Bucket = { tokens: number; atMs: number }

@@ -3,7 +3,7 @@ import type { PreparedMonth } from './prepared_month.ts'
 import { matchText, type TextMatches, weightsOf } from './search/match_text.ts'
 import { CHOICES, CHOSEN_BY, type MonthSearch } from './search/month_search.ts'
 import type { SortKey } from './search/sorts.ts'
-import type { Term } from './search/text_query.ts'
+import type { Term } from './search/words.ts'
 
 /** The columns that a search can bound. */
 const RANGES = ['session', 'value'] as const

@@ -4,6 +4,123 @@ import { pathToFileURL } from 'node:url'
 import { claimFile, refuseStrange } from '#src/lib/access.ts'
 import { messageOf, systemCode } from '#src/lib/errors.ts'
 
+/**
+ * The scopes of a key. `read` searches, exports and reads history below `/api/v1/mirror`; `feed` follows changes; `sql` asks the
+ * company's catalog in SQL; `admin` manages what belongs to other keys of the company. A key with any of these may read the API of
+ * the contract. `watch` sees the worker's reports, queues and status; `operate` does, too, and also starts and changes runs.
+ */
+export const SCOPES = ['read', 'feed', 'sql', 'admin', 'watch', 'operate'] as const
+export type Scope = (typeof SCOPES)[number]
+
+/** Scopes of keys that were created without a choice, and before there was one. */
+export const DEFAULT_SCOPES: readonly Scope[] = ['read', 'feed']
+
+/**
+ * Reads the scopes of a key.
+ * @param stored as a key file has them, separated by commas; null for the default. Unknown ones are ignored.
+ */
+function scopesOf(stored: string | null): readonly Scope[] {
+  if (stored === null) return DEFAULT_SCOPES
+  const names = stored.split(',')
+  return SCOPES.filter(scope => names.includes(scope))
+}
+
+/** Returns whether a scope is for the worker itself, not for the notices of a company. */
+export function isOfOperators(scope: Scope): boolean {
+  return scope === 'watch' || scope === 'operate'
+}
+
+/** The company of a key for all companies, which has only scopes of operators. */
+export const ALL_COMPANIES = '*'
+
+/** Everything about a key that can be shown after its creation. Times are ISO 8601 in UTC. */
+export type KeyEntry = {
+  readonly prefix: string
+  readonly company: string
+  readonly description: string
+  readonly createdAt: string
+  readonly lastUsedAt: string | null
+  /** It is refused from this time on; null for never. */
+  readonly expiresAt: string | null
+  readonly revokedAt: string | null
+  /** The prefix of the key that replaced it. */
+  readonly replacedBy: string | null
+  readonly scopes: readonly Scope[]
+  /** Requests per second that it may send; null for the limit of all keys. */
+  readonly maxRps: number | null
+}
+
+/** The rights of a key. */
+export type Rights = Pick<KeyEntry, 'scopes' | 'maxRps'>
+
+/** The holder of an accepted key. */
+export type KeyHolder = Pick<KeyEntry, 'company' | 'prefix'> & Rights
+
+/** A `replaced` key is still accepted until it expires. */
+type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
+
+/** A key as the file has it. */
+export type KeyRow = {
+  readonly prefix: string
+  readonly company: string
+  readonly description: string
+  readonly created_at: string
+  readonly last_used_at: string | null
+  readonly revoked_at: string | null
+  readonly expires_at: string | null
+  readonly replaced_by: string | null
+  /** Undefined in a file of an earlier version. */
+  readonly scopes?: string | null
+  readonly max_rps?: number | null
+}
+
+export function stateOf({ revokedAt, expiresAt, replacedBy }: KeyEntry, now: Date): KeyState {
+  if (revokedAt !== null) return 'revoked'
+  if (isOver(expiresAt, now)) return 'expired'
+  return replacedBy === null ? 'valid' : 'replaced'
+}
+
+/** Returns the entry of a key. @param waiting time of a revocation that is not in the file yet. */
+export function entryOf(row: KeyRow, waiting: Date | undefined): KeyEntry {
+  const { prefix, company, description } = row
+  return {
+    prefix,
+    company,
+    description,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at ?? waiting?.toISOString() ?? null,
+    replacedBy: row.replaced_by,
+    ...rightsOf(row),
+  }
+}
+
+export function rightsOf({ company, scopes = null, max_rps: maxRps = null }: KeyRow): Rights {
+  const all = scopesOf(scopes)
+  return { scopes: company === ALL_COMPANIES ? all.filter(isOfOperators) : all, maxRps }
+}
+
+/** Returns whether a key may read the notices of its company. */
+export function readsNotices({ scopes }: Pick<Rights, 'scopes'>): boolean {
+  return scopes.some(scope => !isOfOperators(scope))
+}
+
+/** Returns whether a key has expired; an invalid time counts as past. */
+export function isOver(expiresAt: string | null, now: Date): boolean {
+  return expiresAt !== null && !(now.getTime() < Date.parse(expiresAt))
+}
+
+export function expiryMs({ expiresAt }: KeyEntry): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
+}
+
+/** Returns when the successor of a key expires: that of a key of 90 days gets 90 days, too. */
+export function sameLifetime(old: KeyEntry, now: Date): Date | null {
+  if (old.expiresAt === null) return null
+  return new Date(now.getTime() + Date.parse(old.expiresAt) - Date.parse(old.createdAt))
+}
+
 const TABLE = `
   CREATE TABLE IF NOT EXISTS api_keys (
     hash BLOB PRIMARY KEY, prefix TEXT NOT NULL UNIQUE, company TEXT NOT NULL, description TEXT NOT NULL,

@@ -209,11 +209,11 @@ describe('A wrong import is named with its reason', () => {
     ['bench/main.ts', '#test/support/redis.ts', 'what is measured is the program, and no test of it'],
     [
       'src/core/api/transport.ts',
-      '#src/server/contract/send_json.ts',
+      '#src/server/contract/answers.ts',
       'who asks and who answers share the contract and no code, so that each proves the other',
     ],
     ['src/extras/shared_log/log.ts', '../object_store/vacuum.ts', ONE_LIST],
-    ['jobs/looks.ts', '#src/extras/metabase/state.ts', ONE_LIST],
+    ['jobs/looks.ts', '#src/extras/metabase/follow.ts', ONE_LIST],
     [
       'src/extras/report/page.ts',
       '#src/extras.ts',

@@ -29,7 +29,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'a-webhook-of-another-log',
-    file: 'jobs/webhooks/pump.ts',
+    file: 'jobs/webhooks/deliver.ts',
     from: "    if (part === 'gone') {\n",
     to: "    if (part === 'gone') return\n    if (part === ('gone' as typeof part)) {\n",
     of: '--feed',
@@ -61,7 +61,7 @@ export const PLANTED_STANDING: readonly Planted[] = [
   {
     invariant: 'I16',
     name: 'an-alert-that-never-ends',
-    file: 'jobs/alerts/after_run.ts',
+    file: 'jobs/alerts/alerts.ts',
     from: "    await alerts.clear({ ...about, message: 'The object store has the latest snapshot.' })\n",
     to: '',
     of: '--feed',

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { elementTexts, sameMeaning } from '#src/lib/json.ts'
-import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/lib/surrogates.ts'
+import { elementTexts, mayHoldLoneSurrogate, replaceLoneSurrogates, sameMeaning } from '#src/lib/json.ts'
 
 /** Mulberry32: numbers in [0, 1), the same for the same seed. */
 function seeded(seed: number): () => number {

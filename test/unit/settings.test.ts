@@ -6,7 +6,7 @@ import { DAEMON_SETTINGS, readDaemonSettings, readRedisSettings, readSchedule } 
 import { readServeSettings } from '#config/http.ts'
 import { MERGED_SETTINGS, REMOVED_SETTINGS } from '#config/setting_kinds.ts'
 import { COMPANY_SETTINGS, KEY_SETTINGS, readSettings, SCHEDULE_SETTINGS } from '#config/settings.ts'
-import { nextAfter } from '#jobs/queues/cron.ts'
+import { nextAfter } from '#jobs/queues/company_registry.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { explainedSettings } from '#tools/settings_page.ts'

@@ -47,7 +47,7 @@ export type CompanyPaths = {
   readonly listIndex: string
   /** Why later runs left no report, as JSON (`src/core/company/run_report.ts`). */
   readonly failure: string
-  /** Which snapshot Metabase reads, as JSON (`src/extras/metabase/state.ts`). */
+  /** Which snapshot Metabase reads, as JSON (`src/extras/metabase/follow.ts`). */
   readonly metabase: string
   /** The state of the lake in the object store, as JSON (`src/extras/object_store/state.ts`). */
   readonly remote: string

@@ -18,7 +18,7 @@ import { systemCode } from '#src/lib/errors.ts'
 /** The files that this program creates in DATA_DIR beside the companies' directories. */
 const OUR_FILES =
   /^((api_keys|webhooks)\.sqlite(-wal|-shm|-journal)?|catalog\.duckdb|\.catalog-\w+|\.metabase_api_key(\.part)?|\.editais-sync-demo)$/
-/** Pending revocations (`src/server/revocations.ts`). */
+/** Pending revocations (`src/server/keys.ts`). */
 const OUR_DIRECTORY = 'api_keys.revoked'
 const OF_THE_DISK = 'lost+found'
 /** For readers of all lakes; it is replaced, never written to. */

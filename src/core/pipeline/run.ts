@@ -228,18 +228,9 @@ async function publishLake(
 ): Promise<Published> {
   const { company, lake } = paths
   const { snapshotKeepMs: keepMs, sourceTimezone, martFiles, remoteLake } = settings
+  const marts = martFiles ? 'files' : remoteLake ? 'daily' : 'none'
   const inUse = await follower.inUse()
-  return await publish({
-    db,
-    rows,
-    lake,
-    company,
-    now: now(),
-    keepMs,
-    sourceTimezone,
-    marts: martFiles ? 'files' : remoteLake ? 'daily' : 'none',
-    inUse,
-  })
+  return await publish({ db, rows, lake, company, now: now(), keepMs, sourceTimezone, marts, inUse })
 }
 
 async function lead({ follower, now, signal }: Publishing, published: Published): Promise<void> {

@@ -8,8 +8,13 @@ import { cleanText } from '#schema/text_key.ts'
 import { canonicalDateTime, usualSpelling } from '#schema/times.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
-import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/lib/json.ts'
-import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/lib/surrogates.ts'
+import {
+  elementTexts,
+  mayHoldLoneSurrogate,
+  nestsDeeperThan,
+  replaceLoneSurrogates,
+  sameMeaning,
+} from '#src/lib/json.ts'
 
 /** A usable document. `document` is its normalised JSON text: one line, every string well formed. */
 export type Accepted = {

@@ -3,17 +3,19 @@ import { dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { MARTS } from '#schema/marts/marts.ts'
+import { MARTS, type Mart, type MartColumn } from '#schema/marts/marts.ts'
+import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { type CatalogSource, createRelations, writePortable } from '#src/core/lake/catalog.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
 import { latestSources, sourceOf } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
+import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { CommandTools } from '#src/extras/extra.ts'
 import { counted } from '#src/lib/count.ts'
 import { writeBeside } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
-import { writeBrazilianCsv } from './brazilian_csv.ts'
+import { FORBIDDEN, inOrder, MAX_CELL_TEXT } from './cells.ts'
 
 const ANOTHER_FILE = 'Name another file with --to.'
 
@@ -121,4 +123,112 @@ async function megabytes(path: string): Promise<string> {
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`)
+}
+
+/*
+ * Texts that Excel and LibreOffice take for numbers, dates or times, in Portuguese or in English; case is ignored. The
+ * expression is wider than what they convert: what is in it without need costs nothing but the form `="…"`, what is
+ * missing loses characters.
+ */
+
+const SPACE = '[\\s\\p{Zs}]*'
+const SIGNS = '(?:[-+()%$€£¥\\s\\p{Zs}]|R\\$|US\\$|BRL|USD|EUR)*'
+/** `00394494000136`, `3E5`, `R$ 1.234,5`, `(5)`, `10%`. */
+const NUMBER = `${SIGNS}[0-9.,][0-9.,\\s\\p{Zs}]*(?:e${SPACE}[-+]?[0-9]+)?${SIGNS}`
+const MONTH =
+  '(?:jan(?:eiro|uary)?|fev(?:ereiro)?|feb(?:ruary)?|mar(?:[cç]o|ch)?|abr(?:il)?|apr(?:il)?|maio?|may|jun(?:ho|e)?|jul(?:ho|y)?|ago(?:sto)?|aug(?:ust)?|set(?:embro)?|sept?(?:ember)?|out(?:ubro)?|oct(?:ober)?|nov(?:embro|ember)?|dez(?:embro)?|dec(?:ember)?)'
+const NUMBER_OF_DATE = '0*[0-9]{1,4}'
+const DATE_PART = `(?:${NUMBER_OF_DATE}|(?:${NUMBER_OF_DATE})?${MONTH}(?:${NUMBER_OF_DATE})?)`
+const BETWEEN = `(?:[\\s\\p{Zs}]+|\\.?${SPACE}(?:de|[-/.,])${SPACE})`
+/** `12/2026`, `1-2`, `2026-12-09`, `9.12.26`, `dez26`, `9 de dezembro de 2026`. */
+const DATE = `${DATE_PART}(?:${BETWEEN}${DATE_PART}){0,2}`
+/** `10:30`, `9:00:15.5`, `10 am`, `09:00Z`. */
+const TIME = `[0-9][0-9\\s\\p{Zs}]*[-+,]?${SPACE}(?::[0-9:.,\\s\\p{Zs}]*[apm.]*|[ap]\\.?m?\\.?)(?:z|[-+][0-9:]+)?`
+const WEEKDAY =
+  '(?:seg(?:unda)?|ter(?:[cç]a)?|qua(?:rta)?|qui(?:nta)?|sex(?:ta)?|s[aá]b(?:ado)?|dom(?:ingo)?|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)(?:-feira)?\\.?'
+/** Booleans and errors. */
+const WORD = `(?i)${SPACE}(?:verdadeiro|falso|true|false|#(?:n/[ad]|ref!|div/0!|valor!|value!|nome\\?|name\\?|n[uú]m!|nulo!|null!))${SPACE}`
+const CONVERTED = `(?i)${SPACE}(?:${NUMBER}|(?:${DATE}|${TIME}|${WEEKDAY})(?:(?:t|[,\\s\\p{Zs}]+)(?:${DATE}|${TIME}|${WEEKDAY}))*)${SPACE}`
+/** A whole number that programs show as it was written. */
+const SHOWN_ALIKE = '0|[1-9][0-9]{0,10}'
+/** Excel's limit for a text in a formula. */
+const MAX_FORMULA_TEXT = 255
+/** A text that begins like this could be a formula of a spreadsheet program. */
+const FORMULA = '^[\\s\\p{Z}\\p{C}]*[=+@＝＋＠－-]'
+/** Two UTF-16 units each. No text has the mark: it is one of the forbidden characters. */
+const WIDE = '[\\x{10000}-\\x{10FFFF}]'
+const MARK = '\uFFFF'
+
+/**
+ * Macros of a connection, for `csv_texts(list)`: the texts in a form that Excel and LibreOffice show as they are. Texts that
+ * they would convert become `="…"`, an apostrophe precedes those that could be a formula, and those that are too long for
+ * a cell are cut. Step by step, because a macro repeats its argument: nested ones take four times as long.
+ */
+export const CSV_TEXT_MACROS: readonly string[] = [
+  `CREATE OR REPLACE TEMP MACRO shown_as_it_is(t) AS CASE
+    WHEN regexp_full_match(t, ${literal(SHOWN_ALIKE)}) THEN t
+    WHEN regexp_full_match(t, ${literal(WORD)}) OR (regexp_matches(t, '[0-9]') AND regexp_full_match(t, ${literal(CONVERTED)}))
+      -- LibreOffice takes no line breaks in a formula.
+      THEN CASE WHEN length(t) <= ${MAX_FORMULA_TEXT} AND NOT regexp_matches(t, '[\\r\\n]') THEN '="' || t || '"' ELSE '''' || t END
+    WHEN regexp_matches(t, ${literal(FORMULA)}) THEN '''' || t
+    ELSE t END`,
+  `CREATE OR REPLACE TEMP MACRO cut_for_a_cell(t) AS CASE
+    WHEN strlen(t) <= ${MAX_CELL_TEXT} THEN t
+    WHEN length(t) + length(regexp_replace(t, '[^\\x{10000}-\\x{10FFFF}]', '', 'g')) <= ${MAX_CELL_TEXT} THEN t
+    ELSE replace(left(regexp_replace(t, '(${WIDE})', '${MARK}\\1', 'g'), ${MAX_CELL_TEXT - 1}), '${MARK}', '') || '…' END`,
+  `CREATE OR REPLACE TEMP MACRO csv_texts(list) AS list_transform(
+    list_transform(
+      list_transform(list, lambda t: regexp_replace(t, ${literal(FORBIDDEN)}, '', 'g')),
+      lambda t: shown_as_it_is(t)),
+    lambda t: cut_for_a_cell(t))`,
+]
+
+/** Excel recognizes UTF-8 by this mark. */
+const BYTE_ORDER_MARK = '\uFEFF'
+
+/**
+ * Writes a mart as CSV in the form that spreadsheet programs expect in Brazil: semicolons, decimal commas, days before
+ * months, labels in Portuguese. Texts stay texts (`CSV_TEXT_MACROS`).
+ */
+export async function writeBrazilianCsv(db: Database, mart: Mart, path: string): Promise<void> {
+  for (const macro of CSV_TEXT_MACROS) await db.run(macro)
+  const texts = mart.columns.filter(({ type }) => type === 'VARCHAR').map(({ name }) => name)
+  const values = mart.columns.map((column, index) => {
+    // DuckDB writes no mark of its own.
+    const label = `${index === 0 ? BYTE_ORDER_MARK : ''}${column.portuguese[0]}`
+    return `${writtenValue(column, texts)} AS ${identifier(label)}`
+  })
+  // One list, so that its expressions are compiled once.
+  const list = `csv_texts([${texts.map(identifier).join(', ')}])`
+  const relation = `(SELECT *, ${list} AS "texts" FROM ${identifier(mart.name)})`
+  await db.run(
+    `COPY (SELECT ${values.join(', ')} ${inOrder(mart, relation)}) TO ${literal(path)}
+     (FORMAT csv, DELIMITER ';', HEADER)`,
+  )
+}
+
+/** Returns SQL for a value as it is written. @param texts the columns in the list "texts". */
+function writtenValue({ name, type }: MartColumn, texts: readonly string[]): string {
+  const column = identifier(name)
+  switch (type) {
+    case 'DATE':
+      return ofPlausible(column, `strftime(${column}, '%d/%m/%Y')`)
+    case 'TIMESTAMP':
+      return ofPlausible(column, `strftime(${column}, '%d/%m/%Y %H:%M:%S')`)
+    case 'TIMESTAMPTZ':
+      return ofPlausible(column, `strftime(${column} AT TIME ZONE 'UTC', '%d/%m/%Y %H:%M:%S')`)
+    case 'BOOLEAN':
+      return `CASE ${column} WHEN true THEN 'sim' WHEN false THEN 'não' END`
+    case 'DOUBLE':
+      return `replace(${column}::VARCHAR, '.', ',')`
+    case 'VARCHAR':
+      return `"texts"[${texts.indexOf(name) + 1}]`
+    default:
+      return column
+  }
+}
+
+/** Returns SQL that is empty for an implausible time, which spreadsheet programs do not know. */
+function ofPlausible(time: string, text: string): string {
+  return `CASE WHEN year(${time}) BETWEEN ${PLAUSIBLE_YEARS.first} AND ${PLAUSIBLE_YEARS.last} THEN ${text} END`
 }

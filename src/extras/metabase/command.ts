@@ -11,8 +11,8 @@ import { companyPaths } from '#src/core/company/company.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
 import { AGAIN, stopSignal } from '#src/lib/exit.ts'
 import { createMetabase } from './client.ts'
+import { writeMetabaseState } from './follow.ts'
 import { type Provisioned, provision } from './provision.ts'
-import { writeMetabaseState } from './state.ts'
 
 /** A new Metabase reads some 450 columns in seconds; on a busy machine it can take a minute. */
 const SYNC_MS = 180_000

@@ -1,5 +1,5 @@
 import type { Extra } from '#src/extras/extra.ts'
-import { forgetMetabase, type MetabaseState, readMetabaseState, snapshotsOf } from './state.ts'
+import { forgetMetabase, type MetabaseState, readMetabaseState, snapshotsOf } from './follow.ts'
 
 /**
  * A Metabase whose database is the lake: `metabase` sets it up, and each new snapshot is shown there. It reads the lake,

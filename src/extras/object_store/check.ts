@@ -27,7 +27,7 @@ export async function checkObjectStore({
 }
 
 async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths): Promise<Finding> {
-  const { readRemoteLatest } = await import('./tables/latest.ts')
+  const { readRemoteLatest } = await import('./tables/format.ts')
   const there = (await readRemoteLatest(store, company))?.latest ?? null
   const here = await latestName(lake)
   const { hasContent, IF_RIGHT, whyPublishRefused } = await import('./state.ts')

@@ -18,8 +18,16 @@ import { renderTable } from '#src/present/terminal/table.ts'
 import { readMarts, rowsOfParquet } from './publish.ts'
 import { publishLatest, withS3, withTables } from './remote_lake.ts'
 import { type RemoteLag, remoteLag } from './state.ts'
-import type { Formats, ReadParquet, RemoteFile, TableKeeper } from './tables/format.ts'
-import { type Latest, readRemoteLatest, tableKey, tableNames } from './tables/latest.ts'
+import {
+  type Formats,
+  type Latest,
+  type ReadParquet,
+  type RemoteFile,
+  readRemoteLatest,
+  type TableKeeper,
+  tableKey,
+  tableNames,
+} from './tables/format.ts'
 import { vacuumRemote } from './vacuum.ts'
 
 /** Returns the lake in an object store. */

@@ -13,7 +13,7 @@ import {
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { PublishedElsewhere } from '#src/extras/extra.ts'
-import { type ColumnStatistics, statisticsOf } from '#src/extras/object_store/tables/statistics.ts'
+import { type ColumnStatistics, statisticsOf } from '#src/extras/object_store/tables/format.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { move, remove, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
@@ -21,20 +21,18 @@ import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './state.ts'
 import {
   type Formats,
+  type Latest,
+  nothingPublished,
   type OpenTable,
   REMOTE_TABLES,
   type RemoteFile,
   type RemoteTable,
-  type TableKeeper,
-} from './tables/format.ts'
-import {
-  type Latest,
-  nothingPublished,
   readRemoteLatest,
   replaceLatest,
+  type TableKeeper,
   tableKey,
   type Versioned,
-} from './tables/latest.ts'
+} from './tables/format.ts'
 
 // Small Parquet files from and to memory, through files that DuckDB reads and writes.
 

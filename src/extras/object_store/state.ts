@@ -6,7 +6,7 @@ import { LogPosition } from '#src/core/company/state.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { move, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
 import { hashOf } from '#src/lib/hash.ts'
-import type { Latest } from './tables/latest.ts'
+import type { Latest } from './tables/format.ts'
 
 const state = z.object({
   tried_at: z.string(),

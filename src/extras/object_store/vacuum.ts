@@ -1,13 +1,16 @@
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
-import type { Expired, Expiry, Formats, TableKeeper } from './tables/format.ts'
 import {
+  type Expired,
+  type Expiry,
+  type Formats,
   type Latest,
   readRemoteLatest,
   replaceLatest,
+  type TableKeeper,
   tableKey,
   tableNames,
   type Versioned,
-} from './tables/latest.ts'
+} from './tables/format.ts'
 
 type Vacuumed = {
   /** Counts of the table that had the most. */

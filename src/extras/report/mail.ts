@@ -17,10 +17,10 @@ import {
   usableLink,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
+import { MAX_CODE, noticeName, sessionCounts } from './charts.ts'
 import { type Bounded, type Decision, type Figures, LIMITS } from './figures.ts'
 import { page, warningsOf } from './page.ts'
 import { readFigures } from './queries.ts'
-import { MAX_CODE, noticeName, sessionCounts } from './section_parts.ts'
 
 /** The last day, or the last seven days. */
 type ReportSpan = 'day' | 'week'

@@ -16,18 +16,9 @@ import {
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameVerdict } from '#src/present/text/names.ts'
-import { columnChart } from './charts.ts'
-import {
-  type Bounded,
-  type Decision,
-  type Figures,
-  LIMITS,
-  type Named,
-  type NoticeChange,
-  type ReportedSession,
-} from './figures.ts'
 import {
   badge,
+  columnChart,
   MAX_CODE,
   MAX_NAME,
   MAX_OBJECT,
@@ -37,7 +28,16 @@ import {
   numbers,
   TO_CONFIRM,
   table,
-} from './section_parts.ts'
+} from './charts.ts'
+import {
+  type Bounded,
+  type Decision,
+  type Figures,
+  LIMITS,
+  type Named,
+  type NoticeChange,
+  type ReportedSession,
+} from './figures.ts'
 
 /** The first parts of the report: what to decide, what changed, the past weeks, and the next sessions. */
 

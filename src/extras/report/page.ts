@@ -19,9 +19,9 @@ import {
 } from '#src/present/text/format.ts'
 import { type Html, html, trusted } from '#src/present/text/html.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
+import { more, sessionCounts, table } from './charts.ts'
 import { type Figures, type Freshness, isStale, LIMITS } from './figures.ts'
 import { readFigures } from './queries.ts'
-import { more, sessionCounts, table } from './section_parts.ts'
 import { sections } from './sections.ts'
 
 const STYLE = [join('..', '..', 'present', 'text', 'theme.css'), 'report.css']

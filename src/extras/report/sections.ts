@@ -12,7 +12,25 @@ import {
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameCategory, nameRisk } from '#src/present/text/names.ts'
-import { type Bar, barChart, stackedChart } from './charts.ts'
+import {
+  type Bar,
+  badge,
+  barChart,
+  capital,
+  MAX_CODE,
+  MAX_NAME,
+  MAX_OBJECT,
+  MAX_STACKS,
+  more,
+  nothing,
+  noticeLink,
+  numbers,
+  sessionCounts,
+  stackedChart,
+  type TableColumn,
+  TO_CONFIRM,
+  table,
+} from './charts.ts'
 import {
   type Against,
   type Buyer,
@@ -26,22 +44,6 @@ import {
   type RiskAlert,
 } from './figures.ts'
 import { changes, decisions, sessions, weeks } from './opening.ts'
-import {
-  badge,
-  capital,
-  MAX_CODE,
-  MAX_NAME,
-  MAX_OBJECT,
-  MAX_STACKS,
-  more,
-  nothing,
-  noticeLink,
-  numbers,
-  sessionCounts,
-  type TableColumn,
-  TO_CONFIRM,
-  table,
-} from './section_parts.ts'
 
 /** The alerts by severity, and those with a deadline. */
 

@@ -5,6 +5,7 @@ import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { listRowFiles, rowPath } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES, type RowFile, type RowTable } from '#src/core/warehouse/row_sql.ts'
 import { createTables, SCHEMA_VERSION } from '#src/core/warehouse/schema.ts'
+import { answerOrders } from '#src/lib/child.ts'
 import { counted } from '#src/lib/count.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { fence } from '#src/present/sql/fence.ts'
@@ -201,3 +202,7 @@ async function assertRows(
 function usualType(column: string): string {
   return column.replace(/ TIMESTAMPTZ$/, ' TIMESTAMP WITH TIME ZONE')
 }
+
+// Runs in a separate process: a file that was made to break the database's code breaks only this one.
+if (import.meta.main)
+  answerOrders(async (warehouse: ForeignWarehouse) => ({ error: await copyForeign(warehouse) }))

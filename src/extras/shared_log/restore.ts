@@ -18,7 +18,7 @@ import { type Checkpoint, DELETE_IT, fileKey, listCheckpoints, readCheckpoint } 
 import type { ForeignWarehouse } from './foreign_warehouse.ts'
 import { bytesUpTo, hashOfSegment } from './segments.ts'
 
-const ADMIT = join(import.meta.dirname, 'admit_process.ts')
+const ADMIT = join(import.meta.dirname, 'foreign_warehouse.ts')
 const READING = 'the reading'
 const ADMITTED_WITHIN_MS = 1_800_000
 const COPIED_AT_ONCE = 8

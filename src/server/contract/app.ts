@@ -7,10 +7,9 @@ import { explain } from '#src/lib/errors.ts'
 import { tagOf } from '#src/lib/hash.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { requestPath } from '#src/lib/http/request_target.ts'
-import { sendFault, sendNoSuchRoute, sendRefusal, sendWrongMethod, shownPath } from './answers.ts'
+import { sendFault, sendJson, sendNoSuchRoute, sendRefusal, sendWrongMethod, shownPath } from './answers.ts'
 import { describeServer, type Extras } from './openapi.ts'
 import { createRoutes, type Routes } from './routes.ts'
-import { sendJson } from './send_json.ts'
 import { Json } from './source.ts'
 
 /** Answers requests; routes outside the API are added to `pages`. */

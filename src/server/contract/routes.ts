@@ -2,8 +2,7 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { requestPath } from '#src/lib/http/request_target.ts'
-import { sendRefusal } from './answers.ts'
-import { sendJson } from './send_json.ts'
+import { sendJson, sendRefusal } from './answers.ts'
 import { Json, type NoticeFilter, type NoticeSource } from './source.ts'
 
 export type KeyCheck<S, E extends { Variables: { source: S } }> = {

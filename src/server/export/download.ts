@@ -1,10 +1,88 @@
+import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { pipeline } from 'node:stream'
+import { Worker } from 'node:worker_threads'
 import { createZstdDecompress } from 'node:zlib'
 import { whenWritten } from '#src/lib/http/outgoing.ts'
+import { createTurns } from '#src/lib/http/waiting_room.ts'
 import type { PreparedMonth } from '#src/server/prepared_month.ts'
 import { BOTH, type LineSpan, PIECE_BYTES, spansFrom, type What } from './lines.ts'
-import { UNPACKERS, unpackInThread } from './unpackers.ts'
+import type { UnpackOrder, UnpackResult } from './unpack.ts'
+
+const UNPACK = join(import.meta.dirname, 'unpack.ts')
+/** More threads than this are idle: the event loop cannot send what they unpack. */
+const MAX_THREADS = 4
+/** A thread takes some 10 MB, and starts in 50 ms. */
+const IDLE_MS = 10_000
+
+/** How many orders are carried out at the same time. */
+const UNPACKERS = Math.min(MAX_THREADS, availableParallelism())
+
+/** Keys take turns: a key with many exports does not delay a key with one. */
+const inTurn = createTurns(UNPACKERS)
+const idleThreads: { readonly thread: Worker; readonly end: NodeJS.Timeout }[] = []
+
+/**
+ * Carries out an order in a thread.
+ * @param isWanted asked when its turn comes; null is returned if it is not.
+ * @returns the lines; a view of `into` if the order has it.
+ * @throws Error if the file is damaged.
+ */
+async function unpackInThread(
+  whose: string,
+  isWanted: () => boolean,
+  order: UnpackOrder,
+): Promise<Uint8Array | null> {
+  return await inTurn(whose, isWanted, async () => {
+    const thread = takeThread()
+    const over = new AbortController()
+    const { signal } = over
+    try {
+      const ended = once(thread, 'exit', { signal }).then(() => ({ error: 'the thread ended early' }))
+      ended.catch(() => {})
+      thread.ref()
+      thread.postMessage(order)
+      const answered = once(thread, 'message', { signal }).then(([result]) => result as UnpackResult)
+      const result = await Promise.race([answered, ended])
+      if ('lines' in result)
+        return result.lines ?? new Uint8Array(order.into as SharedArrayBuffer, 0, order.size)
+      throw new Error(result.error)
+    } finally {
+      over.abort()
+      if (thread.threadId !== -1) rest(thread)
+    }
+  })
+}
+
+function takeThread(): Worker {
+  const free = idleThreads.pop()
+  if (free) {
+    clearTimeout(free.end)
+    return free.thread
+  }
+  const thread = new Worker(UNPACK, { env: {}, execArgv: [] })
+  // What it dies of is reported by its exit.
+  thread.on('error', () => {})
+  thread.once('exit', () => forget(thread))
+  return thread
+}
+
+function forget(thread: Worker): void {
+  const at = idleThreads.findIndex(one => one.thread === thread)
+  if (at !== -1) idleThreads.splice(at, 1)
+}
+
+/** Keeps it for the next order, for a while. */
+function rest(thread: Worker): void {
+  thread.unref()
+  const end = setTimeout(() => {
+    forget(thread)
+    void thread.terminate()
+  }, IDLE_MS).unref()
+  idleThreads.push({ thread, end })
+}
 
 /**
  * Returns a line that is larger than a span, in pieces: it is never in memory as a whole, however slowly its client reads.
@@ -56,16 +134,16 @@ const BUFFER_BYTES = 1024 * 1024
 /** More are freed. */
 const MAX_IDLE = 8
 
-const idle: SharedArrayBuffer[] = []
+const idleBuffers: SharedArrayBuffer[] = []
 
 /** Takes a buffer; null if one would be too small for this. */
 function takeBuffer(bytes: number): SharedArrayBuffer | null {
-  return bytes > BUFFER_BYTES ? null : (idle.pop() ?? new SharedArrayBuffer(BUFFER_BYTES))
+  return bytes > BUFFER_BYTES ? null : (idleBuffers.pop() ?? new SharedArrayBuffer(BUFFER_BYTES))
 }
 
 /** Returns a buffer for reuse. Call it only when no code reads the buffer any more. One that is not returned is freed. */
 function returnBuffer(buffer: SharedArrayBuffer): void {
-  if (idle.length < MAX_IDLE) idle.push(buffer)
+  if (idleBuffers.length < MAX_IDLE) idleBuffers.push(buffer)
 }
 
 /** Memory that downloads share for work ahead of time. One that finds too little left works without it. */

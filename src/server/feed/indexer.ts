@@ -4,6 +4,7 @@ import { readFrames } from '#src/core/rawlog/examine.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
 import { type ReadLine, readLine } from '#src/core/rawlog/line.ts'
 import { Database } from '#src/core/warehouse/database.ts'
+import { type Answered, answerOrders } from '#src/lib/child.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { linesIn } from '#src/lib/lines.ts'
 import { follow, type LoadedLine } from './events.ts'
@@ -190,3 +191,8 @@ async function readSegment(
 function sha256(bytes: Buffer): Buffer {
   return hash('sha256', bytes, 'buffer')
 }
+
+export type IndexAnswer = Answered & { readonly indexed?: Indexed }
+
+// Runs in a separate process: the first index of a large company takes seconds, while the server keeps answering.
+if (import.meta.main) answerOrders(async (order: IndexOrder) => ({ indexed: await updateIndex(order) }))

@@ -2,10 +2,9 @@ import { join } from 'node:path'
 import { carryOut, startChild } from '#src/lib/child.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { createTurns } from '#src/lib/http/waiting_room.ts'
-import type { IndexAnswer } from './index_process.ts'
-import type { Indexed, IndexOrder } from './indexer.ts'
+import type { IndexAnswer, Indexed, IndexOrder } from './indexer.ts'
 
-const INDEX = join(import.meta.dirname, 'index_process.ts')
+const INDEX = join(import.meta.dirname, 'indexer.ts')
 
 /** Variables of the environment that the object store's client reads: a role's credentials, and certificates. */
 const FOR_STORES = /^(AWS_.+|SSL_CERT_.+|NODE_EXTRA_CA_CERTS)$/

@@ -4,14 +4,15 @@ import {
   McpServer,
   ResourceTemplate,
 } from '@modelcontextprotocol/server'
+import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { CATALOG, VIEWS } from '#schema/marts/marts.ts'
 import { cleanText } from '#schema/text_key.ts'
 import { FatalError, messageOf } from '#src/lib/errors.ts'
 import { describeRelation } from '#src/present/dictionary.ts'
-import type { ReadAnswer, ReadOrder } from '#src/server/read/order.ts'
-import { visible } from '#src/server/read/visible.ts'
+import { type ReadAnswer, type ReadOrder, visible } from '#src/server/read/order.ts'
+import { Readers } from '#src/server/read/readers.ts'
 import { ASK_MART } from './tools/ask_mart.ts'
 import { GET_NOTICE } from './tools/get_notice.ts'
 import { LIST_DUE } from './tools/list_due.ts'
@@ -266,4 +267,26 @@ function byState(uf: string | undefined): string {
 function ask(text: string) {
   const content = { type: 'text' as const, text: `${text}\n\n${WITH_CARE}` }
   return { messages: [{ role: 'user' as const, content }] }
+}
+
+/** All scopes are granted: a user who can run this program can read the files anyway. */
+const SCOPES = ['read', 'sql']
+const NO_KEY = { prefix: '', isStillValid: () => true }
+
+/** Serves a company's snapshots on standard input and output, until the input ends. */
+export function serveOnStdio({ lake, log }: { readonly lake: string; readonly log: Logger }): void {
+  const readers = new Readers(log)
+  serveStdio(
+    () =>
+      createMcpServer({
+        scopes: SCOPES,
+        lake,
+        log,
+        read: (order, signal) => readers.read(NO_KEY, order, signal),
+      }),
+    {
+      maxSubscriptions: 0,
+      onerror: error => log.warn(`A message could not be answered: ${messageOf(error)}.`),
+    },
+  )
 }

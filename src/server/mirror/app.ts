@@ -15,7 +15,7 @@ import {
 } from '#src/server/contract/routes.ts'
 import { type NoticeFilter, type NoticeSource, Refusal } from '#src/server/contract/source.ts'
 import { type Entrance, QuotaExceeded } from '#src/server/entrance.ts'
-import { type KeyHolder, readsNotices } from '#src/server/key_entry.ts'
+import { type KeyHolder, readsNotices } from '#src/server/key_file.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import { mirrorRoutes } from './all.ts'

@@ -2,8 +2,7 @@ import type { Context } from 'hono'
 import { z } from 'zod'
 import type { Feed } from '#src/server/feed/feed.ts'
 import type { Waiting } from '#src/server/feed/waiting.ts'
-import type { KeyHolder } from '#src/server/key_entry.ts'
-import type { Scope } from '#src/server/scopes.ts'
+import type { KeyHolder, Scope } from '#src/server/key_file.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 
 /** All paths of the mirror's own API begin with it; those of the contract never do. */

@@ -6,12 +6,12 @@ import { cleanText } from '#schema/text_key.ts'
 import { isDateTime, readTime } from '#schema/times.ts'
 import { createPause } from '#src/lib/concurrency.ts'
 import { tagOf } from '#src/lib/hash.ts'
-import { sendJson } from '#src/server/contract/send_json.ts'
+import { sendJson } from '#src/server/contract/answers.ts'
 import { Json, Refusal } from '#src/server/contract/source.ts'
 import type { Between, Query } from '#src/server/find.ts'
 import { KEPT_MINUTES } from '#src/server/kept_snapshots.ts'
 import { SORTS } from '#src/server/search/sorts.ts'
-import type { Term } from '#src/server/search/text_query.ts'
+import type { Term } from '#src/server/search/words.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import { type MirrorSource, mirrorRoute, wholeParameter } from './route.ts'
 
@@ -239,7 +239,7 @@ export async function searchPage(
   // Commands and companies without searches need no stemmer.
   const [{ find }, { parseText }] = await Promise.all([
     import('#src/server/find.ts'),
-    import('#src/server/search/text_query.ts'),
+    import('#src/server/search/words.ts'),
   ])
   const { limit, fields, cursor, ...what } = parameters
   const search = tagOf(JSON.stringify(what))
@@ -267,7 +267,7 @@ const COMMA = Buffer.from(',')
 
 function termsOf(
   text: string | undefined,
-  parse: typeof import('#src/server/search/text_query.ts').parseText,
+  parse: typeof import('#src/server/search/words.ts').parseText,
 ): readonly Term[] {
   if (text === undefined) return []
   const parsed = parse(text)

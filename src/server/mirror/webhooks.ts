@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { FatalError, messageOf } from '#src/lib/errors.ts'
 import { Refusal } from '#src/server/contract/source.ts'
-import type { KeyHolder } from '#src/server/key_entry.ts'
+import type { KeyHolder } from '#src/server/key_file.ts'
 import { keyLines, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
 import { type MirrorRoute, mirrorRoute } from './route.ts'
 

@@ -1,12 +1,11 @@
 import type { Context } from 'hono'
 import type { z } from 'zod'
 import { Refusal } from '#src/server/contract/source.ts'
-import type { KeyHolder } from '#src/server/key_entry.ts'
+import type { KeyHolder } from '#src/server/key_file.ts'
 import { SEARCH_QUERY, searchPage } from '#src/server/mirror/search.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
-import type { DataState } from './data_state.ts'
-import { messagePage } from './layout.ts'
+import { type DataState, messagePage } from './layout.ts'
 import {
   FIELD_NAMES,
   FIELDS,

@@ -5,8 +5,7 @@ import { cleanText, textKey } from '#schema/text_key.ts'
 import { formatPlural, line, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
-import type { DataState } from './data_state.ts'
-import { chip, document, toneOf } from './layout.ts'
+import { chip, type DataState, document, toneOf } from './layout.ts'
 import { daysLeft, estimate, session, showText } from './show.ts'
 
 /** The names of the form's fields. */

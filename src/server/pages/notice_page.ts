@@ -17,8 +17,7 @@ import {
   nameVerdict,
   SECTIONS,
 } from '#src/present/text/names.ts'
-import type { DataState } from './data_state.ts'
-import { chip, document, factList, toneOf } from './layout.ts'
+import { chip, type DataState, document, factList, toneOf } from './layout.ts'
 import type { ListedNotice } from './list_page.ts'
 import {
   daysLeft,

@@ -3,19 +3,24 @@ import { bodyLimit } from 'hono/body-limit'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
-import type { HttpBindings } from '#src/lib/http/outgoing.ts'
-import { isFromElsewhere } from '#src/lib/http/security_headers.ts'
+import { type HttpBindings, isFromElsewhere } from '#src/lib/http/outgoing.ts'
 import { html } from '#src/present/text/html.ts'
 import type { Routes } from '#src/server/contract/routes.ts'
 import { type Json, Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import { CursorGone, type Feed } from '#src/server/feed/feed.ts'
-import type { KeyHolder } from '#src/server/key_entry.ts'
-import { isOfOperators } from '#src/server/scopes.ts'
+import { isOfOperators, type KeyHolder } from '#src/server/key_file.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
-import { type DataState, describeData, type LastRun, lastRunHere } from './data_state.ts'
-import { document, messagePage, PAGE_POLICY } from './layout.ts'
+import {
+  type DataState,
+  describeData,
+  document,
+  type LastRun,
+  lastRunHere,
+  messagePage,
+  PAGE_POLICY,
+} from './layout.ts'
 import { placeOf, searchAddress, wantedOf } from './list_page.ts'
 import { MAX_HISTORY, type Past, renderNoticePage } from './notice_page.ts'
 import { dayIn } from './show.ts'
@@ -144,7 +149,7 @@ function routeToday(
       const { timeZone } = snapshot
       reader ??= import('./today.ts').then(({ TodayReader }) => new TodayReader(served, log))
       const today = await (await reader).read(company, now())
-      const { todayPage } = await import('./today_page.ts')
+      const { todayPage } = await import('./today.ts')
       const lastVisit = noteVisit(context, snapshot, now())
       const { dataState } = context.var
       return context.html(todayPage({ company, dataState, timeZone, now: now(), today, lastVisit }))

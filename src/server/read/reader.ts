@@ -8,15 +8,18 @@ import { FatalError, messageOf } from '#src/lib/errors.ts'
 import { fence, hintOf } from '#src/present/sql/fence.ts'
 import { admitForeign } from './admit.ts'
 import {
+  cut,
   OWN_DIRECTORY,
   type PlacedOrder,
+  parseValue,
   type ReadMessage,
   type ReadSource,
   type Rows,
   type Statement,
   type VisibleValue,
+  visible,
+  visibleValue,
 } from './order.ts'
-import { cut, parseValue, visible, visibleValue } from './visible.ts'
 
 /** Maximum that the rest of DuckDB's work may spill. */
 const MAX_SPILLED = '256MB'

@@ -1,6 +1,5 @@
 import { formsOf, type MonthText, wordsFrom } from './month_search.ts'
-import type { Term } from './text_query.ts'
-import { withoutNumber } from './words.ts'
+import { type Term, withoutNumber } from './words.ts'
 
 /** Notices of a month whose text has all terms. */
 export type TextMatches = {

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { claimFile } from '#src/lib/access.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { type KeyEntry, stateOf } from '#src/server/key_entry.ts'
-import { reasonOf } from '#src/server/key_file.ts'
+import { type KeyEntry, reasonOf, stateOf } from '#src/server/key_file.ts'
 import { KeyStore } from '#src/server/keys.ts'
 
 /** Returns the file of the webhook subscriptions; it is made for the first one. */

@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { checkDirectory } from '#jobs/queues/directory.ts'
+import { checkDirectory } from '#jobs/queues/company_registry.ts'
 import type { Queues } from '#jobs/queues/queue.ts'
 import { contextHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'

@@ -2,8 +2,8 @@ import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readDaemonSettings } from '#config/daemon.ts'
+import type { Scope } from '#src/server/key_file.ts'
 import type { KeyStore } from '#src/server/keys.ts'
-import type { Scope } from '#src/server/scopes.ts'
 import {
   bearer,
   cookie,

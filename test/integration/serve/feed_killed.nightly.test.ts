@@ -11,7 +11,7 @@ import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { startCompany } from '#test/support/synced.ts'
 
-const INDEX = join(import.meta.dirname, '../../../src/server/feed/index_process.ts')
+const INDEX = join(import.meta.dirname, '../../../src/server/feed/indexer.ts')
 const KILLS = 12
 const LIVES_MS = 700
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { SCOPES, type Scope } from '#src/server/scopes.ts'
+import { SCOPES, type Scope } from '#src/server/key_file.ts'
 import { notices } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'

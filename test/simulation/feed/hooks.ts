@@ -1,13 +1,16 @@
 import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import pino from 'pino'
 import {
+  backlogsOf,
   createDeliver,
   DELAYS_MS,
   type Deliver,
+  type PumpOptions,
+  queueWaiting,
   RefusedError,
+  takeEvents,
   type WebhookJob,
 } from '#jobs/webhooks/deliver.ts'
-import { backlogsOf, type PumpOptions, queueWaiting, takeEvents } from '#jobs/webhooks/pump.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import { KeyStore } from '#src/server/keys.ts'
 import { type Feeds, openFeeds, RESET } from '#src/server/webhooks/feed.ts'

@@ -1,7 +1,6 @@
 import pino from 'pino'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { judgeStore } from '#jobs/alerts/after_run.ts'
-import { type Alerts, createAlerts } from '#jobs/alerts/alerts.ts'
+import { type Alerts, createAlerts, judgeStore } from '#jobs/alerts/alerts.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'

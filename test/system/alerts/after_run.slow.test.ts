@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { afterRun } from '#jobs/alerts/after_run.ts'
+import { afterRun } from '#jobs/alerts/alerts.ts'
 import { type CompanyState, readState } from '#src/core/company/state.ts'
 import { type Alerter, configured, startAlerter } from '#test/support/alerting.ts'
 import { syncHere } from '#test/support/here.ts'

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { readSchedule } from '#config/daemon.ts'
-import { createHeartbeat } from '#jobs/alerts/heartbeat.ts'
+import { createHeartbeat } from '#jobs/alerts/receivers.ts'
 import { createLogger } from '#src/lib/log.ts'
 import { startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'

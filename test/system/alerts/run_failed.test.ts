@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { afterRun } from '#jobs/alerts/after_run.ts'
+import { afterRun } from '#jobs/alerts/alerts.ts'
 import { noteEnd } from '#jobs/processors.ts'
 import type { Ended } from '#jobs/queues/queue.ts'
 import { takeSlot } from '#jobs/queues/slots.ts'

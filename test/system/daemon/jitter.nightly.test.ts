@@ -1,6 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { Company } from '#jobs/queues/company_registry.ts'
-import { jitterMs } from '#jobs/queues/cron.ts'
+import { type Company, jitterMs } from '#jobs/queues/company_registry.ts'
 import { configured } from '#test/support/alerting.ts'
 import { startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shared } from '#src/server/contract/shared.ts'
+import { shared } from '#src/lib/concurrency.ts'
 
 test('callers that ask before the work starts share one answer, later callers get a new one', async () => {
   const begun: PromiseWithResolvers<number>[] = []

@@ -4,8 +4,7 @@ import { fold } from '#schema/text_key.ts'
 import { SEARCH_QUERY } from '#src/server/mirror/search.ts'
 import { matchText, weightsOf } from '#src/server/search/match_text.ts'
 import { indexTexts, wordsFrom } from '#src/server/search/month_search.ts'
-import { parseText } from '#src/server/search/text_query.ts'
-import { stemOf, withoutNumber } from '#src/server/search/words.ts'
+import { parseText, stemOf, withoutNumber } from '#src/server/search/words.ts'
 
 /** Words that repeat themselves and each other, and two forms of one. */
 const WORD = fc.constantFrom('aa', 'bb', 'obra', 'obras')

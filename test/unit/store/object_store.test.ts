@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { add, hashRemoteSchema, metaData, protocol, versionOf } from '#src/extras/object_store/delta/table.ts'
 import { isRemoteBehind, writeRemoteState } from '#src/extras/object_store/state.ts'
-import type { RemoteColumn, RemoteType } from '#src/extras/object_store/tables/format.ts'
-import type { Bound } from '#src/extras/object_store/tables/statistics.ts'
+import type { Bound, RemoteColumn, RemoteType } from '#src/extras/object_store/tables/format.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 const table = (...columns: [name: string, type: RemoteType][]) => ({

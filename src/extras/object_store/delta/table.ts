@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import {
+  type Bound,
+  type ColumnStatistics,
   type Commit,
   DATA_PATH,
   type Expired,
@@ -10,9 +12,9 @@ import {
   type RemoteTable,
   type RemoteType,
   type TableFormat,
+  tableKey,
+  textBound,
 } from '#src/extras/object_store/tables/format.ts'
-import { tableKey } from '#src/extras/object_store/tables/latest.ts'
-import { type Bound, type ColumnStatistics, textBound } from '#src/extras/object_store/tables/statistics.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { hashOf, uuidOf } from '#src/lib/hash.ts'
 import {

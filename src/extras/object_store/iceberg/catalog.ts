@@ -7,8 +7,8 @@ import {
   type OpenTable,
   type RemoteTable,
   type TableFormat,
+  tableKey,
 } from '#src/extras/object_store/tables/format.ts'
-import { tableKey } from '#src/extras/object_store/tables/latest.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import {
   currentSchema,

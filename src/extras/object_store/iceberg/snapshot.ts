@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto'
 import { printable } from '#schema/text_key.ts'
 import {
+  type Bound,
+  type ColumnStatistics,
   type Commit,
   DATA_PATH,
   type RemoteFile,
   type RemoteTable,
   type RemoteType,
+  textBound,
 } from '#src/extras/object_store/tables/format.ts'
-import { type Bound, type ColumnStatistics, textBound } from '#src/extras/object_store/tables/statistics.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'

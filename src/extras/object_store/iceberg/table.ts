@@ -1,11 +1,11 @@
-import type {
-  Commit,
-  Expired,
-  Expiry,
-  OpenTable,
-  TableFormat,
+import {
+  type Commit,
+  type Expired,
+  type Expiry,
+  type OpenTable,
+  type TableFormat,
+  tableKey,
 } from '#src/extras/object_store/tables/format.ts'
-import { tableKey } from '#src/extras/object_store/tables/latest.ts'
 import { uuidOf } from '#src/lib/hash.ts'
 import { create, type ObjectStore, RemoteError, readJson } from '#src/lib/objects/objects.ts'
 import { expiry, keeping, METADATA, newTable, type TableMetadata } from './metadata.ts'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { readPncpId } from '#schema/pncp_id.ts'
+import type { Scope } from '#src/server/key_file.ts'
 import type { ReadAnswer, ReadOrder, Rows } from '#src/server/read/order.ts'
-import type { Scope } from '#src/server/scopes.ts'
 
 /** Reads the company's latest snapshot. @throws FatalError with a sentence for the client. */
 export type Read = (order: Omit<ReadOrder, 'lake'>) => Promise<ReadAnswer>
