@@ -34,16 +34,17 @@ export function measureShape(): Measure[] {
     // became marts, with a dashboard *Hoje* and cards that fit, and the workbook one to read and print; 63,388 until four more marts said
     // what to keep ready, who leaves little time, what is reserved, and how long an analysis takes; 63,665 until
     // the report became short on a phone, misspelled settings were named, and answers took Brazilian form; 63,811 until `editais init`,
-    // the page *Hoje*, and lists and a search as bid teams use them.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 64_818, goal: 48_000 },
+    // the page *Hoje*, and lists and a search as bid teams use them; 64,818 until agents searched as people do, and could ask what is
+    // new, who buys, and at which prices.
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 65_058, goal: 48_000 },
     // 15,810 until there were these marts, and three more about what may be missed.
     { name: 'lines of the core', count: linesIn(CORE), limit: 16_364, goal: 12_000 },
     // 61,850 until each route of operators had its keys tested, and each extra was taken away; 62,060 until the stand-in for
     // Metabase did what a real one does; 62,251 until a test measured the cards, and the model had those of *Hoje*; 63,215 until the
-    // package, init and the pages had tests.
-    { name: 'lines of test', count: linesIn(['test']), limit: 63_833, goal: 46_000 },
+    // package, init and the pages had tests; 63,833 until twelve questions were asked of an agent's tools.
+    { name: 'lines of test', count: linesIn(['test']), limit: 64_017, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_495, goal: 5_000 },
-    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 439, goal: 300 },
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 437, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
     {
       name: 'pairs of folders that import each other',

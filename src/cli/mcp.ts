@@ -3,7 +3,7 @@ import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { openLog } from '#src/operate/open_log.ts'
-import { serveOnStdio } from '#src/server/mcp/server.ts'
+import { serveOnStdio } from '#src/server/mcp/stdio.ts'
 import { knownCompany } from './known_company.ts'
 
 export function mcpCommand(environment: Environment): Command {
@@ -18,6 +18,6 @@ export function mcpCommand(environment: Environment): Command {
       const settings = readSettings(await environmentOf(environment, company))
       const log = await openLog(settings.logLevel, { company: settings.company })
       const { lake } = companyPaths(settings.dataDir, settings.company)
-      serveOnStdio({ lake, log })
+      serveOnStdio({ company: settings.company, lake, log })
     })
 }

@@ -34,6 +34,8 @@ type Options = Sources & {
   readonly pages: PageCache
   readonly builders: Builders
   readonly bringUp: BringUp
+  /** The directory of prepared months; null for the usual one, beside the lake. */
+  readonly monthsIn?: string | null
   /** Called when a new snapshot is served. */
   readonly onPublish: (company: string) => void
   readonly now: () => Date
@@ -70,7 +72,7 @@ export class ServedCompany {
     this.#options = { ...options, log: options.log.child({ company }) }
     // Beside the lake: it is as large as the lake, and the system's temporary directory may be small or in memory.
     const root = dirname(options.lakeOf(company))
-    this.#store = new MonthStore(join(root, 'mirror'))
+    this.#store = new MonthStore(options.monthsIn ?? join(root, 'mirror'))
     const settings = options.logOf(company)
     const shared = settings && { settings, company }
     this.feed = new Feed({ root, shared, log: this.#options.log, bringUp: options.bringUp })

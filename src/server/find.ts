@@ -2,11 +2,14 @@ import { createPause } from '#src/lib/concurrency.ts'
 import type { PreparedMonth } from './prepared_month.ts'
 import { matchText, type TextMatches, weightsOf } from './search/match_text.ts'
 import { CHOICES, CHOSEN_BY, type MonthSearch } from './search/month_search.ts'
-import type { SortKey } from './search/sorts.ts'
 import type { Term } from './search/words.ts'
+import type { SortKey } from './search_page.ts'
 
 /** The columns that a search can bound. */
-const RANGES = ['session', 'value'] as const
+const RANGES = ['session', 'value', 'updated'] as const
+
+/** More than between any two sessions, in microseconds: 300 years. */
+const FAR = 1e16
 
 /** Both ends included. */
 export type Between = { readonly from: number; readonly to: number }
@@ -20,6 +23,8 @@ export type Query = {
   readonly terms: readonly Term[]
   /** Notices without the key come last, either way; equal ones newest first. Relevance is always best first. */
   readonly sort: { readonly key: SortKey; readonly descending: boolean }
+  /** When the present day begins, in the unit of `session`. */
+  readonly today: number
   /** The ordinal of the last notice of the page before; null for the first page. */
   readonly after: number | null
   readonly limit: number
@@ -100,9 +105,10 @@ class Best {
 /** Returns the key to sort each notice of a month by, ascending; infinite for those without. */
 function keysOf(
   { index, search }: PreparedMonth,
-  { sort: { key, descending } }: Query,
+  { sort: { key, descending }, today }: Query,
   matches: TextMatches | null,
 ): (place: number) => number {
+  if (key === 'next') return place => distance(search.numbers.session[place] as number, today)
   const column =
     key === 'created' ? index.created : key === 'relevance' ? matches?.scores : search.numbers[key]
   const sign = descending || key === 'relevance' ? -1 : 1
@@ -110,6 +116,12 @@ function keysOf(
     const value = column?.[place] ?? Number.NaN
     return Number.isNaN(value) ? Number.POSITIVE_INFINITY : sign * value
   }
+}
+
+/** Sorts sessions to come before past ones, each by how near they are. */
+function distance(session: number, today: number): number {
+  if (Number.isNaN(session)) return Number.POSITIVE_INFINITY
+  return session >= today ? session - today : FAR + today - session
 }
 
 /** Returns the key of the notice that the page before ended with. */

@@ -22,6 +22,6 @@ test('agents find a notice and its buyer by their identifiers, however they are 
   for (const pncp_id of [`${ONE}-2026-16`, `${ONE}-1-000016/2026`, '12.ABC.345/01DE-35\u20112026\u201116'])
     expect(await found({ pncp_id }), pncp_id).toBe(1)
   for (const text of [`${ONE}-1-000015/2026`, 'objeto 12.ABC.345/01DE-35-2026-16', '33.000.167/0001-01'])
-    expect((await call('search_notices', { text })).data.total, text).toBe(1)
-  expect((await call('search_notices', { text: `${ONE}-2026-17` })).data.total).toBe(0)
+    expect((await call('search_notices', { q: text })).data.total, text).toBe(1)
+  expect((await call('search_notices', { q: `${ONE}-2026-17` })).data.total).toBe(0)
 })

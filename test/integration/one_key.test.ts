@@ -71,7 +71,7 @@ test('saved questions and tools for agents find every spelling', async () => {
   const { stdout } = await runShared(['ask', 'agenda', '--uf', uf, '--json'], environment)
   expect((JSON.parse(stdout) as unknown[]).length).toBe(COUNT)
   const { call } = await connectToCommand(environment)
-  expect((await call('search_notices', { uf, text })).data.total).toBe(COUNT)
+  expect((await call('search_notices', { uf, q: text })).data.total).toBe(COUNT)
   const filters = { uf, orgao, modalidade: 'pregao eletronico' }
   expect((await call('ask_mart', { mart: 'agenda_sessoes', filters })).data.rows).toHaveLength(COUNT)
 })

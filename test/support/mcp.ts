@@ -58,7 +58,10 @@ async function connect(transport: Transport, era: Era): Promise<Connected> {
       return {
         isError: result.isError === true,
         text: JSON.stringify(result),
-        data: result.structuredContent,
+        data:
+          result.isError === true
+            ? null
+            : JSON.parse((result.content as { text: string }[])[0]?.text as string),
         ms: performance.now() - startedMs,
       }
     },

@@ -9,6 +9,7 @@ import {
 import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
 import { Readers } from '#src/server/read/readers.ts'
+import type { Searched } from '#src/server/search_page.ts'
 import { createMcpServer } from './server.ts'
 
 /** The message of a request, or a status and a sentence that refuse it. */
@@ -77,6 +78,8 @@ export type McpClient = {
   readonly scopes: readonly string[]
   /** The directory of the company's snapshots. */
   readonly lake: string
+  /** What is searched. @throws Refusal if it is not ready. */
+  readonly searched: Searched
   /** Aborted when its connection ends. */
   readonly gone: AbortSignal
   /** Whether the key still has its rights: a call can wait for its turn. */
@@ -91,12 +94,13 @@ export type McpClient = {
  */
 export function createMcpEndpoint(log: Logger): (request: Request, client: McpClient) => Promise<Response> {
   const readers = new Readers(log)
-  const serverFor = ({ prefix, scopes, lake, gone, isStillValid, onCall }: McpClient) =>
+  const serverFor = ({ prefix, scopes, lake, searched, gone, isStillValid, onCall }: McpClient) =>
     createMcpServer({
       scopes,
       lake,
       log,
       onCall,
+      searched: async () => searched,
       read: order => readers.read({ prefix, isStillValid }, order, gone),
     })
   const handler = createMcpHandler(({ authInfo }) => serverFor((authInfo as AuthInfo).extra as McpClient), {

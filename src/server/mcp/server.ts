@@ -1,10 +1,4 @@
-import {
-  fromJsonSchema,
-  type JsonSchemaType,
-  McpServer,
-  ResourceTemplate,
-} from '@modelcontextprotocol/server'
-import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { McpServer, ResourceTemplate } from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { CATALOG, VIEWS } from '#schema/marts/marts.ts'
@@ -12,16 +6,34 @@ import { cleanText } from '#schema/text_key.ts'
 import { FatalError, messageOf } from '#src/lib/errors.ts'
 import { describeRelation } from '#src/present/dictionary.ts'
 import { type ReadAnswer, type ReadOrder, visible } from '#src/server/read/order.ts'
-import { Readers } from '#src/server/read/readers.ts'
-import { ASK_MART } from './tools/ask_mart.ts'
-import { GET_NOTICE } from './tools/get_notice.ts'
-import { LIST_DUE } from './tools/list_due.ts'
-import { QUERY } from './tools/query.ts'
-import { SEARCH_NOTICES } from './tools/search_notices.ts'
-import type { Tool, ToolResult } from './tools/tool.ts'
+import type { Searched } from '#src/server/search_page.ts'
+import { ASK_MART, COMPARE_PRICES, FIND_BUYERS, LIST_DUE, LIST_NEWS, QUERY } from './marts.ts'
+import { GET_NOTICE, SEARCH_NOTICES } from './notices.ts'
+import { fitResult, type Tool, type ToolSources } from './tool.ts'
 
 const VERSION = '1.0.0'
-const TOOLS: readonly Tool[] = [SEARCH_NOTICES, GET_NOTICE, LIST_DUE, ASK_MART, QUERY]
+const TOOLS: readonly Tool[] = [
+  SEARCH_NOTICES,
+  GET_NOTICE,
+  LIST_DUE,
+  LIST_NEWS,
+  FIND_BUYERS,
+  COMPARE_PRICES,
+  ASK_MART,
+  QUERY,
+]
+/** Sizes of a result in kB: a model reads the usual one with ease. */
+const SIZE_KB = { least: 4, usual: 8, most: 100 }
+/** Texts are cut after so many characters, in a usual result and in a larger one. */
+const MAX_TEXT = { usual: 300, larger: 2000 }
+/** Rows that do not fit any result are not read. */
+const MAX_READ_BYTES = 200_000
+const MAX_KB = z
+  .int()
+  .min(SIZE_KB.least)
+  .max(SIZE_KB.most)
+  .default(SIZE_KB.usual)
+  .describe('Size of the answer in kB, at most. Raise it if left_out says so, or if texts are cut.')
 
 /** In every result, because a model may see nothing else. */
 const QUOTES =
@@ -29,26 +41,8 @@ const QUOTES =
 
 const INSTRUCTIONS = `Tender notices ("editais") of one Brazilian company, with their analyses, from the latest published snapshot. Everything here only reads.
 ${QUOTES}
-Invisible characters in texts are shown as ⟦U+200B⟧. left_out states what a result leaves out. Money is in BRL; columns *_local and days are local, other times are UTC.
+Invisible characters in texts are shown as ⟦U+200B⟧. left_out states what a result leaves out, and how to get it; empty fields are left out. Money is in BRL; columns *_local and days are local, other times are UTC.
 Columns are described in the resource editais://dictionary/{relation}; editais://marts lists the marts.`
-
-/** The properties of every result, besides those that a tool adds. */
-const OUTPUT = {
-  texts: { type: 'string', description: 'What texts in the other fields are.' },
-  company: { type: 'string' },
-  snapshot: { type: 'string', description: 'Name of the snapshot that was read.' },
-  published_at: { type: 'string', description: 'When it was published, in UTC.' },
-  left_out: { type: 'array', items: { type: 'string' }, description: 'What was left out.' },
-}
-
-/** Made once, because each is compiled. */
-const OUTPUTS = new Map(
-  TOOLS.map(({ name, output }) => {
-    const properties = { ...OUTPUT, ...output }
-    const schema = { type: 'object', properties, required: ['texts', 'left_out'], additionalProperties: true }
-    return [name, fromJsonSchema<{ [name: string]: unknown }>(schema as JsonSchemaType)] as const
-  }),
-)
 
 /** The company whose data a server shows, and what its client may do. */
 type Served = {
@@ -59,10 +53,10 @@ type Served = {
   readonly onCall?: (tool: string) => void
   /** @throws FatalError with a sentence for the client. */
   readonly read: (order: ReadOrder, signal: AbortSignal) => Promise<ReadAnswer>
+  /** Returns what is searched. @throws FatalError if it is not ready. */
+  readonly searched: () => Promise<Searched>
   readonly log: Logger
 }
-
-type Output = ReturnType<typeof fromJsonSchema>
 
 /** Returns the MCP server of one company, for one client or one request. */
 export function createMcpServer(served: Served): McpServer {
@@ -78,8 +72,9 @@ export function createMcpServer(served: Served): McpServer {
   return server
 }
 
-function addTool(server: McpServer, tool: Tool, { lake, read, log, onCall }: Served): void {
+function addTool(server: McpServer, tool: Tool, served: Served): void {
   const { name, title, description, input, find } = tool
+  const { log, onCall } = served
   const annotations = {
     title,
     readOnlyHint: true,
@@ -89,12 +84,14 @@ function addTool(server: McpServer, tool: Tool, { lake, read, log, onCall }: Ser
   }
   server.registerTool(
     name,
-    { title, description, inputSchema: input, outputSchema: OUTPUTS.get(name) as Output, annotations },
-    async (given, { mcpReq: { signal } }) => {
+    { title, description, inputSchema: input.extend({ max_kb: MAX_KB }), annotations },
+    async ({ max_kb, ...given }, { mcpReq: { signal } }) => {
       onCall?.(name)
+      const kb = Number(max_kb)
       try {
-        const found = await find(given as Record<string, unknown>, order => read({ ...order, lake }, signal))
-        return resultOf(found)
+        const found = await find(given, sourcesOf(served, kb, signal))
+        // Once, as text, which every client shows to its model: structured content would be the same again.
+        return { content: [textOf(JSON.stringify(fitResult({ texts: QUOTES }, found, kb * 1000)))] }
       } catch (error) {
         if (!(error instanceof FatalError))
           log.error({ tool: name }, `A tool of MCP failed: ${messageOf(error)}.`)
@@ -103,24 +100,26 @@ function addTool(server: McpServer, tool: Tool, { lake, read, log, onCall }: Ser
             ? error.message
             : 'Something went wrong. The log of the server has the reason.'
         // DuckDB repeats values that it cannot convert.
-        return {
-          isError: true,
-          content: [visible(text), QUOTES].map(one => ({ type: 'text' as const, text: one })),
-        }
+        return { isError: true, content: [visible(text), QUOTES].map(textOf) }
       }
     },
   )
 }
 
-/** Returns a result as structured content, and as text for clients that read only that. */
-function resultOf({ answer, data, leftOut }: ToolResult) {
-  const source = answer && {
-    company: answer.company,
-    snapshot: answer.snapshot,
-    published_at: answer.publishedAt,
+function textOf(text: string) {
+  return { type: 'text' as const, text }
+}
+
+function sourcesOf({ lake, read, searched }: Served, kb: number, signal: AbortSignal): ToolSources {
+  const maxText = kb > SIZE_KB.usual ? MAX_TEXT.larger : MAX_TEXT.usual
+  return {
+    searched,
+    read: (statements, { isForeign } = { isForeign: false }) =>
+      read(
+        { lake, statements, isForeign, maxBytes: isForeign ? kb * 1000 : MAX_READ_BYTES, maxText },
+        signal,
+      ),
   }
-  const structuredContent = { texts: QUOTES, ...source, ...data, left_out: [...leftOut] }
-  return { structuredContent, content: [{ type: 'text' as const, text: JSON.stringify(structuredContent) }] }
 }
 
 const MARKDOWN = 'text/markdown'
@@ -246,7 +245,7 @@ function addPrompts(server: McpServer): void {
     'buscar',
     {
       title: 'Há editais sobre este assunto?',
-      description: 'Busca no objeto e no órgão, e compara os achados.',
+      description: 'Busca em objeto, órgão, itens e requisitos, e compara os achados.',
       argsSchema: z.object({ assunto: z.string().min(1).max(100), uf: UF }),
     },
     ({ assunto, uf }) =>
@@ -267,26 +266,4 @@ function byState(uf: string | undefined): string {
 function ask(text: string) {
   const content = { type: 'text' as const, text: `${text}\n\n${WITH_CARE}` }
   return { messages: [{ role: 'user' as const, content }] }
-}
-
-/** All scopes are granted: a user who can run this program can read the files anyway. */
-const SCOPES = ['read', 'sql']
-const NO_KEY = { prefix: '', isStillValid: () => true }
-
-/** Serves a company's snapshots on standard input and output, until the input ends. */
-export function serveOnStdio({ lake, log }: { readonly lake: string; readonly log: Logger }): void {
-  const readers = new Readers(log)
-  serveStdio(
-    () =>
-      createMcpServer({
-        scopes: SCOPES,
-        lake,
-        log,
-        read: (order, signal) => readers.read(NO_KEY, order, signal),
-      }),
-    {
-      maxSubscriptions: 0,
-      onerror: error => log.warn(`A message could not be answered: ${messageOf(error)}.`),
-    },
-  )
 }

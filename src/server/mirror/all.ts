@@ -103,7 +103,7 @@ function mcpRoute({ lakeOf, log }: McpOptions) {
       const { notes } = context.env.outgoing?.exchange ?? {}
       const { company, prefix, scopes } = source
       const response = await (await endpoint)(context.req.raw, {
-        ...{ prefix, scopes, lake: lakeOf(company) },
+        ...{ prefix, scopes, lake: lakeOf(company), searched: source },
         gone: goneWith(context),
         isStillValid: () => source.isStillValid(),
         onCall(tool) {

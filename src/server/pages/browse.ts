@@ -2,7 +2,8 @@ import type { Context } from 'hono'
 import type { z } from 'zod'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { KeyHolder } from '#src/server/key_file.ts'
-import { SEARCH_QUERY, searchPage } from '#src/server/mirror/search.ts'
+import { SEARCH_QUERY } from '#src/server/mirror/search.ts'
+import { type Searched, searchPage } from '#src/server/search_page.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import { type DataState, messagePage } from './layout.ts'
@@ -64,7 +65,7 @@ export async function browse(context: Context, { holder, served, now, dataState 
     return wrong(context, page, problemOf(fields), fields)
   }
   try {
-    const source: Source = {
+    const source: Searched = {
       snapshot: () => snapshot,
       findSnapshot: isWanted => served.readableOf(company).find(isWanted) ?? null,
     }
@@ -83,14 +84,12 @@ export async function browse(context: Context, { holder, served, now, dataState 
   }
 }
 
-type Source = Parameters<typeof searchPage>[0]
-
 type Counts = Readonly<Record<View, number>>
 /** Of each snapshot, for its latest day. */
 const counted = new WeakMap<ServedSnapshot, { readonly today: string; readonly counts: Promise<Counts> }>()
 
 /** Counts the notices of each view; once for a snapshot and a day, because a search looks at all notices. */
-async function countedViews(snapshot: ServedSnapshot, source: Source, today: string): Promise<Counts> {
+async function countedViews(snapshot: ServedSnapshot, source: Searched, today: string): Promise<Counts> {
   const known = counted.get(snapshot)
   if (known?.today === today) return await known.counts
   const counts = countViews(source, today)
@@ -99,7 +98,7 @@ async function countedViews(snapshot: ServedSnapshot, source: Source, today: str
   return await counts
 }
 
-async function countViews(source: Source, today: string): Promise<Counts> {
+async function countViews(source: Searched, today: string): Promise<Counts> {
   const counts = VIEW_NAMES.map(async view => {
     const parameters = SEARCH_QUERY.parse({ ...parametersOf(searchOf(view, today), undefined), limit: '1' })
     return [view, (await searchPage(source, parameters)).total] as const

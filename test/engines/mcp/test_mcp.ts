@@ -83,7 +83,7 @@ function callsOf({ ids }: Documents): readonly Call[] {
     ...pairs.flatMap(pair => ['--tool-arg', pair]),
   ]
   const data = (answer: Record<string, unknown>) =>
-    (answer.structuredContent ?? {}) as Record<string, unknown>
+    JSON.parse((answer.content as { text: string }[])[0]?.text ?? '{}') as Record<string, unknown>
   const is = (given: unknown, wanted: unknown) =>
     JSON.stringify(given) === JSON.stringify(wanted)
       ? null

@@ -77,11 +77,20 @@ function instantOf(time: unknown): number | null {
   return ms * 1000 + Number(/\.\d{3}(\d{3})/.exec(whole)?.[1] ?? 0)
 }
 
+/** When the present day began in Brasília. */
+const TODAY =
+  Date.parse(`${new Date(Date.now() - 3 * 3_600_000).toISOString().slice(0, 10)}T00:00:00-03:00`) * 1000
+
 const SORTED: Readonly<Record<string, (edital: Notice) => number | null>> = {
   session: ({ data_sessao }) => instantOf(data_sessao),
   value: ({ valor_estimado }) => valor_estimado ?? null,
   created: ({ created_at }) => instantOf(created_at),
   updated: ({ updated_at }) => instantOf(updated_at),
+  // Sessions to come, then past ones.
+  next: ({ data_sessao }) => {
+    const fromToday = (instantOf(data_sessao) ?? Number.NaN) - TODAY
+    return Number.isNaN(fromToday) ? null : fromToday >= 0 ? fromToday : 1e17 - fromToday
+  },
 }
 
 function textsOfParts(analysis: unknown): unknown[] {
@@ -91,7 +100,19 @@ function textsOfParts(analysis: unknown): unknown[] {
 
 /** The same search in plain JavaScript. */
 function oracle(entries: readonly Entry[], wanted: Parameters): string[] {
-  const { q, uf, status, verdict, modalidade, session_from, session_to, value_min, value_max, sort } = wanted
+  const {
+    q,
+    uf,
+    status,
+    verdict,
+    modalidade,
+    session_from,
+    session_to,
+    value_min,
+    value_max,
+    updated_from,
+    sort,
+  } = wanted
   const day = (text: string) => Date.parse(`${text}T00:00:00-03:00`) * 1000
   const found = entries.filter(({ edital: { ...notice }, analysis }) => {
     const edital = notice as unknown as Notice
@@ -108,6 +129,7 @@ function oracle(entries: readonly Entry[], wanted: Parameters): string[] {
       (!modalidade || folded(edital.modalidade ?? '').includes(modalidade)) &&
       (!session_from || (session !== null && session >= day(session_from))) &&
       (!session_to || (session !== null && session < day(session_to) + 86_400_000_000)) &&
+      (!updated_from || (instantOf(edital.updated_at) as number) >= day(updated_from)) &&
       (!value_min || (value !== null && value >= Number(value_min))) &&
       (!value_max || (value !== null && value <= Number(value_max))) &&
       (!text || text.test(folded([own, ...parts].join('; '))))
@@ -142,6 +164,7 @@ const FILTERS = {
   modalidade: fc.constantFrom('pregao', 'presencial', 'dispensa'),
   session_from: day,
   session_to: day,
+  updated_from: day,
   value_min: fc.integer({ min: 0, max: 200_000 }).map(String),
   value_max: fc.integer({ min: 50_000, max: 900_000 }).map(String),
 }
@@ -152,7 +175,7 @@ const SEARCHES = fc
   .tuple(
     fc.record(FILTERS),
     fc.subarray(NAMES, { maxLength: 3 }),
-    fc.constantFrom(...Object.keys(SORTED).flatMap(key => [key, `-${key}`])),
+    fc.constantFrom(...Object.keys(SORTED).flatMap(key => (key === 'next' ? [key] : [key, `-${key}`]))),
   )
   .map(
     ([filters, chosen, sort]): Parameters => ({
