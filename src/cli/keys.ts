@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
+import { readServeSettings } from '#config/http.ts'
 import { durationSetting, type Environment, readSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
@@ -8,8 +9,8 @@ import { renderTable } from '#src/present/terminal/table.ts'
 import {
   ALL_COMPANIES,
   DEFAULT_SCOPES,
+  isOfCompany,
   type KeyEntry,
-  readsNotices,
   SCOPES,
   type Scope,
   stateOf,
@@ -27,16 +28,16 @@ const instant = z.iso.datetime({ offset: true })
  * Returns when a key expires: after a duration such as 90d, at the end of a day in UTC, or at an instant.
  * @throws FatalError (usage) unless it is one of these and in the future.
  */
-function parseExpiry(text: string, now: Date): Date {
+function parseExpiry(text: string, now: Date, option = '--expires'): Date {
   const expiresAt = expiryOf(text, now)
   if (expiresAt === null)
     throw new FatalError(
-      `--expires ${text || '""'}: must be a duration such as 90d, a day such as 2027-06-30, or an instant with its offset such as 2027-06-30T18:00:00-03:00.`,
+      `${option} ${text || '""'}: must be a duration such as 90d, a day such as 2027-06-30, or an instant with its offset such as 2027-06-30T18:00:00-03:00.`,
       EXIT.usage,
     )
   if (!(expiresAt.getTime() > now.getTime()))
     throw new FatalError(
-      `--expires ${text}: must be in the future, not ${expiresAt.toISOString()}.`,
+      `${option} ${text}: must be in the future, not ${expiresAt.toISOString()}.`,
       EXIT.usage,
     )
   return expiresAt
@@ -74,6 +75,8 @@ type Options = {
   overlap?: string
   scopes?: readonly Scope[]
   maxRps?: number
+  valid?: string
+  url?: string
   json?: true
 }
 
@@ -98,6 +101,15 @@ export function keysCommand(environment: Environment): Command {
     .option('--max-rps <number>', 'requests per second (default: SERVE_MAX_RPS)', wholeNumber(1))
     .addOption(json())
     .action((options: Options) => create(environment, options))
+  command
+    .command('link')
+    .description('make a link that signs one person in to the pages, once')
+    .option('--company <slug>', 'company whose notices the person sees (default: COMPANY)')
+    .requiredOption('--description <text>', 'who gets it')
+    .option('--scopes <list>', 'what the person may do (default: read)', parseScopes)
+    .option('--valid <duration>', 'how long the link can be used', '24h')
+    .option('--url <address>', 'where people find this server (default: HTTP_HOST and HTTP_PORT)')
+    .action((options: Options) => link(environment, options))
   command
     .command('list')
     .description('list the keys by prefix')
@@ -129,11 +141,9 @@ async function create(environment: Environment, options: Options): Promise<void>
   const now = new Date()
   const dataDir = dataDirOf(environment)
   const { scopes = DEFAULT_SCOPES, maxRps = null } = options
-  const isForAll = options.company === undefined && !readsNotices({ scopes })
+  const isForAll = options.company === undefined && !isOfCompany({ scopes })
   const company = isForAll ? ALL_COMPANIES : await knownCompany(environment, dataDir, options.company)
-  const description = (options.description ?? '').trim()
-  if (description === '' || description.length > 200 || /[\p{Cc}]/u.test(description))
-    throw new FatalError('--description must be one line of 1 to 200 characters.', EXIT.usage)
+  const description = descriptionOf(options)
   const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires, now)
   await makeDataDirectory(dataDir)
   const key = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
@@ -149,6 +159,34 @@ async function create(environment: Environment, options: Options): Promise<void>
   process.stdout.write(`${key}\n`)
   process.stderr.write(
     `API key of ${shownCompany(company)} for ${description}${until}. Store it now: it is not shown again.\n`,
+  )
+}
+
+function descriptionOf(options: Options): string {
+  const description = (options.description ?? '').trim()
+  if (description !== '' && description.length <= 200 && !/[\p{Cc}]/u.test(description)) return description
+  throw new FatalError('--description must be one line of 1 to 200 characters.', EXIT.usage)
+}
+
+/** Makes a link that signs one person in. Its code is a secret until it is used. */
+async function link(environment: Environment, options: Options): Promise<void> {
+  const now = new Date()
+  const dataDir = dataDirOf(environment)
+  const { scopes = ['read'], valid = '' } = options
+  const company = await knownCompany(environment, dataDir, options.company)
+  const description = descriptionOf(options)
+  const expiresAt = parseExpiry(valid, now, '--valid')
+  const { host, port } = readServeSettings(environment)
+  const base = URL.parse(options.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`)
+  if (base === null || !/^https?:$/.test(base.protocol))
+    throw new FatalError('--url must be an address such as https://editais.example.com.', EXIT.usage)
+  await makeDataDirectory(dataDir)
+  const code = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
+    keys.createLink(company, description, scopes, now, expiresAt),
+  )
+  process.stdout.write(`${new URL(`/editais/entrar?codigo=${code}`, base)}\n`)
+  process.stderr.write(
+    `A link for ${description}, which signs one browser in to ${company}, once, until ${expiresAt.toISOString()}. Its key is revoked with \`editais keys revoke\`.\n`,
   )
 }
 
@@ -198,7 +236,7 @@ function shown(time: string | null): string {
 }
 
 function rightsInWords({ scopes, maxRps }: KeyEntry): string {
-  return scopes.join(',') + (maxRps === null ? '' : `, ${maxRps}/s`)
+  return (scopes.join(',') || 'link') + (maxRps === null ? '' : `, ${maxRps}/s`)
 }
 
 function stateInWords(entry: KeyEntry, now: Date): string {

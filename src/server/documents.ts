@@ -66,7 +66,8 @@ export function documentsOf(
   const lists = children.map(
     table => `LEFT JOIN (
       SELECT edital_id, string_agg(${object(fieldsOf(table, 't'))}, ',' ORDER BY ordinal) AS list,
-        ${SEARCHED_IN[table.name] === undefined ? 'NULL' : `left(string_agg(${SEARCHED_IN[table.name]}, ' ' ORDER BY ordinal), ${MAX_PARTS})`} AS words
+        ${SEARCHED_IN[table.name] === undefined ? 'NULL' : `left(string_agg(${SEARCHED_IN[table.name]}, ' ' ORDER BY ordinal), ${MAX_PARTS})`} AS words,
+        ${URGENT[table.name] === undefined ? 'NULL' : `count(*) FILTER (${URGENT[table.name]})`} AS urgent
       FROM ${some(table)} t GROUP BY edital_id) ${table.name} ON ${table.name}.edital_id = e.edital_id`,
   )
   const hasAnalyses = files.analyses !== null
@@ -93,6 +94,11 @@ export function textBytesOf(files: MonthFiles): string {
 
 /** The texts of a notice's parts that it is found by. */
 const SEARCHED_IN: Readonly<Record<string, string>> = { requirements: 'title', items: 'descricao' }
+/** The parts that need attention: red requirements, and grave alerts that are no opportunities. */
+const URGENT: Readonly<Record<string, string>> = {
+  requirements: "status = 'red'",
+  alerts: "severity IN ('critical', 'high') AND type IS DISTINCT FROM 'opportunity'",
+}
 /** Characters of these; what follows is not searched. */
 const MAX_PARTS = 200_000
 
@@ -111,9 +117,14 @@ function searchColumns(children: readonly Table[] | null, timeZone: string): str
     words.length > 0
       ? `CASE WHEN e.analysis_state = 'current' THEN concat_ws(' ', ${words.join(', ')}) END`
       : 'NULL'
+  const urgent = (name: string) =>
+    children?.some(table => table.name === name)
+      ? `CASE WHEN e.analysis_state = 'current' THEN ${name}.urgent END::DOUBLE`
+      : 'NULL'
   return `e.uf, e.modalidade, e.objeto, e.orgao, concat_ws(' ', e.numero, e.pncp_id, e.orgao_cnpj) AS identifiers, ${parts} AS parts,
       ${verdict} AS verdict, e.valor_estimado AS value,
-      CASE WHEN ${isPlausible} THEN epoch_us(e.data_sessao) END::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated`
+      CASE WHEN ${isPlausible} THEN epoch_us(e.data_sessao) END::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated,
+      ${urgent('requirements')} AS reds, ${urgent('alerts')} AS graves`
 }
 
 /** Returns the rows of a file; a column that an earlier version of this program did not write is NULL. */

@@ -82,6 +82,8 @@ const ADMIN: KeyHolder = {
 export type Entrance = {
   /** Returns the holder of a key; null if the key is not valid. @throws Refusal (503) while the keys cannot be read. */
   whose(key: string): KeyHolder | null
+  /** Makes a key of a code that signs one person in; null if it is not valid. @throws Refusal (503) */
+  redeem(code: string): string | null
   /**
    * Does the same where operators come in, so ADMIN_TOKEN counts as a key. A person chose it and it may be guessed: it is not
    * compared while its address must wait because of wrong keys.
@@ -142,6 +144,7 @@ export function createEntrance({
   const inTurn = createTurns(WORKED_ON_AT_ONCE, new TurnPace(BEGIN_WITHIN_MS))
   return {
     whose: key => served.whose(key),
+    redeem: code => served.redeem(code),
     whoOperates(key, address) {
       if (admin !== null && wrongKeys.waitSeconds(address) === 0 && timingSafeEqual(digest(key), admin))
         return ADMIN

@@ -8,21 +8,25 @@ import { messageOf, systemCode } from '#src/lib/errors.ts'
  * The scopes of a key. `read` searches, exports and reads history below `/api/v1/mirror`; `feed` follows changes; `sql` asks the
  * company's catalog in SQL; `admin` manages what belongs to other keys of the company. A key with any of these may read the API of
  * the contract. `watch` sees the worker's reports, queues and status; `operate` does, too, and also starts and changes runs.
+ * `calendar` reads sessions and last days as a calendar, and nothing else: such a key stands in an address, which many programs see.
  */
-export const SCOPES = ['read', 'feed', 'sql', 'admin', 'watch', 'operate'] as const
+export const SCOPES = ['read', 'feed', 'sql', 'admin', 'watch', 'operate', 'calendar'] as const
 export type Scope = (typeof SCOPES)[number]
 
 /** Scopes of keys that were created without a choice, and before there was one. */
 export const DEFAULT_SCOPES: readonly Scope[] = ['read', 'feed']
 
+/** Before the scopes of a code that signs one person in, once: it becomes a key with these scopes, and opens nothing itself. */
+export const LINK = 'link'
+
 /**
  * Reads the scopes of a key.
  * @param stored as a key file has them, separated by commas; null for the default. Unknown ones are ignored.
  */
-function scopesOf(stored: string | null): readonly Scope[] {
+export function scopesOf(stored: string | null): readonly Scope[] {
   if (stored === null) return DEFAULT_SCOPES
   const names = stored.split(',')
-  return SCOPES.filter(scope => names.includes(scope))
+  return names[0] === LINK ? [] : SCOPES.filter(scope => names.includes(scope))
 }
 
 /** Returns whether a scope is for the worker itself, not for the notices of a company. */
@@ -101,9 +105,14 @@ export function rightsOf({ company, scopes = null, max_rps: maxRps = null }: Key
   return { scopes: company === ALL_COMPANIES ? all.filter(isOfOperators) : all, maxRps }
 }
 
+/** Returns whether a key is for one company; others may be for all. */
+export function isOfCompany({ scopes }: Pick<Rights, 'scopes'>): boolean {
+  return scopes.some(scope => !isOfOperators(scope))
+}
+
 /** Returns whether a key may read the notices of its company. */
 export function readsNotices({ scopes }: Pick<Rights, 'scopes'>): boolean {
-  return scopes.some(scope => !isOfOperators(scope))
+  return scopes.some(scope => !isOfOperators(scope) && scope !== 'calendar')
 }
 
 /** Returns whether a key has expired; an invalid time counts as past. */

@@ -19,18 +19,21 @@ import {
   entryOf,
   expiryMs,
   identityOf,
+  isOfCompany,
   isOver,
   type KeyEntry,
   type KeyFile,
   type KeyHolder,
   type KeyRow,
+  LINK,
   openToRead,
   openToWrite,
   type Rights,
-  readsNotices,
   reasonOf,
   rightsOf,
+  type Scope,
   sameLifetime,
+  scopesOf,
   stateOf,
 } from './key_file.ts'
 
@@ -38,6 +41,8 @@ import {
 type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
 
 /** The beginning of every key (docs/contract.md#authentication). */
+/** Who signed in by a link gets another one after this time. */
+const SIGNED_IN_MS = 180 * 24 * 3_600_000
 const KEY_PREFIX = 'edk_'
 const KEY = /^(edk_[0-9a-f]{8})_[0-9a-f]{64}$/
 
@@ -132,6 +137,42 @@ export class KeyStore {
     return this.#write(() => this.#insert({ company, description, ...rights }, now, expiresAt).key)
   }
 
+  /** Creates a code that signs one person in, once. @param expiresAt until when. */
+  createLink(
+    company: string,
+    description: string,
+    scopes: readonly Scope[],
+    now: Date,
+    expiresAt: Date,
+  ): string {
+    const stored = [LINK, ...scopes]
+    return this.#write(
+      () => this.#insert({ company, description, scopes: stored, maxRps: null }, now, expiresAt).key,
+    )
+  }
+
+  /**
+   * Makes a key of a code that signs one person in. It can be used once.
+   * @returns the key; null if the code is unknown, used, revoked or expired.
+   */
+  redeem(code: string, now: Date): string | null {
+    const prefix = KEY.exec(code)?.[1]
+    if (prefix === undefined || this.#revocations.has(prefix)) return null
+    return this.#write(() => {
+      const row = this.#byHash.get(hashOf(code)) as KeyRow | undefined
+      const [kind, ...scopes] = row?.scopes?.split(',') ?? []
+      if (!row || kind !== LINK || isOver(row.expires_at, now)) return null
+      const { company, description } = row
+      const expiresAt = new Date(now.getTime() + SIGNED_IN_MS)
+      const rights = { scopes: scopesOf(scopes.join(',')), maxRps: null }
+      const { key, prefix: successor } = this.#insert({ company, description, ...rights }, now, expiresAt)
+      this.#db
+        .prepare('UPDATE api_keys SET revoked_at = ?, replaced_by = ? WHERE prefix = ?')
+        .run(now.toISOString(), successor, prefix)
+      return key
+    })
+  }
+
   /**
    * Creates a key for the same company and system; the old one expires `overlapMs` later.
    * @param expiresAt of the new key; undefined for the same lifetime again.
@@ -217,7 +258,7 @@ export class KeyStore {
   /** Companies with a key that may read their notices now. */
   companies(now: Date): string[] {
     const accepted = this.list(null).filter(
-      entry => entry.revokedAt === null && !isOver(entry.expiresAt, now) && readsNotices(entry),
+      entry => entry.revokedAt === null && !isOver(entry.expiresAt, now) && isOfCompany(entry),
     )
     return [...new Set(accepted.map(({ company }) => company))]
   }
@@ -242,7 +283,12 @@ export class KeyStore {
   }
 
   #insert(
-    { company, description, scopes, maxRps }: Pick<KeyEntry, 'company' | 'description'> & Rights,
+    {
+      company,
+      description,
+      scopes,
+      maxRps,
+    }: Pick<KeyEntry, 'company' | 'description' | 'maxRps'> & { readonly scopes: readonly string[] },
     now: Date,
     expiresAt: Date | null,
   ): { key: string; prefix: string } {

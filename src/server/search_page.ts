@@ -3,7 +3,7 @@ import { createPause } from '#src/lib/concurrency.ts'
 import { tagOf } from '#src/lib/hash.ts'
 import { Refusal } from './contract/source.ts'
 import type { Between, Query } from './find.ts'
-import { KEPT_MINUTES } from './kept_snapshots.ts'
+import { KEPT_MINUTES } from './page_cache.ts'
 import type { Term } from './search/words.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
@@ -26,7 +26,7 @@ export type Searched = {
 }
 
 /** What is searched for. All that is given must match. */
-type SearchParameters = {
+export type SearchParameters = {
   /** Words, phrases and prefixes, as people type them. */
   readonly q?: string | undefined
   readonly uf?: readonly string[] | undefined
@@ -48,6 +48,8 @@ type SearchParameters = {
   /** `next` of the page before. */
   readonly cursor?: string | undefined
 }
+
+export type Urgent = { readonly reds: number; readonly graves: number }
 
 /** The end of a page: in which snapshot, of which search, and with which notice. */
 type Cursor = { readonly snapshot: string; readonly search: string; readonly last: number }
@@ -93,6 +95,8 @@ function parse(text: string): Cursor | null {
 export type SearchPage = {
   /** Each in parts, as JSON. */
   readonly documents: readonly (readonly Buffer[])[]
+  /** What each needs attention for: the numbers of its red requirements and grave alerts. */
+  readonly urgent: readonly Urgent[]
   /** Number of notices on all pages. */
   readonly total: number
   /** The cursor of the next page; null on the last one. */
@@ -127,7 +131,12 @@ export async function searchPage(source: Searched, parameters: SearchParameters)
     documents.push(documentAt(snapshot, ordinal, fields ?? null))
     await pause()
   }
-  return { documents, total, next, cursorAfter, snapshot: snapshot.name }
+  const urgent = ordinals.map((ordinal): Urgent => {
+    const { prepared, at } = snapshot.at(ordinal)
+    const { reds, graves } = prepared.search.numbers
+    return { reds: reds[at] || 0, graves: graves[at] || 0 }
+  })
+  return { documents, urgent, total, next, cursorAfter, snapshot: snapshot.name }
 }
 
 function termsOf(

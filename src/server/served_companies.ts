@@ -96,6 +96,16 @@ export class ServedCompanies {
     }
   }
 
+  /** Makes a key of a code that signs one person in; null if the code is not valid. @throws Refusal (503) if it cannot be written. */
+  redeem(code: string): string | null {
+    try {
+      return this.#openKeys()?.redeem(code, this.#options.now()) ?? null
+    } catch (error) {
+      this.#options.log.error(`A link to sign in could not be used: ${messageOf(error)}.`)
+      throw new Refusal(503, 'The API keys cannot be changed at the moment.', 1)
+    }
+  }
+
   /** Returns where the keys are. */
   get dataDir(): string {
     return this.#options.dataDir

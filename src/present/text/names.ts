@@ -75,8 +75,32 @@ function namer(labels: Labels): (code: unknown) => string | null {
   }
 }
 
-/** Spells out a name that the contract does not have: `prazo_entrega_dias` becomes `Prazo entrega dias`. */
+/** Names of fields that the contract does not have, but real analyses do. */
+const FREE_FIELDS: Labels = new Map([
+  ['cct', 'Convenção coletiva'],
+  ['modo_disputa', 'Modo de disputa'],
+  ['pagina', 'Página'],
+  ['prazo_entrega', 'Prazo de entrega'],
+  ['prazo_execucao', 'Prazo de execução'],
+  ['prazo_pagamento', 'Prazo de pagamento'],
+])
+/** How a field that is a number of them ends: `prazo_entrega_dias`. */
+const UNIT = /_(dias|meses|anos|horas|km|m2|percentual)$/
+/** Endings that are written without their accents in names. */
+const PLAIN: readonly (readonly [plain: RegExp, accented: string])[] = [
+  [/c(ao|oes)\b/g, 'ç$1'],
+  [/(ç|s)ao\b/g, '$1ão'],
+  [/(ç|s)oes\b/g, '$1ões'],
+  [/([ae])ncia(s?)\b/g, '$1\u0302ncia$2'],
+]
+
+/** Spells out a code or a name that the contract does not have: `prazo_entrega_dias` becomes `Prazo de entrega (dias)`. */
 export function spellOut(name: string): string {
-  const words = line(name.slice(0, 2 * MAX_CHARACTERS).replaceAll('_', ' '), MAX_CHARACTERS) ?? '?'
+  const [, unit] = UNIT.exec(name) ?? []
+  if (unit !== undefined) return `${spellOut(name.replace(UNIT, ''))} (${unit})`
+  const known = FREE_FIELDS.get(name)
+  if (known !== undefined) return known
+  const plain = line(name.slice(0, 2 * MAX_CHARACTERS).replaceAll('_', ' '), MAX_CHARACTERS) ?? '?'
+  const words = PLAIN.reduce((text, ending) => text.replace(...ending), plain).normalize('NFC')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }

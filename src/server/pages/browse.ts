@@ -24,6 +24,7 @@ import {
   wantedOf,
 } from './list_page.ts'
 import { dayIn } from './show.ts'
+import type { LastDays } from './today.ts'
 
 /** The parameters of a search, by the fields of the form. */
 const PARAMETERS: Readonly<Record<FormField, keyof typeof SEARCH_QUERY.shape>> = {
@@ -46,6 +47,56 @@ type About = {
   readonly dataState: DataState | null
 }
 
+/** Returns a file of the notices that match the form in the query: those of the list, in its order. */
+export async function sendFile(
+  context: Context,
+  { company, snapshot, served, today, deadlines }: Download,
+  kind: 'calendar' | 'table',
+): Promise<Response> {
+  const { renderCalendar, renderCsv } = await import('./downloads.ts')
+  const wanted = wantedOf(context)
+  const view = viewOf(wanted)
+  const parsed = SEARCH_QUERY.safeParse(
+    parametersOf(view === null ? wanted : searchOf(view, today), undefined),
+  )
+  if (!parsed.success) throw new Refusal(400, problemOf(fieldsOf(parsed.error)))
+  const { limit, cursor, fields, ...search } = parsed.data
+  const origin = originOf(context)
+  const about = {
+    ...{ company, deadlines, timeZone: snapshot.timeZone },
+    addressOf: (id: string) => `${origin}/editais/${encodeURIComponent(id)}`,
+  }
+  const searched = searchedIn(snapshot, served, company)
+  const [type, name, render] =
+    kind === 'calendar'
+      ? (['text/calendar', 'editais.ics', renderCalendar] as const)
+      : (['text/csv', 'editais.csv', renderCsv] as const)
+  return context.body(await render(searched, search, about), 200, {
+    'content-type': `${type}; charset=utf-8`,
+    'content-disposition': `attachment; filename="${name}"`,
+  })
+}
+
+type Download = Pick<About, 'served'> & {
+  readonly company: string
+  readonly snapshot: ServedSnapshot
+  readonly today: string
+  readonly deadlines: LastDays
+}
+
+/** Returns where the reader's browser found this server. */
+function originOf(context: Context): string {
+  const { isSecure = false } = context.env.outgoing?.exchange ?? {}
+  return `${isSecure ? 'https' : 'http'}://${context.req.header('host') ?? ''}`
+}
+
+function searchedIn(snapshot: ServedSnapshot, served: ServedCompanies, company: string): Searched {
+  return {
+    snapshot: () => snapshot,
+    findSnapshot: isWanted => served.readableOf(company).find(isWanted) ?? null,
+  }
+}
+
 /** Returns a page of notices that match the form in the query. */
 export async function browse(context: Context, { holder, served, now, dataState }: About): Promise<Response> {
   const { company } = holder
@@ -56,7 +107,7 @@ export async function browse(context: Context, { holder, served, now, dataState 
   const snapshot = served.snapshotOf(company)
   const { timeZone } = snapshot
   const today = dayIn(timeZone, now)
-  const page = { company, timeZone, wanted, today, dataState, place }
+  const page = { company, timeZone, wanted, today, dataState, place, origin: originOf(context) }
   const view = viewOf(wanted)
   const search = view === null ? wanted : searchOf(view, today)
   const parsed = SEARCH_QUERY.safeParse(parametersOf(search, place.cursor))
@@ -65,12 +116,11 @@ export async function browse(context: Context, { holder, served, now, dataState 
     return wrong(context, page, problemOf(fields), fields)
   }
   try {
-    const source: Searched = {
-      snapshot: () => snapshot,
-      findSnapshot: isWanted => served.readableOf(company).find(isWanted) ?? null,
-    }
-    const { documents, total, next } = await searchPage(source, parsed.data)
-    const notices = documents.map(parts => JSON.parse(Buffer.concat(parts).toString()) as ListedNotice)
+    const source = searchedIn(snapshot, served, company)
+    const { documents, urgent, total, next } = await searchPage(source, parsed.data)
+    const notices = documents.map((parts, index): ListedNotice => {
+      return { ...JSON.parse(Buffer.concat(parts).toString()), ...urgent[index] }
+    })
     const counts = await countedViews(snapshot, source, today)
     return context.html(listPage({ ...page, problem: null, wrong: [], notices, total, counts, next }))
   } catch (error) {
@@ -113,7 +163,7 @@ const OUTDATED = {
 
 type Page = Pick<
   Parameters<typeof listPage>[0],
-  'company' | 'dataState' | 'timeZone' | 'wanted' | 'today' | 'place'
+  'company' | 'dataState' | 'timeZone' | 'wanted' | 'today' | 'place' | 'origin'
 >
 
 function wrong(

@@ -5,6 +5,7 @@ import { cleanText, textKey } from '#schema/text_key.ts'
 import { formatPlural, line, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
+import type { Urgent } from '#src/server/search_page.ts'
 import { chip, type DataState, document, toneOf } from './layout.ts'
 import { daysLeft, estimate, session, showText } from './show.ts'
 
@@ -87,7 +88,8 @@ function queryOf(wanted: Wanted, { cursor, number }: PagePlace): string {
   return all.size === 0 ? '' : `?${all}`
 }
 
-export type ListedNotice = Readonly<Record<string, unknown>>
+/** A notice as the API has it, and the numbers of its red requirements and grave alerts. */
+export type ListedNotice = Readonly<Record<string, unknown>> & Partial<Urgent>
 
 type ListPage = {
   readonly company: string
@@ -107,6 +109,8 @@ type ListPage = {
   readonly next: string | null
   /** `2026-12-31`, where the reader is. */
   readonly today: string
+  /** Where the reader's browser found this server. */
+  readonly origin: string
 }
 
 const UFS = 'AC AL AM AP BA CE DF ES GO MA MG MS MT PA PB PE PI PR RJ RN RO RR RS SC SE SP TO'.split(' ')
@@ -141,6 +145,7 @@ ${problem !== null && html`<p class="problem" role="alert" id="problema">${probl
 ${
   problem === null &&
   html`<p class="found" role="status">${found(total, place)}</p>
+${total > 0 && files(page)}
 ${total === 0 && relaxed(wanted)}<ol class="notices">${notices.map(notice => card(notice, { timeZone, today, search: queryOf(wanted, place) }))}</ol>
 ${pages(page)}`
 }`
@@ -154,6 +159,16 @@ function found(total: number, { number: page }: PagePlace): string {
   if (total <= PAGE_SIZE) return `${formatPlural(total, 'edital', 'editais')}.`
   const first = (page - 1) * PAGE_SIZE + 1
   return `${number(Math.min(first, total))}–${number(Math.min(first + PAGE_SIZE - 1, total))} de ${number(total)} editais.`
+}
+
+/** Returns links to what was found as files, and how a program keeps the calendar. */
+function files({ wanted, origin }: ListPage): Html {
+  const search = queryOf(wanted, FIRST_PAGE)
+  const key = `${search === '' ? '?' : `${search}&`}chave=`
+  return html`<p class="line"><a href="/editais/lista.csv${search}" download>Baixar planilha (CSV)</a><a href="/editais/calendario.ics${search}" download>Baixar calendário</a></p>
+<details class="more"><summary>Assinar o calendário no Outlook ou no Google Agenda</summary>
+<p>Peça a quem administra uma chave que só lê o calendário (<code>editais keys create --description NOME --scopes calendar</code>) e assine este endereço, com ela no fim:</p>
+<p class="text"><code>${origin}/editais/calendario.ics${key}</code></p></details>`
 }
 
 /** The names of the fields, for sentences about them. */
@@ -245,6 +260,10 @@ function choice(
   return html`<div><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">${none}</option>${all}</select></div>`
 }
 
+function urgent({ reds = 0, graves = 0 }: ListedNotice): Html {
+  return html`${reds > 0 && chip(formatPlural(reds, 'requisito vermelho', 'requisitos vermelhos'), 'red')}${graves > 0 && chip(formatPlural(graves, 'alerta grave', 'alertas graves'), 'yellow')}`
+}
+
 type Shown = { readonly timeZone: string; readonly today: string; readonly search: string }
 
 function card(notice: ListedNotice, { timeZone, today, search }: Shown): Html {
@@ -259,7 +278,7 @@ function card(notice: ListedNotice, { timeZone, today, search }: Shown): Html {
 <h2><a href="/editais/${encodeURIComponent(String(notice.id))}${search}">${title}</a></h2>
 <p class="muted">${buyer.filter(part => part !== null).join(' · ')}</p>
 <p class="line">${chip(namePhase(notice.status), toneOf(notice.status))}${chip(nameVerdict(verdict?.recommendation), toneOf(verdict?.recommendation))}
-<span>Sessão: ${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}</span><span>${showText(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span>${notice.participation_confirmed === true && chip('participação confirmada', 'green')}</p>
+<span>Sessão: ${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}</span><span>${showText(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span>${urgent(notice)}${notice.participation_confirmed === true && chip('participação confirmada', 'green')}</p>
 </li>
 `
 }

@@ -17,6 +17,7 @@ import {
   nameVerdict,
   SECTIONS,
 } from '#src/present/text/names.ts'
+import type { ReadRecord } from '#src/server/read/order.ts'
 import { chip, type DataState, document, factList, toneOf } from './layout.ts'
 import type { ListedNotice } from './list_page.ts'
 import {
@@ -33,12 +34,14 @@ import {
   rest,
   type ShownDocument,
   session,
+  share,
   showOrdinal,
   showText,
   unitPrice,
   writeFreeForm,
   yesOrNo,
 } from './show.ts'
+import { deadlineOf } from './today.ts'
 
 /** One thing that happened to the notice; the newest comes first. */
 export type Past = {
@@ -111,6 +114,9 @@ function shown(field: string, value: unknown, timeZone: string): string | null {
   return words.length > MAX_VALUE_CHARACTERS ? null : words
 }
 
+/** How many of each list a reader sees at once; the others are folded, so that a phone shows the page in a few screens. */
+const SHOWN = { requirements: 3, alerts: 3, items: 2 }
+
 /** A longer object follows in full: it would fill a phone as a heading. */
 const MAX_HEADING = 200
 
@@ -121,6 +127,8 @@ type NoticePage = {
   /** `2026-12-31`, where the reader is. */
   readonly today: string
   readonly notice: ListedNotice
+  /** Its last days that are still to come; null if there are none, or they are not read yet. */
+  readonly deadline: ReadRecord | null
   /** If it is null, `problem` has the reason. */
   readonly analysis: ShownDocument | null
   readonly problem: string | null
@@ -149,28 +157,33 @@ ${sections.map(({ id, title, body }) => html`<h2 id="${id}">${title}</h2>\n${bod
   return document({ title: `${line(title, 60)} · ${company}`, company, dataState, body })
 }
 
-function facts({ notice, analysis, timeZone, today }: NoticePage): Html {
+function facts({ notice, deadline, analysis, timeZone, today }: NoticePage): Html {
   const { recommendation } = partOf(analysis?.verdict)
-  return factList([
-    ['Fase', chip(namePhase(notice.status), toneOf(notice.status)) ?? NONE],
-    ['Motivo do descarte', paragraphs(notice, 'discard_reason', MAX_TEXT)],
-    ['Parecer', chip(nameVerdict(recommendation), toneOf(recommendation)) ?? NONE],
-    ['Nível da análise', analysis && nameLevel(analysis.analysis_level)],
+  const first = factList([
     [
       'Sessão',
       html`${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}`,
     ],
+    ['Impugnar até', deadlineOf(deadline, 'impugnar')],
+    ['Pedir esclarecimento até', deadlineOf(deadline, 'esclarecer')],
+    ['Parecer', chip(nameVerdict(recommendation), toneOf(recommendation)) ?? NONE],
+    ['Fase', chip(namePhase(notice.status), toneOf(notice.status)) ?? NONE],
+    ['Motivo do descarte', paragraphs(notice, 'discard_reason', MAX_TEXT)],
+    ['Nível da análise', analysis && nameLevel(analysis.analysis_level)],
     ['Valor estimado', estimate(notice.valor_estimado)],
+    ['Participação confirmada', yesOrNo(notice.participation_confirmed)],
     ['UF', showText(notice, 'uf', 20) ?? NONE],
     ['Modalidade', showText(notice, 'modalidade', MAX_TITLE) ?? NONE],
     ['Número', showText(notice, 'numero', MAX_TITLE) ?? NONE],
-    ['ID no PNCP', showText(notice, 'pncp_id', MAX_TITLE)],
     ['Edital na origem', origin(notice) ?? NONE],
-    ['Participação confirmada', yesOrNo(notice.participation_confirmed)],
+  ])
+  const others = factList([
+    ['ID no PNCP', showText(notice, 'pncp_id', MAX_TITLE)],
     ['Confirmada em', notice.committed_at === undefined ? null : formatMoment(notice.committed_at, timeZone)],
     ['Acompanhado desde', formatMoment(notice.created_at, timeZone)],
     ['Atualizado em', formatMoment(notice.updated_at, timeZone)],
   ])
+  return html`${first}<details class="more"><summary>Mais dados do edital</summary>${others}</details>`
 }
 
 /** Shows where a link leads before the reader follows it: the address comes from a stranger. */
@@ -184,15 +197,19 @@ function origin(notice: ListedNotice): Html | string | null {
 
 /** Returns a table that can be wider than the page: it scrolls by itself, also with the keyboard. */
 function renderItems(all: readonly unknown[]): Html {
-  const parts = all.slice(0, MAX_ROWS).map(partOf)
+  const parts = all
+    .slice(0, MAX_ROWS)
+    .map(partOf)
+    // Those to bid for first; others in the order of the notice.
+    .toSorted((a, b) => Number(b.ai_selected === true) - Number(a.ai_selected === true))
   const hasLots = parts.some(({ numero_lote }) => typeof numero_lote === 'number')
-  const rows = parts.map(
-    part =>
-      html`<tr><td>${showOrdinal(part.numero_item)}</td>${hasLots && html`<td>${showOrdinal(part.numero_lote)}</td>`}<td class="text">${paragraphs(part, 'descricao', MAX_TEXT) ?? NONE}${figures(part)}${about(part)}</td>${amountCells(part)}</tr>\n`,
-  )
-  return html`<div class="scroll card" role="region" aria-labelledby="items" tabindex="0"><table>
+  const row = (part: ShownDocument) =>
+    html`<tr><td>${showOrdinal(part.numero_item)}</td>${hasLots && html`<td>${showOrdinal(part.numero_lote)}</td>`}<td class="text">${paragraphs(part, 'descricao', MAX_TEXT) ?? NONE}${figures(part)}${about(part)}</td>${amountCells(part)}</tr>\n`
+  const table = (some: readonly unknown[]) =>
+    html`<div class="scroll card" role="region" aria-labelledby="items" tabindex="0"><table>
 <thead><tr><th scope="col">Item</th>${hasLots && html`<th scope="col">Lote</th>`}<th scope="col">Descrição</th><th scope="col" class="number wide">Quantidade</th><th scope="col" class="wide">Unidade</th><th scope="col" class="number wide">Valor unitário</th><th scope="col" class="number wide">Valor total</th></tr></thead>
-<tbody>${rows}</tbody></table></div>${rest(all.length)}`
+<tbody>${some.map(one => row(one as ShownDocument))}</tbody></table></div>`
+  return html`${folded(parts, SHOWN.items, table)}${rest(all.length)}`
 }
 
 function amountCells(part: ShownDocument): Html {
@@ -211,7 +228,7 @@ function about(part: ShownDocument): Html {
   const known = [
     nameItemKind(part.material_ou_servico),
     showText(part, 'criterio_julgamento_nome', 80),
-    typeof confidence === 'number' ? `confiança da seleção: ${quantity(confidence)}` : null,
+    typeof confidence === 'number' ? `confiança da seleção: ${share(confidence)}` : null,
   ].filter(one => one !== null)
   const selected =
     isSelected === true
@@ -226,11 +243,18 @@ type Section = { readonly id: string; readonly title: string; readonly body: Htm
 
 /** Lists everything of an analysis that its notice does not have; parts that are not there yet are left out. */
 function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section[] {
-  const part = (name: 'overview' | 'pricing' | 'operational' | 'orgao_report'): Section | null => {
+  const part = (
+    name: 'overview' | 'pricing' | 'operational' | 'orgao_report',
+    isFolded = false,
+  ): Section | null => {
     const known = listFacts(partOf(analysis[name]), fieldsOf(name), timeZone).filter(
       ([, value]) => value !== null,
     )
-    return known.length === 0 ? null : { id: name, title: SECTIONS[name], body: factList(known) }
+    if (known.length === 0) return null
+    const body = isFolded
+      ? html`<details><summary>Mostrar</summary>${factList(known)}</details>`
+      : factList(known)
+    return { id: name, title: SECTIONS[name], body }
   }
   const list = (
     name: 'requirements' | 'alerts' | 'items',
@@ -243,17 +267,18 @@ function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section
   }
   const sections = [
     verdict(partOf(analysis.verdict)),
-    part('overview'),
     list('requirements', all => requirementList(all, timeZone)),
     list('alerts', all =>
       entries(
         all.toSorted((a, b) => severityOf(a) - severityOf(b)),
         alert,
+        SHOWN.alerts,
       ),
     ),
     part('pricing'),
-    part('operational'),
-    part('orgao_report'),
+    part('overview', true),
+    part('operational', true),
+    part('orgao_report', true),
     list('items', renderItems),
   ]
   return sections.filter(section => section !== null)
@@ -299,7 +324,7 @@ function requirementList(all: readonly unknown[], timeZone: string): Html {
   )
   const sorted = (open ?? []).toSorted((a, b) => urgencyOf(partOf(a)) - urgencyOf(partOf(b)))
   return html`${counts.length > 0 && html`<p class="muted sum">${counts.join(', ')}.</p>`}
-${entries(sorted, entry)}${
+${entries(sorted, entry, SHOWN.requirements)}${
   met &&
   met.length > 0 &&
   html`<details class="more"><summary>${formatPlural(met.length, 'requisito verde', 'requisitos verdes')}</summary>
@@ -312,8 +337,17 @@ function urgencyOf({ status }: ShownDocument): number {
   return status === 'red' ? 0 : status === 'yellow' ? 1 : 2
 }
 
-function entries(all: readonly unknown[], entry: (part: ShownDocument) => Html): Html {
-  return html`<ul class="entries">${all.slice(0, MAX_ROWS).map(one => html`<li class="card">${entry(partOf(one))}</li>\n`)}</ul>${rest(all.length)}`
+function entries(all: readonly unknown[], entry: (part: ShownDocument) => Html, shown = MAX_ROWS): Html {
+  const list = (some: readonly unknown[]) =>
+    html`<ul class="entries">${some.map(one => html`<li class="card">${entry(partOf(one))}</li>\n`)}</ul>`
+  return html`${folded(all.slice(0, MAX_ROWS), shown, list)}${rest(all.length)}`
+}
+
+/** Shows the first of a list, and folds the others. */
+function folded(all: readonly unknown[], shown: number, list: (some: readonly unknown[]) => Html): Html {
+  if (all.length <= shown) return list(all)
+  return html`${list(all.slice(0, shown))}<details class="more"><summary>Mais ${number(all.length - shown)}</summary>
+${list(all.slice(shown))}</details>`
 }
 
 function requirement(part: ShownDocument, timeZone: string): Html {

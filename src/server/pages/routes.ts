@@ -24,12 +24,18 @@ import {
 import { placeOf, searchAddress, wantedOf } from './list_page.ts'
 import { MAX_HISTORY, type Past, renderNoticePage } from './notice_page.ts'
 import { dayIn } from './show.ts'
-import type { TodayReader } from './today.ts'
+import type { Today, TodayReader } from './today.ts'
 
 /** All pages begin with it. */
 const PAGES_PATH = '/editais'
 /** The page where readers begin. */
 export const HOME_PATH = `${PAGES_PATH}/hoje`
+
+/** What a search finds, as files. */
+const FILES = [
+  ['calendario.ics', 'calendar'],
+  ['lista.csv', 'table'],
+] as const
 
 const SIGN_IN_PATH = `${PAGES_PATH}/entrar`
 const COOKIE = 'editais_chave'
@@ -88,18 +94,15 @@ export function routePages(app: Routes, options: PagesOptions): void {
     // Without it, browsers send `Origin: null` with our own forms, and we could not distinguish them from those of others.
     context.header('Referrer-Policy', 'same-origin')
   })
-  const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
-  pages.post(SIGN_IN_PATH, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
-    shown(context, () => signIn(context, door)),
-  )
-  pages.post(`${PAGES_PATH}/sair`, context => {
-    if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
-    signOut(context, [PAGES_PATH, ...operatorPaths])
-    return context.redirect(HOME_PATH, 303)
+  routeDoor(pages, door)
+  // The address of a calendar has a key of its own, for programs that cannot sign in.
+  pages.get(`${PAGES_PATH}/${FILES[0][0]}`, async (context: PageContext, next) => {
+    const key = context.req.query('chave')
+    if (key === undefined) return await next()
+    return await withCalendarKey(context, key, entrance, () =>
+      file(context, 'calendar', { served, now, todayReader }),
+    )
   })
-  pages.get(SIGN_IN_PATH, context => context.html(signInPage(null, ownPage(context.req.query('para'), door))))
-  // Reached by reloading the page that refused a form.
-  pages.get(`${PAGES_PATH}/sair`, context => context.redirect(HOME_PATH, 303))
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const refused = await shown(context, () => signedIn(context, door))
     if (refused) return refused
@@ -112,16 +115,25 @@ export function routePages(app: Routes, options: PagesOptions): void {
     const isWanted = () => !context.env.outgoing?.destroyed
     return (await entrance.inTurn(context.var.holder, isWanted, work)) ?? context.body(null)
   }
+  for (const [name, kind] of FILES)
+    pages.get(`${PAGES_PATH}/${name}`, context =>
+      shown(context, () => inTurn(context, () => file(context, kind, { served, now, todayReader }))),
+    )
   pages.get(PAGES_PATH, context =>
     shown(context, async () => {
-      // Loaded with the first page: most servers have none to show.
       const { browse } = await import('./browse.ts')
       const { holder, dataState } = context.var
       const about = { holder, served, now: now(), dataState }
       return await inTurn(context, () => browse(context, about))
     }),
   )
-  routeToday(pages, { served, log, now })
+  let reader: Promise<TodayReader> | null = null
+  // Loaded with the first page: most servers have none to show.
+  const todayReader = () => {
+    reader ??= import('./today.ts').then(({ TodayReader }) => new TodayReader(served, log))
+    return reader
+  }
+  routeToday(pages, { served, now, todayReader })
   pages.get(`${PAGES_PATH}/:id`, (context: PageContext) =>
     shown(context, async () => {
       const snapshot = snapshotOf(context, served)
@@ -131,24 +143,48 @@ export function routePages(app: Routes, options: PagesOptions): void {
         snapshot,
         context.req.param('id') ?? '',
       )
-      return await inTurn(context, () => read(context, { snapshot, history, now: now() }))
+      const today = (await todayReader()).peek(context.var.holder.company, now())
+      return await inTurn(context, () => read(context, { snapshot, history, today, now: now() }))
     }),
   )
   pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
 }
 
+/** The form for a key, and the way out. */
+function routeDoor(pages: Hono<Env>, door: Door): void {
+  const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
+  pages.post(SIGN_IN_PATH, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
+    shown(context, () => signIn(context, door)),
+  )
+  pages.post(`${PAGES_PATH}/sair`, context => {
+    if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
+    signOut(context, [PAGES_PATH, ...door.operatorPaths])
+    return context.redirect(HOME_PATH, 303)
+  })
+  pages.get(SIGN_IN_PATH, context => {
+    const code = context.req.query('codigo')
+    // Only its button uses the link: programs that show what a message links to open it, too.
+    if (code !== undefined) return context.html(linkPage(code))
+    return context.html(signInPage(null, ownPage(context.req.query('para'), door)))
+  })
+  // Reached by reloading the page that refused a form.
+  pages.get(`${PAGES_PATH}/sair`, context => context.redirect(HOME_PATH, 303))
+}
+
 function routeToday(
   pages: Hono<Env>,
-  { served, log, now }: Required<Pick<PagesOptions, 'served' | 'log' | 'now'>>,
+  {
+    served,
+    now,
+    todayReader,
+  }: Required<Pick<PagesOptions, 'served' | 'now'>> & { todayReader: () => Promise<TodayReader> },
 ): void {
-  let reader: Promise<TodayReader> | null = null
   pages.get(HOME_PATH, context =>
     shown(context, async () => {
       const { company } = context.var.holder
       const snapshot = served.snapshotOf(company)
       const { timeZone } = snapshot
-      reader ??= import('./today.ts').then(({ TodayReader }) => new TodayReader(served, log))
-      const today = await (await reader).read(company, now())
+      const today = await (await todayReader()).read(company, now())
       const { todayPage } = await import('./today.ts')
       const lastVisit = noteVisit(context, snapshot, now())
       const { dataState } = context.var
@@ -157,7 +193,51 @@ function routeToday(
   )
 }
 
+type FileSources = Pick<Required<PagesOptions>, 'served' | 'now'> & {
+  readonly todayReader: () => Promise<TodayReader>
+}
+
+async function file(
+  context: PageContext,
+  kind: 'calendar' | 'table',
+  { served, now, todayReader }: FileSources,
+): Promise<Response> {
+  const { company } = context.var.holder
+  const snapshot = served.snapshotOf(company)
+  const { deadlines } = await (await todayReader()).read(company, now())
+  const { sendFile } = await import('./browse.ts')
+  const today = dayIn(snapshot.timeZone, now())
+  return await sendFile(context, { company, snapshot, served, today, deadlines }, kind)
+}
+
+/** Answers a calendar program in text: it shows no page. A key that may do more has no place in an address. */
+async function withCalendarKey(
+  context: PageContext,
+  key: string,
+  entrance: Entrance,
+  answer: () => Promise<Response>,
+): Promise<Response> {
+  try {
+    const holder = entrance.whose(key)
+    if (!holder) {
+      await entrance.refuseLate(context.env.outgoing?.exchange?.address ?? '')
+      return context.text(WRONG_KEY, 401)
+    }
+    if (holder.scopes.join() !== 'calendar') return context.text(NOT_FOR_ADDRESSES, 403)
+    admit(context, entrance, holder)
+    const isWanted = () => !context.env.outgoing?.destroyed
+    return (await entrance.inTurn(holder, isWanted, answer)) ?? context.body(null)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    if (error.retryAfterSeconds !== null) context.header('Retry-After', String(error.retryAfterSeconds))
+    return context.text(error.message, error.status)
+  }
+}
+
+const NOT_FOR_ADDRESSES =
+  'Esta chave pode mais do que ler o calendário, e por isso não pode estar em um endereço. Crie outra: editais keys create --description NOME --scopes calendar'
 const FROM_ELSEWHERE = 'O pedido veio de outra página e foi recusado.'
+const WRONG_LINK = 'Este link já foi usado, expirou ou não está inteiro. Peça outro a quem administra.'
 const WRONG_KEY =
   'Esta chave não é válida: confira se foi copiada inteira, se não expirou e se não foi revogada.'
 
@@ -183,14 +263,19 @@ async function signIn(context: PageContext, door: Door): Promise<Response> {
   if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
   const form = await context.req.parseBody().catch(() => null)
   if (!form) return context.html(signInPage('O formulário não pôde ser lido. Tente de novo.'), 400)
-  const { chave, para, manter } = form
+  const { chave, codigo, para, manter } = form
   const wanted = ownPage(para, door)
-  const key = typeof chave === 'string' ? chave.trim() : ''
+  const key =
+    typeof codigo === 'string'
+      ? (entrance.redeem(codigo) ?? '')
+      : typeof chave === 'string'
+        ? chave.trim()
+        : ''
   const { address = '', isSecure = false } = context.env.outgoing?.exchange ?? {}
   const holder = entrance.whoOperates(key, address)
   if (!holder) {
     entrance.refuse(address)
-    return context.html(signInPage(WRONG_KEY, wanted), 401)
+    return context.html(signInPage(typeof codigo === 'string' ? WRONG_LINK : WRONG_KEY, wanted), 401)
   }
   const forNotices = holder.scopes.includes('read') ? [PAGES_PATH] : []
   const opened = [...forNotices, ...(holder.scopes.some(isOfOperators) ? operatorPaths : [])]
@@ -291,9 +376,11 @@ type Shown = {
   readonly now: Date
   readonly snapshot: ServedSnapshot
   readonly history: readonly Past[] | null
+  /** Null while it is being read. */
+  readonly today: Today | null
 }
 
-async function read(context: PageContext, { snapshot, history, now }: Shown): Promise<Response> {
+async function read(context: PageContext, { snapshot, history, today, now }: Shown): Promise<Response> {
   const { timeZone } = snapshot
   const { company } = context.var.holder
   const id = context.req.param('id') ?? ''
@@ -309,6 +396,7 @@ async function read(context: PageContext, { snapshot, history, now }: Shown): Pr
     renderNoticePage({
       ...{ company, timeZone, today: dayIn(timeZone, now), dataState: context.var.dataState },
       notice: parsed(notice),
+      deadline: today?.deadlines.get(id) ?? null,
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
       history,
@@ -398,6 +486,23 @@ ${problem !== null && html`<p class="problem" role="alert" id="problema">${probl
 ${wanted !== null && html`<input type="hidden" name="para" value="${wanted}">`}
 <label class="check"><input type="checkbox" name="manter" value="sim"> Manter a sessão neste computador por 30 dias</label>
 <button type="submit">Entrar</button>
+</form>
+</section>`,
+  })
+}
+
+/** Returns the page of a link that signs one person in. */
+function linkPage(code: string): string {
+  return document({
+    title: 'Entrar · Editais',
+    company: null,
+    body: html`<section class="card narrow">
+<h1>Entrar</h1>
+<p>Este link abre os editais neste navegador, uma única vez.</p>
+<form method="post" action="/editais/entrar" class="stack">
+<input type="hidden" name="codigo" value="${code}">
+<label class="check"><input type="checkbox" name="manter" value="sim" checked> Manter a sessão neste computador por 30 dias</label>
+<button type="submit">Entrar neste navegador</button>
 </form>
 </section>`,
   })

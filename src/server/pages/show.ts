@@ -113,6 +113,12 @@ export function listOf(value: unknown): readonly unknown[] {
 const MAX_DEPTH = 5
 const MAX_ENTRIES = 200
 const RISKS = ['risco_pagamento', 'payment_risk']
+const MARGINS = ['margem_min', 'margem_max']
+const PERCENT = new Intl.NumberFormat('pt-BR', { style: 'percent', maximumFractionDigits: 2 })
+/** Amounts that real analyses have under these names. */
+const AMOUNTS = /^(piso_salarial|valor|preco|custo|salario)(_|$)/
+/** A code where a text could be: `grande_vulto`. */
+const CODE = /^[a-z]+(?:_[a-z]+)+$/
 
 /**
  * Returns the fields of a part of a document, those that the contract does not name as well.
@@ -128,8 +134,14 @@ export function listFacts(part: ShownDocument, fields: Fields, timeZone: string)
       if (RISKS.includes(name)) return [title, nameRisk(value) || null]
       if (typeof value !== 'number') return [title, writeFreeForm(value, timeZone)]
       if (name === 'valor_estimado') return [title, estimate(value)]
+      if (MARGINS.includes(name)) return [title, share(value)]
       return [title, unit === 'BRL' ? amount(value) : quantity(value)]
     })
+}
+
+/** Returns a margin or a confidence: real analyses have fractions, and the contract does not say so. */
+export function share(value: number): string {
+  return PERCENT.format(Math.abs(value) < 1 ? value : value / 100)
 }
 
 /** Returns a value to which the contract gives no type: lists with semicolons, objects as `Prazo dias: 13, Locais: …`. */
@@ -142,7 +154,8 @@ export function writeFreeForm(value: unknown, timeZone: string, depth = 0): stri
   const isList = Array.isArray(value)
   const entries = Object.entries(value).slice(0, MAX_ENTRIES)
   const known = entries.flatMap(([name, one]) => {
-    const words = writeFreeForm(one, timeZone, depth + 1)
+    const isAmount = typeof one === 'number' && !isList && AMOUNTS.test(name)
+    const words = isAmount ? amount(one) : writeFreeForm(one, timeZone, depth + 1)
     if (words === null) return []
     if (isList) return [words]
     const isNested = typeof one === 'object' && !Array.isArray(one)
@@ -153,6 +166,7 @@ export function writeFreeForm(value: unknown, timeZone: string, depth = 0): stri
 
 /** Writes a text; a time as a time. One in a year that is implausible for a notice, such as that of a law, stays as it is. */
 function textInWords(value: string, timeZone: string): string | null {
+  if (CODE.test(value)) return spellOut(value)
   const time = formatMoment(value, timeZone)
   return time === NONE ? line(value, MAX_TEXT) : time
 }

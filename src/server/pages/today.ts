@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { localTime } from '#schema/times.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import {
+  day,
   dayAndMonth,
   dayAndTime,
   formatMoment,
@@ -23,17 +24,22 @@ import { chip, type DataState, document } from './layout.ts'
 type Found = { readonly rows: readonly ReadRecord[]; readonly isCut: boolean }
 
 /** What the page *Hoje* shows, from the marts that the report, the mail and the dashboard show, too. */
-type Today = {
+export type Today = {
   readonly decisions: Found
   /** Sessions, and last days for grave alerts, of this and the next six days. */
   readonly agenda: Found
   /** Of the last seven days, the latest first. */
   readonly news: Found
+  /** Last days that are still to come, by the notice's id; the page of a notice shows its own. */
+  readonly deadlines: LastDays
 }
+
+export type LastDays = ReadonlyMap<string, ReadRecord>
 
 const MAX_DECISIONS = 12
 const MAX_AGENDA = 25
 const MAX_NEWS = 400
+const MAX_DEADLINES = 4000
 /** Characters of a text; the page cuts further. */
 const MAX_TEXT = 400
 const MAX_BYTES = 1_000_000
@@ -71,6 +77,14 @@ const STATEMENTS = {
       ORDER BY observado_em DESC, mudanca_ordem, edital_id`,
     maxRows: MAX_NEWS,
   },
+  deadlines: {
+    sql: `SELECT edital_id, ultimo_dia_impugnacao AS impugnar, dias_ate_impugnacao AS dias_impugnar, regra_impugnacao AS regra_impugnar,
+        certeza_impugnacao AS certeza_impugnar, ultimo_dia_esclarecimento AS esclarecer, dias_ate_esclarecimento AS dias_esclarecer,
+        regra_esclarecimento AS regra_esclarecer, certeza_esclarecimento AS certeza_esclarecer
+      FROM prazos_impugnacao WHERE dias_ate_impugnacao >= 0 OR dias_ate_esclarecimento >= 0
+      ORDER BY greatest(dias_ate_impugnacao, dias_ate_esclarecimento), edital_id`,
+    maxRows: MAX_DEADLINES,
+  },
 } as const
 
 type Served = Pick<ServedCompanies, 'companies' | 'snapshotOf' | 'lakeOf'>
@@ -79,6 +93,8 @@ type Known = {
   /** The snapshot and the day that it was read for. */
   readonly of: string
   readonly today: Promise<Today>
+  /** The same, once it is read. */
+  value: Today | null
   /** From then on, it is read again. */
   againAtMs: number
   hasFailed: boolean
@@ -114,11 +130,17 @@ export class TodayReader {
       throw new Refusal(503, 'Too many companies are being read.', RETRY_SECONDS)
     }
     const today = this.#readNow(company)
-    const read: Known = { of, today, againAtMs: now.getTime() + untilNextHour(local), hasFailed: false }
-    today.catch(() => {
-      read.hasFailed = true
-      read.againAtMs = now.getTime() + FAILED_MS
-    })
+    const againAtMs = now.getTime() + untilNextHour(local)
+    const read: Known = { of, today, value: null, againAtMs, hasFailed: false }
+    today.then(
+      value => {
+        read.value = value
+      },
+      () => {
+        read.hasFailed = true
+        read.againAtMs = now.getTime() + FAILED_MS
+      },
+    )
     if (canShow) {
       // Those who look meanwhile do not wait.
       known.againAtMs = read.againAtMs
@@ -133,6 +155,12 @@ export class TodayReader {
     return await today
   }
 
+  /** Returns what is known now; what is not is read for those who come later. */
+  peek(company: string, now: Date): Today | null {
+    this.read(company, now).catch(() => {})
+    return this.#known.get(company)?.value ?? null
+  }
+
   async #readNow(company: string): Promise<Today> {
     const order = { isForeign: false, maxBytes: MAX_BYTES, maxText: MAX_TEXT }
     const statements = Object.values(STATEMENTS)
@@ -143,8 +171,9 @@ export class TodayReader {
       const lake = this.#served.lakeOf(company)
       const signal = new AbortController().signal
       const { results } = await this.#readers.read(anybody, { lake, ...order, statements }, signal)
-      const [decisions = NOTHING, agenda = NOTHING, news = NOTHING] = results.map(foundIn)
-      return { decisions, agenda, news }
+      const [decisions = NOTHING, agenda = NOTHING, news = NOTHING, dated = NOTHING] = results.map(foundIn)
+      const deadlines = new Map(dated.rows.map(row => [String(row.edital_id), row]))
+      return { decisions, agenda, news, deadlines }
     } catch (error) {
       this.#log.error({ company }, `The page Hoje cannot be read: ${messageOf(error)}`)
       throw new Refusal(503, 'The page cannot be read at the moment.', FAILED_MS / 1000)
@@ -175,6 +204,7 @@ function foundIn(rows: Rows): Found {
 const MAX_OBJECT = 110
 const MAX_NAME = 90
 const MAX_VALUE = 60
+const MAX_REASON = 160
 const SHOWN_NEWS = 10
 const DAY_MS = 24 * 3_600_000
 
@@ -283,7 +313,7 @@ function buyer({ orgao, uf, numero }: ReadRecord): string {
 }
 
 /** Returns a day or a local time of the database as a Date whose UTC parts it has. */
-function timeIn(text: string): Date {
+export function timeIn(text: string): Date {
   return new Date(text.length > 10 ? `${text.replace(' ', 'T')}Z` : text)
 }
 
@@ -294,4 +324,14 @@ function dayOf(value: unknown): string {
 /** Returns an instant of the database, which it writes in UTC: `2026-11-27 09:00:00+00`. */
 function instantOf(value: unknown): Date {
   return new Date(String(value).replace(' ', 'T').replace(/\+00$/, 'Z'))
+}
+
+/** Shows the last day of an act, how it follows, and how sure it is; null if there is none to come. */
+export function deadlineOf(row: ReadRecord | null, act: 'impugnar' | 'esclarecer'): Html | null {
+  const days = Number(row?.[`dias_${act}`] ?? -1)
+  if (row === null || days < 0) return null
+  const why = [row[`regra_${act}`], row[`certeza_${act}`]].flatMap(text =>
+    typeof text === 'string' ? (line(text, MAX_REASON) ?? []) : [],
+  )
+  return html`${day(timeIn(String(row[act])))} <b>(${inDays(days)})</b> <span class="muted">${why.join(' · ')}</span>`
 }

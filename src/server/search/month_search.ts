@@ -160,12 +160,15 @@ export const CHOSEN_BY: Readonly<Record<(typeof CHOICES)[number], (text: string)
   verdict: byItself,
 }
 
-const NUMBERS = ['session', 'value', 'updated'] as const
+const NUMBERS = ['session', 'value', 'updated', 'reds', 'graves'] as const
 
 /** The index that a month's notices are searched by, newest notice first. */
 export type MonthSearch = {
   readonly choices: Readonly<Record<(typeof CHOICES)[number], Choices>>
-  /** `session` and `updated` in microseconds since 1970, `value` in BRL; NaN for none. */
+  /**
+   * `session` and `updated` in microseconds since 1970, `value` in BRL, and how many red requirements and grave alerts there are;
+   * NaN for none.
+   */
   readonly numbers: Readonly<Record<(typeof NUMBERS)[number], Float64Array>>
   readonly text: MonthText
 }

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { until } from '#test/support/daemon.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { type ServedApi, serveApi } from '#test/support/serve.ts'
+import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
 
 const HOSTILE = '<script>alert(1)</script>"\'&\u202e'
@@ -260,4 +261,54 @@ test('what cannot be shown is explained on a page', async () => {
   const empty = await person.get('/editais')
   expect(empty).toMatchObject({ status: 503, text: expect.stringContaining('ainda não estão prontos') })
   expect(empty.headers.get('content-type')).toContain('text/html')
+})
+
+test('a link signs one person in, once, with a key of its own', async () => {
+  const { environment } = await startSynced(notices(1, 2))
+  const { url, lines } = await serveApi(environment)
+  const keys = (...args: string[]) => runShared(['keys', ...args], environment)
+  const made = await keys('link', '--description', 'Maria', '--url', url)
+  expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('A link for Maria') })
+  const link = new URL(made.stdout.trim())
+  expect(`${link.origin}${link.pathname}`).toBe(`${url}/editais/entrar`)
+  const code = link.searchParams.get('codigo') as string
+  const enter = async (body: Record<string, string>) =>
+    await fetch(`${url}/editais/entrar`, {
+      method: 'POST',
+      body: new URLSearchParams(body),
+      redirect: 'manual',
+    })
+
+  // Whatever shows what a message links to opens it as well.
+  for (let times = 0; times < 2; times += 1)
+    expect(await (await fetch(link)).text()).toContain('Entrar neste navegador')
+  // It is no key.
+  const asKey = await fetch(`${url}/api/v1/editais`, { headers: { 'x-api-key': code } })
+  expect(asKey.status).toBe(403)
+  expect((await enter({ chave: code })).status).toBe(403)
+
+  const entered = await enter({ codigo: code, manter: 'sim' })
+  expect(entered.status).toBe(303)
+  const [cookie = ''] = entered.headers.getSetCookie()
+  const key = /^editais_chave=([^;]+)/.exec(cookie)?.[1] as string
+  expect(key).not.toBe(code)
+  expect((await fetch(`${url}/editais`, { headers: { cookie: `editais_chave=${key}` } })).status).toBe(200)
+  const again = await enter({ codigo: code })
+  expect([again.status, await again.text()]).toEqual([401, expect.stringContaining('Este link já foi usado')])
+  const listed = await keys('list')
+  expect(listed.stdout).toContain(key.slice(0, 12))
+  expect(lines.join('')).not.toContain(code)
+
+  expect((await keys('revoke', key)).code).toBe(0)
+  expect((await fetch(`${url}/editais`, { headers: { cookie: `editais_chave=${key}` } })).status).toBe(401)
+  const revoked = new URL((await keys('link', '--description', 'João', '--url', url)).stdout.trim())
+  const unused = revoked.searchParams.get('codigo') as string
+  expect((await keys('revoke', unused)).code).toBe(0)
+  expect((await enter({ codigo: unused })).status).toBe(401)
+  for (const wrong of [
+    ['--valid', '0s'],
+    ['--url', 'x'],
+    ['--company', 'nobody'],
+  ])
+    expect((await keys('link', '--description', 'x', ...wrong)).code, wrong.join()).toBe(2)
 })

@@ -46,7 +46,8 @@ test('Hoje has what the marts have: decisions, the week’s sessions and last da
   const random = createRandom('hoje')
   for (let times = 0; times < 3; times += 1) tick(company.world, random, new Date())
   await company.syncHere()
-  const { text } = await (await visit(company))()
+  const open = await visit(company)
+  const { text } = await open()
   const ids = async (sql: string) =>
     (await company.query<{ edital_id: string }>(sql)).map(row => row.edital_id)
   const decisions = await ids(
@@ -65,6 +66,20 @@ test('Hoje has what the marts have: decisions, the week’s sessions and last da
   expect(changed).toEqual(expect.arrayContaining(linkedIn(text, 'novidades')))
   expect(text).toContain('Novidades das últimas 24 horas')
   expect(linkedIn(text, 'novidades').length).toBeGreaterThan(2)
+
+  const [dated] = await company.query<{ edital_id: string; dia: string }>(
+    "SELECT edital_id, strftime(ultimo_dia_impugnacao, '%d/%m/%Y') AS dia FROM prazos_impugnacao WHERE dias_ate_impugnacao > 0 ORDER BY ALL",
+  )
+  expect((await open(`/editais/${dated?.edital_id}`)).text).toContain(
+    `<dt>Impugnar até</dt><dd>${dated?.dia} <b>(`,
+  )
+  const [urgent] = await company.query<{ numero: string; reds: number; graves: number }>(
+    `SELECT numero, requisitos_vermelhos AS reds, alertas_criticos + alertas_altos AS graves FROM edital_resumo
+     WHERE analysis_state = 'current' AND requisitos_vermelhos > 1 AND graves > 1 ORDER BY ALL`,
+  )
+  const found = await open(`/editais?q=${encodeURIComponent(`"${urgent?.numero}"`)}`)
+  expect(found.text).toContain(`${urgent?.reds} requisitos vermelhos<`)
+  expect(found.text).toContain(`${urgent?.graves} alertas graves<`)
 })
 
 test('what changed is shown since the last visit, and texts of notices are only texts', async () => {

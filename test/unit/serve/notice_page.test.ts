@@ -8,6 +8,7 @@ const PAGE = {
   timeZone: 'America/Sao_Paulo',
   today: '2026-11-25',
   back: '/editais',
+  deadline: null,
 }
 
 /** Every text and number in it, except those for which the page has a word of its own. */
@@ -138,14 +139,14 @@ test('a page of a notice has every field of its documents, in the forms that Bra
     'R$\u00a00,0035',
     'R$\u00a01.234,50',
     'R$\u00a01.000,25',
-    '0,15',
-    '0,87',
+    '15%',
+    'seleção: 87%',
   ]
   for (const value of [
     ...forms,
     'R$\u00a00,00 (pode ser sigiloso)',
-    'Prazo entrega dias',
-    'Distancia km: 12',
+    'Prazo de entrega (dias)',
+    'Distância (km): 12',
   ])
     expect(text).toContain(value)
   // In the time of Brasília; and the host to which a link really leads.
@@ -242,7 +243,6 @@ test('what needs work comes first: red requirements and grave alerts, those that
     '2 requisitos verdes',
     '>R0<',
     '>R4<',
-    '</details>',
     '>critical<',
     '>medium<',
     '>low<',
