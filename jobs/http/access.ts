@@ -74,7 +74,8 @@ function whyRefused({ company, prefix, scopes }: KeyHolder, c: OperatorContext):
   if (!scopes.some(isOfOperators)) return `${prefix} has ${scopes.join(', ')}. ${NEEDS_A_KEY}`
   if (isChange(c) && !scopes.includes('operate')) return `${prefix} may only watch. ${NEEDS_A_KEY}`
   // A segment that equals a slug has no escapes, so the route finds the same company.
-  const isTheirs = c.req.path === '/report' || c.req.path.startsWith(`/companies/${company}/`)
+  const isTheirs =
+    ['/report', '/companies'].includes(c.req.path) || c.req.path.startsWith(`/companies/${company}/`)
   if (company !== ALL_COMPANIES && !isTheirs) return `${prefix} is a key of ${company} alone.`
   if (isChange(c) && isFromElsewhere(c.req.raw.headers))
     return 'This request comes from a page of another site and is refused.'

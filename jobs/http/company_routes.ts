@@ -10,7 +10,9 @@ import { fromRedis } from '#jobs/queues/redis.ts'
 import { reach } from '#jobs/queues/redis_problem.ts'
 import { describeFailure, readFailure } from '#src/core/company/run_report.ts'
 import { latestLink } from '#src/core/lake/manifest.ts'
+import { formatPlural } from '#src/present/text/format.ts'
 import { html } from '#src/present/text/html.ts'
+import { chip, describeData, document, type LastRun, PAGE_POLICY } from '#src/server/pages/layout.ts'
 import { mayReach, type OperatorEnv } from './access.ts'
 
 /** Long enough for a busy Redis. */
@@ -136,18 +138,29 @@ export type ReportRequests = {
 
 type ReportOptions = ReportRequests & {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'broken'>
+  /** How the last run of a company ended, on whichever host. */
+  readonly lastRunOf: (slug: string) => Promise<LastRun>
 }
 
 /**
- * Serves the company's report at `/report` (for several companies, a list of them), and each at `/companies/<company>/report`.
- * Access is checked before them.
+ * Serves the health of the companies at `/companies`; the company's report at `/report` (for several companies, their health, with
+ * links), and each at `/companies/<company>/report`. Access is checked before them.
  */
-export function routeReports(app: Hono<OperatorEnv>, { registry, report }: ReportOptions): void {
+export function routeReports(app: Hono<OperatorEnv>, { registry, report, lastRunOf }: ReportOptions): void {
   const show = remembering(sharing(MAX_REPORTS, report))
+  const theirs = (c: Context<OperatorEnv>) =>
+    [...registry.companies.values()].filter(({ slug }) => mayReach(c.var.operator, slug))
+  const health = async (c: Context<OperatorEnv>) => {
+    const broken = [...registry.broken].filter(([slug]) => mayReach(c.var.operator, slug))
+    const known = theirs(c).map(async company => ({ company, last: await lastRunOf(company.slug) }))
+    c.header('Cache-Control', 'no-store')
+    c.header('Content-Security-Policy', PAGE_POLICY)
+    return c.html(healthPage(await Promise.all(known), broken, new Date()))
+  }
+  app.get('/companies', health)
   app.get('/report', async c => {
-    const companies = [...registry.companies.values()].filter(({ slug }) => mayReach(c.var.operator, slug))
-    const [first] = companies
-    return first && companies.length === 1 ? await answer(c, first, show) : c.html(list(companies).html)
+    const [first, ...others] = theirs(c)
+    return first && others.length === 0 ? await answer(c, first, show) : await health(c)
   })
   app.get('/companies/:company/report', async c => await answer(c, findCompany(c, registry), show))
 }
@@ -180,21 +193,33 @@ function remembering(report: ReportRequests['report']): Show {
   }
 }
 
-function list(companies: readonly Company[]) {
-  const items = companies.map(({ slug }) => html`<li><a href="/companies/${slug}/report">${slug}</a></li>`)
-  return html`<!doctype html>
-    <html lang="pt-BR">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width" />
-        <meta name="color-scheme" content="light dark" />
-        <title>Editais</title>
-      </head>
-      <body style="font: 1.1rem/1.6 system-ui, sans-serif; background: canvas; color: canvastext; margin: 2rem auto; max-width: 40rem; padding: 0 1rem">
-        <main>
-          <h1>Editais</h1>
-          ${items.length > 0 ? html`<ul>${items}</ul>` : html`<p>Nenhuma empresa configurada.</p>`}
-        </main>
-      </body>
-    </html>`
+type Known = { readonly company: Company; readonly last: LastRun }
+
+/** Shows how old the data of each company are, and what is wrong; those with a problem first. */
+function healthPage(
+  known: readonly Known[],
+  broken: readonly (readonly [string, string])[],
+  now: Date,
+): string {
+  const rows = known.map(({ company: { slug, schedule }, last }) => {
+    const about = { asOf: now.toISOString(), timeZone: schedule.timezone }
+    const { read, problem } = describeData(last, about, { behind: null, now })
+    return { slug, read, problem: last.state === null ? 'Ainda não foi lida.' : problem, last }
+  })
+  const sorted = rows.toSorted((a, b) => Number(a.problem === null) - Number(b.problem === null))
+  const cards = sorted.map(({ slug, read, problem, last: { state, failure } }) => {
+    const put = state === null ? 0 : state.quarantined
+    return html`<li class="card"><h2>${slug}</h2>
+<p class="line">${chip(problem === null ? 'em dia' : 'atenção', problem === null ? 'green' : 'red')}<span>${read}</span>${put > 0 && html`<span>${formatPlural(put, 'registro em quarentena', 'registros em quarentena')}</span>`}</p>
+${problem !== null && html`<p class="text">${problem}</p>`}${failure && html`<p class="text muted">${describeFailure(failure)}</p>`}
+<p class="line"><a href="/companies/${slug}/report">Relatório</a><a href="/companies/${slug}/status">Estado (JSON)</a></p></li>`
+  })
+  const wrong = broken.map(
+    ([slug, problem]) =>
+      html`<li class="card"><h2>${slug}</h2><p class="line">${chip('não configurada', 'red')}</p><p class="text">${problem}</p></li>`,
+  )
+  const body = html`<h1>Empresas</h1>
+${known.length + wrong.length === 0 && html`<p>Nenhuma empresa configurada.</p>`}<ul class="notices">${wrong}${cards}</ul>
+<p class="more"><a href="/queues">Filas e execuções</a></p>`
+  return document({ title: 'Empresas · Editais', company: null, body })
 }

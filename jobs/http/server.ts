@@ -91,7 +91,7 @@ export function createHttp(options: HttpOptions): Service {
     return company ? await knownState(queues, company) : { state: null, failure: null }
   }
   routePages(app, { served, entrance, log, operatorPaths: OPERATOR_PATHS, lastRunOf })
-  routeReports(app, options)
+  routeReports(app, { ...options, lastRunOf })
   routeBoard(app, queues)
   routeCompanies(app, options)
   return service
@@ -118,7 +118,8 @@ const CONTENTS = {
   'GET /healthz': 'whether the worker is alive',
   'GET /readyz': 'whether it can take runs: Redis, directories, configuration',
   'GET /metrics': 'metrics for Prometheus',
-  'GET /report': "the company's report, for a browser; for several companies, a list of reports",
+  'GET /companies': 'how old the data of each company are, and what is wrong, for a browser',
+  'GET /report': "the company's report, for a browser; for several companies, the same as /companies",
   'GET /queues': 'the queues, for a browser',
   'POST /companies/{company}/sync':
     'requests a run; with the body {"full": true}, one that fetches everything again',

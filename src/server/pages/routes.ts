@@ -1,6 +1,7 @@
 import type { Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
 import { type HttpBindings, isFromElsewhere } from '#src/lib/http/outgoing.ts'
@@ -81,6 +82,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
   const { lastRunOf = company => lastRunHere(served.lakeOf(company)) } = options
   const door = { entrance, operatorPaths }
   const pages: Hono<Env> = app
+  pages.use('*', errorsAsPages)
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const { exchange } = context.env.outgoing ?? {}
     if (exchange) {
@@ -148,6 +150,27 @@ export function routePages(app: Routes, options: PagesOptions): void {
     }),
   )
   pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
+}
+
+const ERRORS: Readonly<Record<number, string>> = {
+  403: 'Sem permissão',
+  404: 'Página não encontrada',
+  409: 'Ainda não está pronto',
+  429: 'Espere um pouco',
+  503: 'Ainda não está pronto',
+}
+
+/** Shows an error to a person as a page; programs get it as JSON. */
+async function errorsAsPages(context: PageContext, next: () => Promise<void>): Promise<void> {
+  await next()
+  const { status, headers } = context.res
+  const isPerson = (context.req.header('accept') ?? '').includes('text/html')
+  if (status < 400 || !isPerson || !headers.get('content-type')?.startsWith('application/json')) return
+  const { error, detail = '' } = (await context.res.clone().json()) as { error?: string; detail?: string }
+  if (error === undefined) return
+  const page = messagePage(null, { title: ERRORS[status] ?? 'Não deu certo', sentence: detail })
+  context.header('Content-Security-Policy', PAGE_POLICY)
+  context.res = context.html(page, status as ContentfulStatusCode) as Response
 }
 
 /** The form for a key, and the way out. */

@@ -38,14 +38,15 @@ const ROUTES = {
   'GET /companies/unknown/status': 404,
   'GET /companies/ac%6De/status': 200,
   'GET /companies/acme%2F..%2Fbeta/status': 404,
-  'GET /companies': 404,
+  'GET /companies': 200,
 } as const
 type Route = keyof typeof ROUTES
 
 const all: readonly Route[] = Object.keys(ROUTES) as Route[]
 const reading = all.filter(route => route.startsWith('GET '))
-const ofAcme = all.filter(route => route === 'GET /report' || /\/companies\/(acme|ac%6De)\//.test(route))
-const ofBeta = all.filter(route => route === 'GET /report' || route.includes('/companies/beta/'))
+const FOR_ALL: readonly Route[] = ['GET /report', 'GET /companies']
+const ofAcme = all.filter(route => FOR_ALL.includes(route) || /\/companies\/(acme|ac%6De)\//.test(route))
+const ofBeta = all.filter(route => FOR_ALL.includes(route) || route.includes('/companies/beta/'))
 
 type Make = (worker: Worker) => string
 const key =
@@ -75,7 +76,7 @@ const CREDENTIALS: readonly (readonly [name: string, make: Make, opened: readonl
   ['one of acme that operates and reads', key('acme', ['read', 'operate']), ofAcme],
   ['one of acme that watches', key('acme', ['watch']), ofAcme.filter(one => reading.includes(one))],
   ['one of another company', key('beta', ['operate']), ofBeta],
-  ['one of a company that begins alike', key('acm', ['operate']), ['GET /report']],
+  ['one of a company that begins alike', key('acm', ['operate']), FOR_ALL],
   ['one that expired', key('*', ['operate'], new Date('2000-01-01')), null],
   ['one that was revoked', ended((keys, prefix) => keys.revoke(prefix, now)), null],
   [

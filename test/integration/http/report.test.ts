@@ -1,6 +1,9 @@
 import { rename, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { makeDirectories } from '#src/core/company/company.ts'
+import { newReport } from '#src/core/company/run_report.ts'
+import { writeState } from '#src/core/company/state.ts'
 import { leaveSnapshot, serveWorker, type Worker } from '#test/support/http.ts'
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
@@ -22,18 +25,43 @@ test('operators get the report at /report; / leads browsers to the pages, and li
   expect(await (await fetch(worker.url)).json()).toHaveProperty('GET /report')
 })
 
-test('with several companies it lists their reports; a company without a snapshot is reported as such', async () => {
+test('with several companies it shows their health; a company without a snapshot is reported as such', async () => {
   const worker = await serveWorker({ companies: ['acme', 'beta'] })
   const { status, body } = await text(worker, '/report')
   expect(status).toBe(200)
-  expect([...body.matchAll(/href="([^"]+)"/g)].map(([, href]) => href)).toEqual([
-    ...['/companies/acme/report', '/companies/beta/report'],
+  expect(body.match(/\/companies\/\w+\/report/g)).toEqual([
+    '/companies/acme/report',
+    '/companies/beta/report',
   ])
+  expect(body.split('Ainda não foi lida.')).toHaveLength(3)
+  const { paths } = worker.company('acme')
+  const run = { ...newReport('r1', 'incremental', new Date()), status: 'ok' as const }
+  const at = new Date(Date.now() - 40 * 60_000).toISOString()
+  await makeDirectories(paths)
+  await writeState(paths, {
+    ...{ last_run: run, causes: [], last_good_at: at, quarantined: 2, quarantined_before: 0, log: null },
+    ...{ raw_log: { bytes: 0, segments: 0 }, snapshot: { directory: '', bytes: 0 } },
+  })
+  const health = await text(worker, '/companies')
+  expect(health.body).toContain('Última leitura completa há 40 min')
+  expect(health.body).toContain('2 registros em quarentena')
+  // What needs attention comes first.
+  expect(health.body.match(/\/companies\/\w+\/report/g)?.[0]).toBe('/companies/beta/report')
   expect(await text(worker, '/companies/acme/report')).toMatchObject({
     status: 409,
     body: expect.stringContaining('acme has no snapshot yet'),
   })
-  expect((await text(worker, '/companies/other/report')).status).toBe(404)
+  // A person gets a page, a program JSON.
+  const missing = await text(worker, '/companies/other/report')
+  expect([missing.status, missing.body]).toEqual([
+    404,
+    expect.stringContaining('<h1>Página não encontrada</h1>'),
+  ])
+  const asJson = JSON.parse((await text(worker, '/companies/other/report', {})).body)
+  expect(asJson).toMatchObject({
+    error: 'not_found',
+    detail: expect.stringContaining('other is not configured'),
+  })
 })
 
 test('a report is made once per snapshot', async () => {
