@@ -10,7 +10,7 @@ import { fromRedis } from '#jobs/queues/redis.ts'
 import { reach } from '#jobs/queues/redis_problem.ts'
 import { describeFailure, readFailure } from '#src/core/company/run_report.ts'
 import { latestLink } from '#src/core/lake/manifest.ts'
-import { formatPlural } from '#src/present/text/format.ts'
+import { formatMoment, formatPlural, number } from '#src/present/text/format.ts'
 import { html } from '#src/present/text/html.ts'
 import { chip, describeData, document, type LastRun, PAGE_POLICY } from '#src/server/pages/layout.ts'
 import { mayReach, type OperatorEnv } from './access.ts'
@@ -204,19 +204,25 @@ function healthPage(
   const rows = known.map(({ company: { slug, schedule }, last }) => {
     const about = { asOf: now.toISOString(), timeZone: schedule.timezone }
     const { read, problem } = describeData(last, about, { behind: null, now })
-    return { slug, read, problem: last.state === null ? 'Ainda não foi lida.' : problem, last }
+    return {
+      slug,
+      timeZone: schedule.timezone,
+      read,
+      problem: last.state === null ? 'Ainda não foi lida.' : problem,
+      last,
+    }
   })
   const sorted = rows.toSorted((a, b) => Number(a.problem === null) - Number(b.problem === null))
-  const cards = sorted.map(({ slug, read, problem, last: { state, failure } }) => {
+  const cards = sorted.map(({ slug, timeZone, read, problem, last: { state, failure } }) => {
     const put = state === null ? 0 : state.quarantined
     return html`<li class="card"><h2>${slug}</h2>
 <p class="line">${chip(problem === null ? 'em dia' : 'atenção', problem === null ? 'green' : 'red')}<span>${read}</span>${put > 0 && html`<span>${formatPlural(put, 'registro em quarentena', 'registros em quarentena')}</span>`}</p>
-${problem !== null && html`<p class="text">${problem}</p>`}${failure && html`<p class="text muted">${describeFailure(failure)}</p>`}
+${problem !== null && html`<p class="text">${problem}</p>`}${failure && html`<p class="text">Falhou em ${formatMoment(failure.at, timeZone)}${failure.times > 1 && `, ${number(failure.times)} vezes desde ${formatMoment(failure.since, timeZone)}`}: <span lang="en">${failure.reason}</span></p>`}
 <p class="line"><a href="/companies/${slug}/report">Relatório</a><a href="/companies/${slug}/status">Estado (JSON)</a></p></li>`
   })
   const wrong = broken.map(
     ([slug, problem]) =>
-      html`<li class="card"><h2>${slug}</h2><p class="line">${chip('não configurada', 'red')}</p><p class="text">${problem}</p></li>`,
+      html`<li class="card"><h2>${slug}</h2><p class="line">${chip('não configurada', 'red')}</p><p class="text" lang="en">${problem}</p></li>`,
   )
   const body = html`<h1>Empresas</h1>
 ${known.length + wrong.length === 0 && html`<p>Nenhuma empresa configurada.</p>`}<ul class="notices">${wrong}${cards}</ul>

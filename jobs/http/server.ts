@@ -23,7 +23,7 @@ import {
 import { createService, type Service } from '#src/server/contract/app.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import type { createServeRoutes } from '#src/server/mirror/app.ts'
-import { HOME_PATH, routePages } from '#src/server/pages/routes.ts'
+import { errorsAsPages, HOME_PATH, routePages } from '#src/server/pages/routes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import { OPERATOR_PATHS, operatorsOnly } from './access.ts'
 import { createBoard } from './board.ts'
@@ -83,6 +83,7 @@ export function createHttp(options: HttpOptions): Service {
   const tooLarge = () => {
     throw new HTTPException(413, { message: `The body is larger than ${MAX_BODY_BYTES} bytes.` })
   }
+  app.use('*', errorsAsPages)
   const access = operatorsOnly(entrance, log)
   for (const path of OPERATOR_PATHS)
     app.use(`${path}/*`, access, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))

@@ -77,7 +77,7 @@ async function demo(environment: Environment): Promise<void> {
     await answer(join(directory, COMPANY, 'lake'))
     const here = `DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} ${environment.npm_command ? 'npx editais' : 'editais'}`
     print(
-      `Try your own:\n  ${here} query "SELECT * FROM editais LIMIT 5"\n  ${here} report    # one HTML file, to open in a browser\n  ${here} ask decisoes`,
+      `Try your own:\n  ${here} query "SELECT * FROM editais LIMIT 5"\n  ${here} report    # one HTML file, to open in a browser\n  ${here} ask decisoes\n  ${here} keys link --description me    # a link to the pages of\n  ${here} serve`,
     )
   } finally {
     await sandbox.close()

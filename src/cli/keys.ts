@@ -173,20 +173,27 @@ async function link(environment: Environment, options: Options): Promise<void> {
   const now = new Date()
   const dataDir = dataDirOf(environment)
   const { scopes = ['read'], valid = '' } = options
+  if (!scopes.includes('read'))
+    throw new FatalError('--scopes must include read: without it, nobody sees the pages.', EXIT.usage)
   const company = await knownCompany(environment, dataDir, options.company)
   const description = descriptionOf(options)
   const expiresAt = parseExpiry(valid, now, '--valid')
   const { host, port } = readServeSettings(environment)
-  const base = URL.parse(options.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`)
-  if (base === null || !/^https?:$/.test(base.protocol))
-    throw new FatalError('--url must be an address such as https://editais.example.com.', EXIT.usage)
+  const isOnAll = ['0.0.0.0', '::'].includes(host)
+  const own = isOnAll ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  const base = URL.parse(options.url ?? `http://${own}:${port}`)
+  if (base === null || !/^https?:$/.test(base.protocol) || base.pathname !== '/')
+    throw new FatalError(
+      '--url must be an address without a path, such as https://editais.example.com.',
+      EXIT.usage,
+    )
   await makeDataDirectory(dataDir)
   const code = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
     keys.createLink(company, description, scopes, now, expiresAt),
   )
   process.stdout.write(`${new URL(`/editais/entrar?codigo=${code}`, base)}\n`)
   process.stderr.write(
-    `A link for ${description}, which signs one browser in to ${company}, once, until ${expiresAt.toISOString()}. Its key is revoked with \`editais keys revoke\`.\n`,
+    `A link for ${description}, which signs one browser in to ${company}, once, until ${expiresAt.toISOString()}. \`editais keys revoke\` ends it, and what it opened.${options.url === undefined ? ' Without --url, it opens on this machine only.' : ''}\n`,
   )
 }
 

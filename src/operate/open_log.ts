@@ -2,6 +2,7 @@ import { isatty } from 'node:tty'
 import type { DestinationStream, Logger } from 'pino'
 import { printable, printableLines } from '#schema/text_key.ts'
 import type { Listener } from '#src/extras/hold.ts'
+import { counted, formatSeconds } from '#src/lib/count.ts'
 import { createLogger } from '#src/lib/log.ts'
 import type { LogLevel } from '#src/lib/log_level.ts'
 
@@ -42,8 +43,8 @@ export async function openLog(level: LogLevel, about: Readonly<Record<string, st
 }
 
 /**
- * Formats log lines for a terminal: one line per entry, in colours, without the fields that only programs need, and without
- * characters of foreign texts that a terminal would obey or hide.
+ * Formats log lines for a terminal: a sentence per entry, in colours and local time, without the fields that only programs need,
+ * and without characters of foreign texts that a terminal would obey or hide.
  */
 export async function forTerminal(destination: number | NodeJS.WritableStream): Promise<DestinationStream> {
   // Loaded only for a terminal.
@@ -52,12 +53,34 @@ export async function forTerminal(destination: number | NodeJS.WritableStream): 
     destination,
     sync: true,
     singleLine: true,
-    // A report's `error` is a sentence.
-    errorLikeObjectKeys: [],
     translateTime: 'SYS:HH:MM:ss',
-    ignore: 'company,worker,run_id,job',
-    // In other fields, controls stay escaped.
-    messageFormat: (log, key) => printable(`${log.company ? `${log.company}: ` : ''}${log[key]}`),
+    include: 'time,level',
+    messageFormat: (log, key) =>
+      printable(`${log.company ? `${log.company}: ` : ''}${sentenceOf(log, String(log[key]))}`),
   })
   return { write: line => void stream.write(printableLines(line)) }
+}
+
+/** Fields of a line that its sentence has already, or that only programs need. */
+const HIDDEN = ['time', 'level', 'msg', 'company', 'worker', 'run_id', 'job', 'audit']
+
+/** Returns a line as a sentence: that of a run or an answer by its fields, any other with its short fields behind it. */
+function sentenceOf(log: Readonly<Record<string, unknown>>, message: string): string {
+  const { status, listed, added, changed, loaded, failed, error, seconds, method, path, ms } = log
+  if (typeof listed === 'number') {
+    const counts = [
+      counted(listed, 'notice'),
+      `${added} new`,
+      `${changed} changed`,
+      `${loaded} analyses loaded`,
+    ]
+    const missed = Number(failed) > 0 ? [`${failed} failed`] : []
+    const time = formatSeconds(Number(seconds))
+    return `Run ${status}: ${[...counts, ...missed].join(', ')}, in ${time}.${error ? ` ${error}` : ''}`
+  }
+  if (typeof path === 'string' && status !== undefined) return `${method} ${path}: ${status}, ${ms} ms`
+  const others = Object.entries(log).flatMap(([name, value]) =>
+    HIDDEN.includes(name) || typeof value === 'object' ? [] : [`${name} ${value}`],
+  )
+  return others.length === 0 ? message : `${message} (${others.join(', ')})`
 }

@@ -16,8 +16,11 @@ export type Scope = (typeof SCOPES)[number]
 /** Scopes of keys that were created without a choice, and before there was one. */
 export const DEFAULT_SCOPES: readonly Scope[] = ['read', 'feed']
 
-/** Before the scopes of a code that signs one person in, once: it becomes a key with these scopes, and opens nothing itself. */
-export const LINK = 'link'
+/**
+ * Before the scopes of a code that signs one person in, once: `link:read+feed`. It becomes a key with these, and opens nothing itself,
+ * because no version knows a scope of this name.
+ */
+export const LINK = 'link:'
 
 /**
  * Reads the scopes of a key.
@@ -26,7 +29,7 @@ export const LINK = 'link'
 export function scopesOf(stored: string | null): readonly Scope[] {
   if (stored === null) return DEFAULT_SCOPES
   const names = stored.split(',')
-  return names[0] === LINK ? [] : SCOPES.filter(scope => names.includes(scope))
+  return SCOPES.filter(scope => names.includes(scope))
 }
 
 /** Returns whether a scope is for the worker itself, not for the notices of a company. */

@@ -40,9 +40,9 @@ import {
 /** A key that replaces another. */
 type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
 
+/** Lifetime of a key that a link made, and of the cookie that has it. */
+export const SIGNED_IN_MS = 180 * 24 * 3_600_000
 /** The beginning of every key (docs/contract.md#authentication). */
-/** Who signed in by a link gets another one after this time. */
-const SIGNED_IN_MS = 180 * 24 * 3_600_000
 const KEY_PREFIX = 'edk_'
 const KEY = /^(edk_[0-9a-f]{8})_[0-9a-f]{64}$/
 
@@ -145,10 +145,8 @@ export class KeyStore {
     now: Date,
     expiresAt: Date,
   ): string {
-    const stored = [LINK, ...scopes]
-    return this.#write(
-      () => this.#insert({ company, description, scopes: stored, maxRps: null }, now, expiresAt).key,
-    )
+    const rights = { scopes: [`${LINK}${scopes.join('+')}`], maxRps: null }
+    return this.#write(() => this.#insert({ company, description, ...rights }, now, expiresAt).key)
   }
 
   /**
@@ -160,11 +158,11 @@ export class KeyStore {
     if (prefix === undefined || this.#revocations.has(prefix)) return null
     return this.#write(() => {
       const row = this.#byHash.get(hashOf(code)) as KeyRow | undefined
-      const [kind, ...scopes] = row?.scopes?.split(',') ?? []
-      if (!row || kind !== LINK || isOver(row.expires_at, now)) return null
+      if (!row?.scopes?.startsWith(LINK) || isOver(row.expires_at, now)) return null
+      const scopes = row.scopes.slice(LINK.length).replaceAll('+', ',')
       const { company, description } = row
       const expiresAt = new Date(now.getTime() + SIGNED_IN_MS)
-      const rights = { scopes: scopesOf(scopes.join(',')), maxRps: null }
+      const rights = { scopes: scopesOf(scopes), maxRps: null }
       const { key, prefix: successor } = this.#insert({ company, description, ...rights }, now, expiresAt)
       this.#db
         .prepare('UPDATE api_keys SET revoked_at = ?, replaced_by = ? WHERE prefix = ?')
@@ -185,7 +183,9 @@ export class KeyStore {
     return this.#write(() => {
       const old = this.#entry(prefix)
       const state = old && stateOf(old, now)
-      if (!old || (state !== 'valid' && state !== 'replaced')) throw noValidKey(prefix)
+      const isKey = state === 'valid' || state === 'replaced'
+      // A link has no scopes.
+      if (!old || !isKey || old.scopes.length === 0) throw noValidKey(prefix)
       if (old.replacedBy !== null)
         throw new FatalError(
           `${prefix} was already replaced by ${old.replacedBy}. Rotate that key instead, or revoke ${prefix} to refuse it now.`,
@@ -392,6 +392,11 @@ export function revokeKey(
   if (!isPrefix(prefix)) throw noValidKey(prefix)
   const revocations = new Revocations(dataDir)
   const { keys, entry, problem: unread } = lookUp(dataDir, prefix, waitMs)
+  // A link that was used is its key.
+  if (entry?.scopes.length === 0 && entry.replacedBy !== null) {
+    keys?.close()
+    return revokeKey(dataDir, entry.replacedBy, { now, waitMs })
+  }
   try {
     if (unread === null && (!entry || (entry.revokedAt !== null && !revocations.has(prefix))))
       throw noValidKey(prefix)

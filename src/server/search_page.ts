@@ -7,7 +7,7 @@ import { KEPT_MINUTES } from './page_cache.ts'
 import type { Term } from './search/words.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
-/** One search, whoever asks: the API, the pages, and an agent. A page of it is of one snapshot. */
+/** The search of the API, the pages and agents. Each of its pages is of one snapshot. */
 
 /** The orders of a search. `next` begins with the sessions of today. */
 const SORTS = ['session', 'value', 'created', 'updated', 'next', 'relevance'] as const
@@ -17,7 +17,7 @@ export const SEARCH_ORDERS = SORTS.flatMap(key =>
   key === 'relevance' || key === 'next' ? [key] : [key, `-${key}`],
 )
 
-/** What is searched. */
+/** The snapshots that a search reads. */
 export type Searched = {
   /** Returns the current snapshot. @throws Refusal (503) if there is none yet. */
   snapshot(): ServedSnapshot
@@ -25,7 +25,7 @@ export type Searched = {
   findSnapshot(isWanted: (snapshot: ServedSnapshot) => boolean): ServedSnapshot | null
 }
 
-/** What is searched for. All that is given must match. */
+/** The conditions of a search, its order and its page. All conditions that are given must match. */
 export type SearchParameters = {
   /** Words, phrases and prefixes, as people type them. */
   readonly q?: string | undefined
@@ -95,7 +95,7 @@ function parse(text: string): Cursor | null {
 export type SearchPage = {
   /** Each in parts, as JSON. */
   readonly documents: readonly (readonly Buffer[])[]
-  /** What each needs attention for: the numbers of its red requirements and grave alerts. */
+  /** For each, the numbers of its red requirements and grave alerts. */
   readonly urgent: readonly Urgent[]
   /** Number of notices on all pages. */
   readonly total: number
@@ -105,6 +105,8 @@ export type SearchPage = {
   readonly cursorAfter: (count: number) => string
   /** The name of the snapshot that the page is of. */
   readonly snapshot: string
+  /** Identifies the page, for `ETag`. */
+  readonly tag: string
 }
 
 /**
@@ -115,16 +117,19 @@ export async function searchPage(source: Searched, parameters: SearchParameters)
   // Commands and companies without searches need no stemmer.
   const [{ find }, { parseText }] = await Promise.all([import('./find.ts'), import('./search/words.ts')])
   const { limit, fields, cursor, ...what } = parameters
-  const search = tagOf(JSON.stringify(what))
+  // The order of `next` is another one each day.
+  const day = what.sort === 'next' ? startOfDay(source.snapshot().timeZone) : null
+  const search = tagOf(JSON.stringify([what, day]))
   const start = cursor === undefined ? null : readSearchCursor(cursor, search, source)
   const snapshot = start?.snapshot ?? source.snapshot()
   const terms = termsOf(what.q, parseText)
   const query = queryOf(parameters, terms, { after: start?.last ?? null, timeZone: snapshot.timeZone })
   const { ordinals, total, hasMore } = await find(snapshot.months, query)
-  const cursorAfter = (count: number) =>
-    writeSearchCursor({ snapshot: snapshot.name, search, last: ordinals[count - 1] as number })
+  const cursorAfter = (count: number) => {
+    snapshot.noteReader()
+    return writeSearchCursor({ snapshot: snapshot.name, search, last: ordinals[count - 1] as number })
+  }
   const next = hasMore && ordinals.length > 0 ? cursorAfter(ordinals.length) : null
-  if (next !== null) snapshot.noteReader()
   const pause = createPause()
   const documents: (readonly Buffer[])[] = []
   for (const ordinal of ordinals) {
@@ -136,7 +141,8 @@ export async function searchPage(source: Searched, parameters: SearchParameters)
     const { reds, graves } = prepared.search.numbers
     return { reds: reds[at] || 0, graves: graves[at] || 0 }
   })
-  return { documents, urgent, total, next, cursorAfter, snapshot: snapshot.name }
+  const tag = tagOf(JSON.stringify([snapshot.name, parameters, day]))
+  return { documents, urgent, total, next, cursorAfter, snapshot: snapshot.name, tag }
 }
 
 function termsOf(
@@ -155,12 +161,17 @@ function queryOf(
   terms: readonly Term[],
   { after, timeZone }: { after: number | null; timeZone: string },
 ): Query {
-  const { uf = null, modalidade = null, status = null, verdict = null, limit } = parameters
+  const { limit } = parameters
   const { session_from, session_to, value_min, value_max, updated_from } = parameters
   const sort = parameters.sort ?? (terms.length > 0 ? 'relevance' : '-created')
   if (sort === 'relevance' && terms.length === 0) throw wrong('sort: relevance needs q.')
   return {
-    choices: { uf, modalidade, status, verdict },
+    choices: {
+      uf: chosen(parameters.uf),
+      modalidade: chosen(parameters.modalidade),
+      status: chosen(parameters.status),
+      verdict: chosen(parameters.verdict),
+    },
     numbers: {
       session: between('session', ...sessionsBetween(session_from, session_to, timeZone)),
       value: between('value', value_min, value_max),
@@ -168,10 +179,15 @@ function queryOf(
     },
     terms,
     sort: { key: sort.replace(/^-/, '') as SortKey, descending: sort.startsWith('-') },
-    today: Temporal.Now.zonedDateTimeISO(timeZone).startOfDay().epochMilliseconds * 1000,
+    today: startOfDay(timeZone),
     after,
     limit,
   }
+}
+
+/** Returns the wanted values; null for any: an empty list is no condition. */
+function chosen(values: readonly string[] | undefined): readonly string[] | null {
+  return values?.length ? values : null
 }
 
 /** Returns the bounds of the session in microseconds: of days, from the beginning of the first to the end of the last one. */
@@ -185,6 +201,11 @@ function sessionsBetween(
     first ? Number(first.micros) : undefined,
     last?.isDay ? endOf(to as string, timeZone) : last ? Number(last.micros) : undefined,
   ]
+}
+
+/** Returns when the present day began, in microseconds. */
+function startOfDay(timeZone: string): number {
+  return Temporal.Now.zonedDateTimeISO(timeZone).startOfDay().epochMilliseconds * 1000
 }
 
 /** Returns the last microsecond of a day. */

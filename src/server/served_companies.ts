@@ -11,6 +11,8 @@ import { isKey, KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
+/** The code of a refusal: keys cannot be written. */
+export const LINK_UNUSABLE = 'link_unusable'
 /** How often uses of keys are recorded, waiting revocations entered, and companies without a valid key closed. */
 const CHECK_EVERY_MS = 2000
 /** Short, because a lookup in the key file blocks all answers. */
@@ -102,7 +104,7 @@ export class ServedCompanies {
       return this.#openKeys()?.redeem(code, this.#options.now()) ?? null
     } catch (error) {
       this.#options.log.error(`A link to sign in could not be used: ${messageOf(error)}.`)
-      throw new Refusal(503, 'The API keys cannot be changed at the moment.', 1)
+      throw new Refusal(503, 'The API keys cannot be changed at the moment.', 1, LINK_UNUSABLE)
     }
   }
 

@@ -153,17 +153,43 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
     MANY_PAGES_MS,
   )
 
-  it('a person signs in and out over plain HTTP, at a name that browsers do not trust', async () => {
+  it('a person signs in, decides, searches, reads, takes a calendar along and signs out, at each width', async () => {
     const company = await startSynced(
-      generateWorld({ seed: 7, company: 'acme', notices: 3, start: new Date() }),
+      generateWorld({ seed: 7, company: 'acme', notices: 60, start: new Date() }),
     )
     const { url, keys } = await serveApi(company.environment)
-    const page = await openPage(browser, `${url.replace('127.0.0.1', PLAIN_NAME)}/editais`)
-    await page.fill('#chave', keys.acme as string)
-    await page.click('main button')
-    await page.waitForSelector('text=Todos (3)')
-    await page.click('header button')
-    await page.waitForSelector('#chave')
-    await page.close()
+    // Over plain HTTP, at a name that browsers do not trust.
+    const address = `${url.replace('127.0.0.1', PLAIN_NAME)}/editais/hoje`
+    for (const [index, width] of WIDTHS.entries()) {
+      const colorScheme = SCHEMES[index % 2] as 'light' | 'dark'
+      const page = await openPage(browser, address, { colorScheme })
+      await page.setViewportSize({ width, height: 800 })
+      const fits = async (what: string) => {
+        const wider = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        expect(wider, `${what} at ${width}, ${colorScheme}`).toBe(0)
+      }
+      await page.fill('#chave', keys.acme as string)
+      await page.click('main button')
+      await page.waitForSelector('h1:has-text("Hoje, ")')
+      await fits('Hoje')
+      await page.click('header nav >> text=Buscar')
+      await page.waitForSelector('text=Todos (60)')
+      await fits('the list')
+      await page.fill('#q', 'aquisição')
+      await page.press('#q', 'Enter')
+      await page.waitForSelector('ol.notices h2 a')
+      const calendar = await page.getAttribute('text=Baixar calendário', 'href')
+      expect(
+        await page.evaluate(`fetch(${JSON.stringify(calendar)}).then(answer => answer.text())`),
+      ).toContain('BEGIN:VCALENDAR')
+      await page.click('ol.notices h2 a')
+      await page.waitForSelector('dt:has-text("Sessão")')
+      await fits('a notice')
+      await page.click('text=Voltar aos resultados')
+      expect(await page.inputValue('#q')).toBe('aquisição')
+      await page.click('header button')
+      await page.waitForSelector('#chave')
+      await page.close()
+    }
   })
 })

@@ -78,7 +78,7 @@ export type McpClient = {
   readonly scopes: readonly string[]
   /** The directory of the company's snapshots. */
   readonly lake: string
-  /** What is searched. @throws Refusal if it is not ready. */
+  /** The snapshots for searches. @throws Refusal if there is none yet. */
   readonly searched: Searched
   /** Aborted when its connection ends. */
   readonly gone: AbortSignal

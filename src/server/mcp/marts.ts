@@ -49,7 +49,8 @@ export const LIST_DUE = tool({
     const values = { days: String(days) }
     const answer = await read(Object.values(DUE_LISTS).map(sql => ({ sql, values, maxRows: MAX_LISTED })))
     const lists = Object.keys(DUE_LISTS).map((name, index): List => {
-      const more = () => `More ${name} than shown: use a larger max_kb, or fewer days.`
+      const more = (shown: number) =>
+        `More ${name} than shown: ${shown < MAX_LISTED ? 'use a larger max_kb, or fewer days' : 'use fewer days'}.`
       return listOf(name, answer.results[index], more)
     })
     return { source: answer, data: { days }, lists }
@@ -81,7 +82,7 @@ export const LIST_NEWS = tool({
     'New and changed notices, one row for each change: new and gone notices, phase, session, object, value and verdict, each with what was there before and after. The latest day first, and in a day what matters most.',
   input: NEWS,
   async find({ since, kinds, offset }, { read }) {
-    const chosen = kinds ?? KINDS
+    const chosen = kinds?.length ? kinds : KINDS
     const values = Object.fromEntries(chosen.map((kind, index) => [`kind${index}`, kind]))
     const from = since === undefined ? 'local_time(company, agora())::DATE - 1' : '$since::DATE'
     const answer = await read([
@@ -151,6 +152,8 @@ const PRICES = z.strictObject({
     .describe('State of the buyers, such as SP.'),
 })
 
+/** The words of an item, each with a space in front: "cola" begins none of "caderno escolar". */
+const ITEM_WORDS = "' ' || regexp_replace(chave(item), '[^a-z0-9]+', ' ', 'g')"
 const MAX_UNITS = 10
 const MAX_EXAMPLES = 15
 
@@ -162,16 +165,19 @@ export const COMPARE_PRICES = tool({
     'Estimated unit prices of items whose description has these words, by unit: number, lowest, tenth, median, ninetieth percentile and highest; and the latest such items. Items under one description can still differ: compare like with like.',
   input: PRICES,
   async find({ item, uf }, { read }) {
-    const words = textKey(item).split(' ').filter(Boolean).slice(0, 8)
+    // Loaded for the first prices: they bring a stemmer.
+    const { withoutNumber, wordsOf } = await import('#src/server/search/words.ts')
+    const words = wordsOf(item).map(withoutNumber).slice(0, 8)
+    if (words.length === 0) throw new FatalError('item has no word.')
     const values = {
-      ...Object.fromEntries(words.map((word, index) => [`word${index}`, word.replace(/(?<=...)e?s$/, '')])),
+      ...Object.fromEntries(words.map((word, index) => [`word${index}`, ` ${word}`])),
       ...(uf !== undefined && { uf }),
     }
     const found = `SELECT i.*, coalesce(descricao_limpa, descricao) AS item, orgao, e.uf,
         local_time(e.company, created_at)::DATE AS dia
       FROM items i JOIN editais e USING (company, edital_id)
       WHERE valor_unitario_estimado > 0 AND NOT valor_suspeito(valor_unitario_estimado)
-        ${words.map((_, index) => `AND contains(chave(item), $word${index})`).join(' ')}
+        ${words.map((_, index) => `AND contains(${ITEM_WORDS}, $word${index})`).join(' ')}
         ${uf === undefined ? '' : 'AND chave(e.uf) = chave($uf)'}`
     const price = 'valor_unitario_estimado'
     const answer = await read([
@@ -261,9 +267,7 @@ export const QUERY = tool({
     const answer = await read([{ sql, maxRows: limit }], { isForeign: true })
     const { columns, rows, isCut } = resultOf(answer, 0)
     const more = (count: number) =>
-      count === 0
-        ? 'The first row is too long to be shown: use a larger max_kb, fewer columns, or parts of texts.'
-        : `There are more rows than these ${count}: use a larger max_kb, aggregate, filter or use OFFSET.`
+      `There are more rows than these ${count}: use a larger max_kb, fewer columns, or OFFSET.`
     return { source: answer, data: { columns }, lists: [{ name: 'rows', rows, isCut, more }] }
   },
 })

@@ -80,9 +80,7 @@ export const SEARCH_NOTICES = tool({
     const notices = ids.map(id => rows.get(id)).filter(row => row !== undefined)
     const more = (shown: number) => {
       const last = ids.indexOf(String(notices[shown - 1]?.edital_id))
-      return last < 0
-        ? 'Use a larger max_kb to see the notices.'
-        : `More notices match: use cursor ${page.cursorAfter(last + 1)}.`
+      return `More notices match: use cursor ${page.cursorAfter(last < 0 ? ids.length : last + 1)}.`
     }
     return {
       source: answer,
@@ -114,7 +112,7 @@ const PARTS = ['requirements', 'alerts', 'items'] as const
 type Part = (typeof PARTS)[number]
 /** Elements of a list, beside the others or alone. */
 const MAX_ELEMENTS = { beside: 40, alone: 200 }
-/** What needs attention comes first. */
+/** The order of each list: elements that need attention come first. */
 const ORDERED: Readonly<Record<Part, string>> = {
   requirements: "list_position(['red', 'yellow', 'green'], status) NULLS LAST, ordinal",
   alerts: "list_position(['critical', 'high', 'medium', 'low'], severity) NULLS LAST, ordinal",
@@ -171,7 +169,7 @@ export const GET_NOTICE = tool({
 
 const OF = 'WHERE edital_id = $id'
 
-/** What decides first: if there is no room, the last are left out. */
+/** The columns of a notice, the most important first: without room, the last are left out. */
 const SUMMARY = `numero, orgao, uf, objeto, fase, recomendacao, data_sessao_local, dias_ate_sessao, ultimo_dia_impugnacao,
   dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao, ultimo_dia_esclarecimento, regra_esclarecimento,
   certeza_esclarecimento, valor_estimado_informado, participation_confirmed, requisitos, requisitos_vermelhos,

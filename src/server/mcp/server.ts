@@ -24,8 +24,8 @@ const TOOLS: readonly Tool[] = [
 ]
 /** Sizes of a result in kB: a model reads the usual one with ease. */
 const SIZE_KB = { least: 4, usual: 8, most: 100 }
-/** Texts are cut after so many characters, in a usual result and in a larger one. */
-const MAX_TEXT = { usual: 300, larger: 2000 }
+/** Texts are cut after so many characters: more in a larger result, which has room for them. */
+const MAX_TEXT = { least: 300, perKb: 20 }
 /** Rows that do not fit any result are not read. */
 const MAX_READ_BYTES = 200_000
 const MAX_KB = z
@@ -53,7 +53,7 @@ type Served = {
   readonly onCall?: (tool: string) => void
   /** @throws FatalError with a sentence for the client. */
   readonly read: (order: ReadOrder, signal: AbortSignal) => Promise<ReadAnswer>
-  /** Returns what is searched. @throws FatalError if it is not ready. */
+  /** Returns the snapshots for searches. @throws FatalError if there is none yet. */
   readonly searched: () => Promise<Searched>
   readonly log: Logger
 }
@@ -111,7 +111,7 @@ function textOf(text: string) {
 }
 
 function sourcesOf({ lake, read, searched }: Served, kb: number, signal: AbortSignal): ToolSources {
-  const maxText = kb > SIZE_KB.usual ? MAX_TEXT.larger : MAX_TEXT.usual
+  const maxText = Math.max(MAX_TEXT.least, kb * MAX_TEXT.perKb)
   return {
     searched,
     read: (statements, { isForeign } = { isForeign: false }) =>

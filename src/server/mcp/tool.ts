@@ -3,9 +3,9 @@ import type { Scope } from '#src/server/key_file.ts'
 import type { ReadAnswer, ReadSource, Rows, Statement } from '#src/server/read/order.ts'
 import type { Searched } from '#src/server/search_page.ts'
 
-/** What the tools have in common: what they read, and how a result is cut to the size that its client asked for. */
+/** The form of a tool, its sources, and the cut of a result to the size that its client asked for. */
 
-/** What a tool reads. */
+/** The sources of a tool. */
 export type ToolSources = {
   /** Reads the company's latest snapshot. @throws FatalError with a sentence for the client. */
   read(statements: readonly Statement[], options?: { readonly isForeign: boolean }): Promise<ReadAnswer>
@@ -96,7 +96,8 @@ export function fitResult(
   for (const [index, { name, rows, isCut, more }] of lists.entries()) {
     const count = counts[index] as number
     shown[name] = rows.slice(0, count)
-    if (count < rows.length || isCut) leftOut.push(more(count))
+    if (count === 0 && rows.length > 0) leftOut.push(`There is no room for ${name}: use a larger max_kb.`)
+    else if (count < rows.length || isCut) leftOut.push(more(count))
   }
   return { ...base, ...shown, left_out: leftOut }
 }

@@ -4,7 +4,6 @@ import { LIST_LIMIT, NOTICE, STATUSES } from '#schema/notice.ts'
 import { documentSchemas } from '#schema/openapi.ts'
 import { cleanText } from '#schema/text_key.ts'
 import { isDateTime } from '#schema/times.ts'
-import { tagOf } from '#src/lib/hash.ts'
 import { sendJson } from '#src/server/contract/answers.ts'
 import { Json } from '#src/server/contract/source.ts'
 import { SEARCH_ORDERS, searchPage } from '#src/server/search_page.ts'
@@ -155,7 +154,7 @@ export const SEARCH_ROUTE = mirrorRoute({
     },
   },
   async answer({ context, source, query: parameters }) {
-    const { documents, total, next, snapshot } = await searchPage(source, parameters)
+    const { documents, total, next, snapshot, tag } = await searchPage(source, parameters)
     const about = { count: documents.length, total, next, snapshot }
     const page = Buffer.concat([
       BEGIN,
@@ -163,6 +162,6 @@ export const SEARCH_ROUTE = mirrorRoute({
       // Without its brace.
       Buffer.from(`],${JSON.stringify(about).slice(1)}`),
     ])
-    return await sendJson(context, new Json(page, tagOf(JSON.stringify([snapshot, parameters]))))
+    return await sendJson(context, new Json(page, tag))
   },
 })

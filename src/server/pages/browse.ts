@@ -65,6 +65,7 @@ export async function sendFile(
   const about = {
     ...{ company, deadlines, timeZone: snapshot.timeZone },
     addressOf: (id: string) => `${origin}/editais/${encodeURIComponent(id)}`,
+    isWanted: () => !context.env.outgoing?.destroyed,
   }
   const searched = searchedIn(snapshot, served, company)
   const [type, name, render] =
@@ -84,7 +85,7 @@ type Download = Pick<About, 'served'> & {
   readonly deadlines: LastDays
 }
 
-/** Returns where the reader's browser found this server. */
+/** Returns the origin of the address in the reader's browser. */
 function originOf(context: Context): string {
   const { isSecure = false } = context.env.outgoing?.exchange ?? {}
   return `${isSecure ? 'https' : 'http'}://${context.req.header('host') ?? ''}`
@@ -93,7 +94,8 @@ function originOf(context: Context): string {
 function searchedIn(snapshot: ServedSnapshot, served: ServedCompanies, company: string): Searched {
   return {
     snapshot: () => snapshot,
-    findSnapshot: isWanted => served.readableOf(company).find(isWanted) ?? null,
+    // This one is held, even if it was replaced meanwhile.
+    findSnapshot: isWanted => [snapshot, ...served.readableOf(company)].find(isWanted) ?? null,
   }
 }
 

@@ -7,11 +7,11 @@ import { type Searched, type SearchParameters, searchPage } from '#src/server/se
 import type { ListedNotice } from './list_page.ts'
 import { type LastDays, timeIn } from './today.ts'
 
-/** What a search finds, as files: a calendar of its sessions and last days, and a table for spreadsheet programs. */
+/** Files of the notices that a search finds: a calendar of sessions and last days, and a table for spreadsheet programs. */
 
-/** Notices of a file. */
-const MAX = { calendar: 1000, table: 20_000 }
-const PAGE_SIZE = 200
+/** Notices of a file: programs read a calendar whole, and again each hour. */
+const MAX = { calendar: 500, table: 20_000 }
+const PAGE_SIZE = 1000
 /** Calendars keep what is over for a while. */
 const PAST_DAYS = 30
 const HOUR_MS = 3_600_000
@@ -26,35 +26,50 @@ type About = {
   readonly deadlines: LastDays
   /** The address of a notice's page. */
   readonly addressOf: (id: string) => string
+  /** Returns false once nobody waits for the file. */
+  readonly isWanted: () => boolean
 }
 
 /** Reads all notices that a search finds, up to a number of them; other work runs in between. */
-async function findAll(searched: Searched, wanted: Wanted, most: number): Promise<readonly ListedNotice[]> {
+async function findAll(
+  searched: Searched,
+  wanted: Wanted,
+  { most, isWanted }: { most: number; isWanted: () => boolean },
+): Promise<{ readonly notices: readonly ListedNotice[]; readonly total: number }> {
   const pause = createPause()
   const found: ListedNotice[] = []
   for (let cursor: string | undefined; ; ) {
-    const { documents, urgent, next } = await searchPage(searched, { ...wanted, limit: PAGE_SIZE, cursor })
+    const limit = Math.min(PAGE_SIZE, most)
+    const { documents, urgent, next, total } = await searchPage(searched, { ...wanted, limit, cursor })
     for (const [index, parts] of documents.entries()) {
       found.push({ ...JSON.parse(Buffer.concat(parts).toString()), ...urgent[index] })
       await pause()
     }
-    if (next === null || found.length >= most) return found.slice(0, most)
+    if (next === null || found.length >= most || !isWanted()) return { notices: found.slice(0, most), total }
     cursor = next
   }
 }
 
 /** Returns a calendar (RFC 5545) of the sessions and last days of the notices that a search finds. */
 export async function renderCalendar(searched: Searched, wanted: Wanted, about: About): Promise<string> {
-  const { company, timeZone, deadlines, addressOf } = about
+  const { company, timeZone, deadlines, addressOf, isWanted } = about
   const since = Date.now() - PAST_DAYS * 24 * HOUR_MS
+  // Sessions to come first, whatever the order of the list is: they must not be missing.
+  const { notices, total } = await findAll(
+    searched,
+    { ...wanted, sort: 'next' },
+    { most: MAX.calendar, isWanted },
+  )
   const calendar = ical({
     name: `Editais de ${company}`,
+    description:
+      total > notices.length ? `As ${notices.length} sessões mais próximas, de ${total} editais.` : null,
     method: ICalCalendarMethod.PUBLISH,
     prodId: { company: 'editais-sync', product: 'editais', language: 'PT' },
     ttl: 3600,
   })
   const stamp = new Date(searched.snapshot().asOf)
-  for (const notice of await findAll(searched, wanted, MAX.calendar)) {
+  for (const notice of notices) {
     const id = String(notice.id)
     const named = [notice.numero, notice.orgao].flatMap(part => text(part, MAX_TITLE) ?? []).join(' · ')
     const event = (kind: string, title: string, when: { start: Date; isDay: boolean }, more: string | null) =>
@@ -62,9 +77,8 @@ export async function renderCalendar(searched: Searched, wanted: Wanted, about: 
         ...{ id: `${kind}-${id}@${company}.editais-sync`, stamp, start: when.start, allDay: when.isDay },
         ...(when.isDay ? {} : { end: new Date(when.start.getTime() + HOUR_MS) }),
         summary: `${title}: ${named}`,
-        description: [text(notice.objeto, MAX_TEXT), more, nameVerdict(verdictOf(notice))]
-          .filter(part => part !== null)
-          .join('\n'),
+        // No verdict: the address of a calendar is in the hands of others.
+        description: [text(notice.objeto, MAX_TEXT), more].filter(part => part !== null).join('\n'),
         url: addressOf(id),
       })
     const local = typeof notice.data_sessao === 'string' ? localTimeOf(notice.data_sessao, timeZone) : null
@@ -108,11 +122,7 @@ const COLUMNS: readonly (readonly [title: string, cell: Cell])[] = [
   ['Objeto', ({ objeto }) => cellOf(objeto)],
   ['Fase', ({ status }) => cellOf(namePhase(status))],
   ['Parecer', notice => cellOf(nameVerdict(verdictOf(notice)))],
-  [
-    'Sessão',
-    ({ data_sessao }, { timeZone }) =>
-      dayAndTime(localTimeOf(String(data_sessao), timeZone)).replace(' às', ''),
-  ],
+  ['Sessão', ({ data_sessao }, { timeZone }) => timeCell(localTimeOf(String(data_sessao), timeZone))],
   ['Impugnar até', ({ id }, { deadlines }) => dayOf(deadlines.get(String(id))?.impugnar)],
   ['Pedir esclarecimento até', ({ id }, { deadlines }) => dayOf(deadlines.get(String(id))?.esclarecer)],
   [
@@ -131,13 +141,15 @@ const COLUMNS: readonly (readonly [title: string, cell: Cell])[] = [
 
 /** Returns what a search finds as CSV in Brazilian form: semicolons, decimal commas, days before months. */
 export async function renderCsv(searched: Searched, wanted: Wanted, about: About): Promise<string> {
-  const notices = await findAll(searched, wanted, MAX.table)
-  const rows = [
-    COLUMNS.map(([title]) => title),
-    ...notices.map(notice => COLUMNS.map(([, cell]) => cell(notice, about) ?? '')),
-  ]
+  const { notices } = await findAll(searched, wanted, { most: MAX.table, isWanted: about.isWanted })
+  const pause = createPause()
   // With the mark by which Excel recognizes UTF-8.
-  return `\uFEFF${rows.map(row => `${row.map(quoted).join(';')}\r\n`).join('')}`
+  const rows = [`\uFEFF${COLUMNS.map(([title]) => title).join(';')}`]
+  for (const notice of notices) {
+    rows.push(COLUMNS.map(([, cell]) => quoted(cell(notice, about) ?? '')).join(';'))
+    await pause()
+  }
+  return `${rows.join('\r\n')}\r\n`
 }
 
 function quoted(cell: string): string {
@@ -154,6 +166,10 @@ function cellOf(value: unknown): string | null {
   if (shown === null) return null
   if (FORMULA.test(shown)) return `'${shown}`
   return /\d/.test(shown) && shown.length <= MAX_CONVERTED ? `="${shown.replaceAll('"', '""')}"` : shown
+}
+
+function timeCell(time: Date | null): string | null {
+  return time === null ? null : dayAndTime(time).replace(' às', '')
 }
 
 function dayOf(value: unknown): string | null {

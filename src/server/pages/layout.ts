@@ -148,6 +148,8 @@ export function chip(name: string | null, tone: Tone): Html | null {
 type Message = {
   readonly title: string
   readonly sentence: string
+  /** In English, as programs get it. */
+  readonly detail?: string
   /** The address of the link to continue, below our own pages. */
   readonly back?: string
 }
@@ -155,13 +157,13 @@ type Message = {
 /** Makes a page with one sentence, and a link to continue. */
 export function messagePage(
   company: string | null,
-  { title, sentence, back = '/editais' }: Message,
+  { title, sentence, detail = '', back = '/editais' }: Message,
   dataState: DataState | null = null,
 ): string {
   return document({
     title: company === null ? title : `${title} · ${company}`,
     company,
     dataState,
-    body: html`<section class="card narrow"><h1>${title}</h1><p>${sentence}</p><p class="more"><a href="${back}">Ir para os editais</a></p></section>`,
+    body: html`<section class="card narrow"><h1>${title}</h1><p>${sentence}</p>${detail !== '' && html`<p class="muted text" lang="en">${detail}</p>`}<p class="more"><a href="${back}">Ir para os editais</a></p></section>`,
   })
 }

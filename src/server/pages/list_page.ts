@@ -109,7 +109,7 @@ type ListPage = {
   readonly next: string | null
   /** `2026-12-31`, where the reader is. */
   readonly today: string
-  /** Where the reader's browser found this server. */
+  /** The origin of the address in the reader's browser. */
   readonly origin: string
 }
 
@@ -164,7 +164,10 @@ function found(total: number, { number: page }: PagePlace): string {
 /** Returns links to what was found as files, and how a program keeps the calendar. */
 function files({ wanted, origin }: ListPage): Html {
   const search = queryOf(wanted, FIRST_PAGE)
-  const key = `${search === '' ? '?' : `${search}&`}chave=`
+  // A key that only reads the calendar sees no verdicts.
+  const { parecer, ...others } = wanted
+  const shared = queryOf(others, FIRST_PAGE)
+  const key = `${shared === '' ? '?' : `${shared}&`}chave=`
   return html`<p class="line"><a href="/editais/lista.csv${search}" download>Baixar planilha (CSV)</a><a href="/editais/calendario.ics${search}" download>Baixar calendário</a></p>
 <details class="more"><summary>Assinar o calendário no Outlook ou no Google Agenda</summary>
 <p>Peça a quem administra uma chave que só lê o calendário (<code>editais keys create --description NOME --scopes calendar</code>) e assine este endereço, com ela no fim:</p>

@@ -114,8 +114,14 @@ function shown(field: string, value: unknown, timeZone: string): string | null {
   return words.length > MAX_VALUE_CHARACTERS ? null : words
 }
 
-/** How many of each list a reader sees at once; the others are folded, so that a phone shows the page in a few screens. */
-const SHOWN = { requirements: 3, alerts: 3, items: 2 }
+/** The name of the parts of a list, and how many a reader sees at once: a phone shows the page in a few screens. */
+type Shown = readonly [one: string, many: string, shown: number]
+const SHOWN = {
+  requirements: ['requisito', 'requisitos', 3],
+  met: ['requisito verde', 'requisitos verdes', MAX_ROWS],
+  alerts: ['alerta', 'alertas', 3],
+  items: ['item', 'itens', 2],
+} as const satisfies Readonly<Record<string, Shown>>
 
 /** A longer object follows in full: it would fill a phone as a heading. */
 const MAX_HEADING = 200
@@ -164,8 +170,8 @@ function facts({ notice, deadline, analysis, timeZone, today }: NoticePage): Htm
       'Sessão',
       html`${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}`,
     ],
-    ['Impugnar até', deadlineOf(deadline, 'impugnar')],
-    ['Pedir esclarecimento até', deadlineOf(deadline, 'esclarecer')],
+    ['Impugnar até', deadlineOf(deadline, 'impugnar', today)],
+    ['Pedir esclarecimento até', deadlineOf(deadline, 'esclarecer', today)],
     ['Parecer', chip(nameVerdict(recommendation), toneOf(recommendation)) ?? NONE],
     ['Fase', chip(namePhase(notice.status), toneOf(notice.status)) ?? NONE],
     ['Motivo do descarte', paragraphs(notice, 'discard_reason', MAX_TEXT)],
@@ -205,8 +211,8 @@ function renderItems(all: readonly unknown[]): Html {
   const hasLots = parts.some(({ numero_lote }) => typeof numero_lote === 'number')
   const row = (part: ShownDocument) =>
     html`<tr><td>${showOrdinal(part.numero_item)}</td>${hasLots && html`<td>${showOrdinal(part.numero_lote)}</td>`}<td class="text">${paragraphs(part, 'descricao', MAX_TEXT) ?? NONE}${figures(part)}${about(part)}</td>${amountCells(part)}</tr>\n`
-  const table = (some: readonly unknown[]) =>
-    html`<div class="scroll card" role="region" aria-labelledby="items" tabindex="0"><table>
+  const table = (some: readonly unknown[], isRest: boolean) =>
+    html`<div class="scroll card" role="region" ${isRest ? html`aria-label="Demais itens"` : html`aria-labelledby="items"`} tabindex="0"><table>
 <thead><tr><th scope="col">Item</th>${hasLots && html`<th scope="col">Lote</th>`}<th scope="col">Descrição</th><th scope="col" class="number wide">Quantidade</th><th scope="col" class="wide">Unidade</th><th scope="col" class="number wide">Valor unitário</th><th scope="col" class="number wide">Valor total</th></tr></thead>
 <tbody>${some.map(one => row(one as ShownDocument))}</tbody></table></div>`
   return html`${folded(parts, SHOWN.items, table)}${rest(all.length)}`
@@ -252,7 +258,7 @@ function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section
     )
     if (known.length === 0) return null
     const body = isFolded
-      ? html`<details><summary>Mostrar</summary>${factList(known)}</details>`
+      ? html`<details><summary>Mostrar: ${SECTIONS[name]}</summary>${factList(known)}</details>`
       : factList(known)
     return { id: name, title: SECTIONS[name], body }
   }
@@ -328,7 +334,7 @@ ${entries(sorted, entry, SHOWN.requirements)}${
   met &&
   met.length > 0 &&
   html`<details class="more"><summary>${formatPlural(met.length, 'requisito verde', 'requisitos verdes')}</summary>
-${entries(met, entry)}</details>`
+${entries(met, entry, SHOWN.met)}</details>`
 }`
 }
 
@@ -337,17 +343,21 @@ function urgencyOf({ status }: ShownDocument): number {
   return status === 'red' ? 0 : status === 'yellow' ? 1 : 2
 }
 
-function entries(all: readonly unknown[], entry: (part: ShownDocument) => Html, shown = MAX_ROWS): Html {
+function entries(all: readonly unknown[], entry: (part: ShownDocument) => Html, shown: Shown): Html {
   const list = (some: readonly unknown[]) =>
     html`<ul class="entries">${some.map(one => html`<li class="card">${entry(partOf(one))}</li>\n`)}</ul>`
   return html`${folded(all.slice(0, MAX_ROWS), shown, list)}${rest(all.length)}`
 }
 
 /** Shows the first of a list, and folds the others. */
-function folded(all: readonly unknown[], shown: number, list: (some: readonly unknown[]) => Html): Html {
-  if (all.length <= shown) return list(all)
-  return html`${list(all.slice(0, shown))}<details class="more"><summary>Mais ${number(all.length - shown)}</summary>
-${list(all.slice(shown))}</details>`
+function folded(
+  all: readonly unknown[],
+  [one, many, shown]: Shown,
+  list: (some: readonly unknown[], isRest: boolean) => Html,
+): Html {
+  if (all.length <= shown) return list(all, false)
+  return html`${list(all.slice(0, shown), false)}<details class="more"><summary>Mais ${formatPlural(all.length - shown, one, many)}</summary>
+${list(all.slice(shown), true)}</details>`
 }
 
 function requirement(part: ShownDocument, timeZone: string): Html {

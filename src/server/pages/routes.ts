@@ -11,7 +11,8 @@ import { type Json, Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import { CursorGone, type Feed } from '#src/server/feed/feed.ts'
 import { isOfOperators, type KeyHolder } from '#src/server/key_file.ts'
-import type { ServedCompanies } from '#src/server/served_companies.ts'
+import { SIGNED_IN_MS } from '#src/server/keys.ts'
+import { LINK_UNUSABLE, type ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 import {
   type DataState,
@@ -32,7 +33,7 @@ const PAGES_PATH = '/editais'
 /** The page where readers begin. */
 export const HOME_PATH = `${PAGES_PATH}/hoje`
 
-/** What a search finds, as files. */
+/** The files of a search. */
 const FILES = [
   ['calendario.ics', 'calendar'],
   ['lista.csv', 'table'],
@@ -97,12 +98,17 @@ export function routePages(app: Routes, options: PagesOptions): void {
     context.header('Referrer-Policy', 'same-origin')
   })
   routeDoor(pages, door)
+  /** Documents take turns, as those of the API do. */
+  const inTurn = async (context: PageContext, work: () => Promise<Response>) => {
+    const isWanted = () => !context.env.outgoing?.destroyed
+    return (await entrance.inTurn(context.var.holder, isWanted, work)) ?? context.body(null)
+  }
   // The address of a calendar has a key of its own, for programs that cannot sign in.
   pages.get(`${PAGES_PATH}/${FILES[0][0]}`, async (context: PageContext, next) => {
     const key = context.req.query('chave')
     if (key === undefined) return await next()
     return await withCalendarKey(context, key, entrance, () =>
-      file(context, 'calendar', { served, now, todayReader }),
+      file(context, 'calendar', { served, now, todayReader, inTurn }),
     )
   })
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
@@ -112,14 +118,9 @@ export function routePages(app: Routes, options: PagesOptions): void {
     await next()
     return undefined
   })
-  /** Documents take turns, as those of the API do. */
-  const inTurn = async (context: PageContext, work: () => Promise<Response>) => {
-    const isWanted = () => !context.env.outgoing?.destroyed
-    return (await entrance.inTurn(context.var.holder, isWanted, work)) ?? context.body(null)
-  }
   for (const [name, kind] of FILES)
     pages.get(`${PAGES_PATH}/${name}`, context =>
-      shown(context, () => inTurn(context, () => file(context, kind, { served, now, todayReader }))),
+      shown(context, () => file(context, kind, { served, now, todayReader, inTurn })),
     )
   pages.get(PAGES_PATH, context =>
     shown(context, async () => {
@@ -152,23 +153,26 @@ export function routePages(app: Routes, options: PagesOptions): void {
   pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
 }
 
-const ERRORS: Readonly<Record<number, string>> = {
-  403: 'Sem permissão',
-  404: 'Página não encontrada',
-  409: 'Ainda não está pronto',
-  429: 'Espere um pouco',
-  503: 'Ainda não está pronto',
+const NOT_READY = ['Ainda não está pronto', 'Tente de novo em instantes.'] as const
+const ERRORS: Readonly<Record<number, readonly [title: string, sentence: string]>> = {
+  403: ['Sem permissão', 'Esta chave não abre esta página.'],
+  404: ['Página não encontrada', 'Este endereço não existe.'],
+  409: NOT_READY,
+  429: ['Espere um pouco', 'Pedidos demais. Tente de novo em instantes.'],
+  503: NOT_READY,
 }
+const OTHER_ERROR = ['Não deu certo', 'O pedido não pôde ser atendido.'] as const
 
 /** Shows an error to a person as a page; programs get it as JSON. */
-async function errorsAsPages(context: PageContext, next: () => Promise<void>): Promise<void> {
+export async function errorsAsPages(context: PageContext, next: () => Promise<void>): Promise<void> {
   await next()
   const { status, headers } = context.res
   const isPerson = (context.req.header('accept') ?? '').includes('text/html')
   if (status < 400 || !isPerson || !headers.get('content-type')?.startsWith('application/json')) return
   const { error, detail = '' } = (await context.res.clone().json()) as { error?: string; detail?: string }
   if (error === undefined) return
-  const page = messagePage(null, { title: ERRORS[status] ?? 'Não deu certo', sentence: detail })
+  const [title, sentence] = ERRORS[status] ?? OTHER_ERROR
+  const page = messagePage(null, { title, sentence, detail })
   context.header('Content-Security-Policy', PAGE_POLICY)
   context.res = context.html(page, status as ContentfulStatusCode) as Response
 }
@@ -218,19 +222,20 @@ function routeToday(
 
 type FileSources = Pick<Required<PagesOptions>, 'served' | 'now'> & {
   readonly todayReader: () => Promise<TodayReader>
+  readonly inTurn: (context: PageContext, work: () => Promise<Response>) => Promise<Response>
 }
 
 async function file(
   context: PageContext,
   kind: 'calendar' | 'table',
-  { served, now, todayReader }: FileSources,
+  { served, now, todayReader, inTurn }: FileSources,
 ): Promise<Response> {
   const { company } = context.var.holder
   const snapshot = served.snapshotOf(company)
   const { deadlines } = await (await todayReader()).read(company, now())
   const { sendFile } = await import('./browse.ts')
   const today = dayIn(snapshot.timeZone, now())
-  return await sendFile(context, { company, snapshot, served, today, deadlines }, kind)
+  return await inTurn(context, () => sendFile(context, { company, snapshot, served, today, deadlines }, kind))
 }
 
 /** Answers a calendar program in text: it shows no page. A key that may do more has no place in an address. */
@@ -247,15 +252,18 @@ async function withCalendarKey(
       return context.text(WRONG_KEY, 401)
     }
     if (holder.scopes.join() !== 'calendar') return context.text(NOT_FOR_ADDRESSES, 403)
+    // Which notices a filter leaves would show their verdicts.
+    if (context.req.query('parecer') !== undefined) return context.text(NO_VERDICTS, 403)
     admit(context, entrance, holder)
-    const isWanted = () => !context.env.outgoing?.destroyed
-    return (await entrance.inTurn(holder, isWanted, answer)) ?? context.body(null)
+    return await answer()
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (error.retryAfterSeconds !== null) context.header('Retry-After', String(error.retryAfterSeconds))
-    return context.text(error.message, error.status)
+    return context.text(refusalInWords(error).sentence, error.status)
   }
 }
+
+const NO_VERDICTS = 'Esta chave não lê pareceres: tire o parecer do endereço.'
 
 const NOT_FOR_ADDRESSES =
   'Esta chave pode mais do que ler o calendário, e por isso não pode estar em um endereço. Crie outra: editais keys create --description NOME --scopes calendar'
@@ -309,7 +317,7 @@ async function signIn(context: PageContext, door: Door): Promise<Response> {
     setCookie(context, COOKIE, key, {
       ...{ path, httpOnly: true, sameSite: 'Lax', secure: isSecure },
       // Otherwise, until the browser is closed.
-      ...(manter === 'sim' && { maxAge: KEPT_SECONDS }),
+      ...(manter === 'sim' && { maxAge: typeof codigo === 'string' ? SIGNED_IN_MS / 1000 : KEPT_SECONDS }),
     })
   return context.redirect(next, 303)
 }
@@ -374,7 +382,10 @@ async function shown<T extends Response | null>(
   }
 }
 
-function refusalInWords({ status }: Refusal): { title: string; sentence: string } {
+function refusalInWords({ status, message, code }: Refusal): { title: string; sentence: string } {
+  if (status === 400) return { title: 'Confira a busca', sentence: message }
+  if (code === LINK_UNUSABLE)
+    return { title: 'Ainda não', sentence: 'O link não pode ser usado agora. Tente de novo em instantes.' }
   if (status === 429)
     return { title: 'Espere um pouco', sentence: 'Pedidos demais. Tente de novo em instantes.' }
   const sentence = 'Os dados desta empresa ainda não estão prontos aqui. Tente de novo em instantes.'
@@ -524,7 +535,7 @@ function linkPage(code: string): string {
 <p>Este link abre os editais neste navegador, uma única vez.</p>
 <form method="post" action="/editais/entrar" class="stack">
 <input type="hidden" name="codigo" value="${code}">
-<label class="check"><input type="checkbox" name="manter" value="sim" checked> Manter a sessão neste computador por 30 dias</label>
+<label class="check"><input type="checkbox" name="manter" value="sim" checked> Manter a sessão neste computador por 180 dias</label>
 <button type="submit">Entrar neste navegador</button>
 </form>
 </section>`,

@@ -141,7 +141,7 @@ export function listFacts(part: ShownDocument, fields: Fields, timeZone: string)
 
 /** Returns a margin or a confidence: real analyses have fractions, and the contract does not say so. */
 export function share(value: number): string {
-  return PERCENT.format(Math.abs(value) < 1 ? value : value / 100)
+  return PERCENT.format(Math.abs(value) <= 1 ? value : value / 100)
 }
 
 /** Returns a value to which the contract gives no type: lists with semicolons, objects as `Prazo dias: 13, Locais: …`. */

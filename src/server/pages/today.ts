@@ -39,10 +39,10 @@ export type LastDays = ReadonlyMap<string, ReadRecord>
 const MAX_DECISIONS = 12
 const MAX_AGENDA = 25
 const MAX_NEWS = 400
-const MAX_DEADLINES = 4000
+const MAX_DEADLINES = 20_000
 /** Characters of a text; the page cuts further. */
 const MAX_TEXT = 400
-const MAX_BYTES = 1_000_000
+const MAX_BYTES = 8_000_000
 /** Companies whose readings run or wait: two run at once, each for a second or so. */
 const MAX_WAITING = 20
 const RETRY_SECONDS = 5
@@ -131,7 +131,8 @@ export class TodayReader {
     }
     const today = this.#readNow(company)
     const againAtMs = now.getTime() + untilNextHour(local)
-    const read: Known = { of, today, value: null, againAtMs, hasFailed: false }
+    // Until it is read, the pages of notices show what was known.
+    const read: Known = { of, today, value: known?.value ?? null, againAtMs, hasFailed: false }
     today.then(
       value => {
         read.value = value
@@ -326,12 +327,18 @@ function instantOf(value: unknown): Date {
   return new Date(String(value).replace(' ', 'T').replace(/\+00$/, 'Z'))
 }
 
-/** Shows the last day of an act, how it follows, and how sure it is; null if there is none to come. */
-export function deadlineOf(row: ReadRecord | null, act: 'impugnar' | 'esclarecer'): Html | null {
-  const days = Number(row?.[`dias_${act}`] ?? -1)
-  if (row === null || days < 0) return null
+/** Shows the last day of an act, how it follows, and how sure it is; null if there is none to come. @param today `2026-12-31`. */
+export function deadlineOf(
+  row: ReadRecord | null,
+  act: 'impugnar' | 'esclarecer',
+  today: string,
+): Html | null {
+  const last = row?.[act]
+  if (!row || typeof last !== 'string' || Number(row[`dias_${act}`] ?? -1) < 0) return null
+  const days = (timeIn(last).getTime() - Date.parse(today)) / DAY_MS
+  if (days < 0) return null
   const why = [row[`regra_${act}`], row[`certeza_${act}`]].flatMap(text =>
     typeof text === 'string' ? (line(text, MAX_REASON) ?? []) : [],
   )
-  return html`${day(timeIn(String(row[act])))} <b>(${inDays(days)})</b> <span class="muted">${why.join(' · ')}</span>`
+  return html`${day(timeIn(last))} <b>(${inDays(days)})</b> <span class="muted">${why.join(' · ')}</span>`
 }

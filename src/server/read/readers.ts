@@ -77,7 +77,7 @@ export class Readers {
   }
 
   async #carryOut(order: ReadOrder, signal: AbortSignal): Promise<ReadAnswer> {
-    const temporary = await mkdtemp(join(tmpdir(), `${OWN_DIRECTORY}${process.pid}-${STARTED}-`))
+    const temporary = await mkdtemp(join(tmpdir(), ownPrefix()))
     try {
       const message = await ask({ ...order, lake: resolve(order.lake), temporary }, signal)
       if (message.kind === 'answer') return message.answer
@@ -173,6 +173,12 @@ function removeLeftovers(): void {
 
 /** When this process began. */
 const STARTED = Math.floor(performance.timeOrigin)
+
+/** Returns how the names of this process's temporary directories begin: one that it leaves is removed by a later process. */
+export function ownPrefix(): string {
+  return `${OWN_DIRECTORY}${process.pid}-${STARTED}-`
+}
+
 const OF_SERVER = new RegExp(`^${OWN_DIRECTORY}(\\d+)-(\\d+)-`)
 
 function isRunning(pid: number): boolean {

@@ -41,7 +41,10 @@ const WORLD = [
   noticeEntry(
     2,
     { orgao: 'ESTADO DA BAHIA', uf: 'BA', objeto: 'Serviço de limpeza predial', data_sessao: inDays(40) },
-    { items: [paper(30)], requirements: [] },
+    {
+      items: [paper(30), { ...paper(5), descricao: 'Caderno escolar', unidade_medida: 'UN' }],
+      requirements: [],
+    },
   ),
   noticeEntry(
     3,
@@ -98,6 +101,8 @@ const QUESTIONS: Readonly<Record<string, (call: Call) => Promise<void>>> = {
     const { prices_by_unit, latest_items } = await call('compare_prices', { item: 'papel a4' })
     expect(prices_by_unit).toMatchObject([{ itens: 3, preco_min: 20, preco_mediano: 30, preco_max: 40 }])
     expect(latest_items).toHaveLength(3)
+    // "Cola" is no part of "escolar".
+    expect((await call('compare_prices', { item: '"cola"' })).prices_by_unit).toEqual([])
   },
 
   'Quanto está em jogo em cada estado?': async call => {

@@ -1,6 +1,9 @@
+import { readdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import { connectToCommand, connectToUrl } from '#test/support/mcp.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
+import { startCommand } from '#test/support/project.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
@@ -70,6 +73,9 @@ test('a client on standard input and output searches, reads and lists what is du
   expect(ids.slice(0, 2)).toEqual([idOf(4), idOf(5)])
   expect(ids.toSorted()).toEqual([1, 2, 3, 4, 5].map(idOf))
   expect(others.data.left_out).toEqual([])
+  // Models send lists that are empty.
+  expect((await call('search_notices', { status: [], verdict: [], modalidade: [] })).data.total).toBe(5)
+  expect(await call('list_news', { kinds: [] })).toMatchObject({ isError: false })
   const none = await call('search_notices', { status: ['ready'], session_from: '2026-01-01' })
   expect(none.data).toMatchObject({ total: 0, notices: [] })
 
@@ -185,3 +191,27 @@ test.each(['legacy', 'auto'] as const)(
     expect(lines.join('')).not.toContain(key)
   },
 )
+
+test('when the input ends after a search, the process ends, and leaves no directory', async () => {
+  const { environment } = await startSynced(NOTICES)
+  const { child, ended } = startCommand(['mcp'], environment, environment.DATA_DIR as string, 'pipe')
+  const messages = [
+    {
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } },
+    },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/call', params: { name: 'search_notices', arguments: {} } },
+  ]
+  for (const message of messages) child.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  const answered = new Promise<void>(resolve => {
+    child.stdout?.on('data', text => String(text).includes('"id":2') && resolve())
+  })
+  await answered
+  child.stdin?.end()
+  expect(await ended).toMatchObject({ code: 0, stdout: expect.stringContaining('\\"total\\":5') })
+  expect((await readdir(tmpdir())).filter(name => name.startsWith(`editais-sync-mcp-${child.pid}-`))).toEqual(
+    [],
+  )
+})

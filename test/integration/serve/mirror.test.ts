@@ -123,7 +123,7 @@ test('scopes of a key stay when it is rotated; unknown ones are refused; keys of
   const wrong = await keys(['create', '--description', 'ERP', '--scopes', 'read,write'])
   expect(wrong).toMatchObject({ code: 2, stdout: '' })
   expect(wrong.stderr).toContain(
-    'There is no scope "write". Choose from read, feed, sql, admin, watch, operate.',
+    'There is no scope "write". Choose from read, feed, sql, admin, watch, operate, calendar.',
   )
   const key = (
     await keys(['create', '--description', 'ERP', '--scopes', 'sql', '--max-rps', '7'])

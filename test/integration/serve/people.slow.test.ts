@@ -299,7 +299,9 @@ test('a link signs one person in, once, with a key of its own', async () => {
   expect(listed.stdout).toContain(key.slice(0, 12))
   expect(lines.join('')).not.toContain(code)
 
-  expect((await keys('revoke', key)).code).toBe(0)
+  // Revoking the link ends what it opened.
+  expect(await keys('rotate', code)).toMatchObject({ code: 2 })
+  expect((await keys('revoke', code)).code).toBe(0)
   expect((await fetch(`${url}/editais`, { headers: { cookie: `editais_chave=${key}` } })).status).toBe(401)
   const revoked = new URL((await keys('link', '--description', 'João', '--url', url)).stdout.trim())
   const unused = revoked.searchParams.get('codigo') as string
@@ -308,6 +310,8 @@ test('a link signs one person in, once, with a key of its own', async () => {
   for (const wrong of [
     ['--valid', '0s'],
     ['--url', 'x'],
+    ['--url', `${url}/a`],
+    ['--scopes', 'feed'],
     ['--company', 'nobody'],
   ])
     expect((await keys('link', '--description', 'x', ...wrong)).code, wrong.join()).toBe(2)

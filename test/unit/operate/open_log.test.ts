@@ -14,3 +14,22 @@ test('a log on a terminal shows no character of a foreign text that it would obe
   for (const wrong of ['\u202e', '\u200b', '\u009b', '\u00ad', '\u001b[2J', '\nF'])
     expect(text).not.toContain(wrong)
 })
+
+test('lines on a terminal are sentences, without what only programs need', async () => {
+  const shown = new PassThrough()
+  const log = createLogger('info', { company: 'acme', run_id: 'r1' }, await forTerminal(shown))
+  const report = { mode: 'full', status: 'partial', listed: 1400, added: 3, changed: 2, loaded: 5, failed: 1 }
+  log.warn({ ...report, error: 'The API is down.', seconds: 3.24 }, 'run finished')
+  log.info({ method: 'GET', path: '/editais', status: 200, ms: 3.1, key: 'edk_1' }, 'Answered')
+  log.info({ snapshot: 's1', months: 2, parts: { a: 1 } }, 'Serving a new snapshot')
+  log.info('Stopped.')
+  shown.end()
+  const text = (await shown.toArray()).join('')
+  const lines = stripVTControlCharacters(text).trim().split('\n')
+  expect(lines.map(line => line.replace(/^\[\d\d:\d\d:\d\d\] /, ''))).toEqual([
+    'WARN: acme: Run partial: 1,400 notices, 3 new, 2 changed, 5 analyses loaded, 1 failed, in 3.2 s. The API is down.',
+    'INFO: acme: GET /editais: 200, 3.1 ms',
+    'INFO: acme: Serving a new snapshot (snapshot s1, months 2)',
+    'INFO: acme: Stopped.',
+  ])
+})
