@@ -309,6 +309,11 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         'Item | Unidade | Editais | 10% custam até | Metade custa até | 90% custam até',
         { hidden: 'Itens | Primeiro edital em | Último edital em' },
       ),
+      tableCard(
+        'precos_por_orgao',
+        at(149, 0, 24, 14),
+        'Órgão | UF | Editais | Itens comparáveis | Diferença (%) | Acima de 10% | Abaixo de 10%',
+      ),
     ],
   },
 ]

@@ -39,6 +39,7 @@ import {
   motivosDescarte,
   orgaos,
   participacaoMeEpp,
+  precosPorOrgao,
   valorPorModalidade,
   valorPorUf,
 } from './sums.ts'
@@ -94,6 +95,7 @@ export const MARTS: readonly Mart[] = [
   documentosFrequentes,
   antecedenciaPorOrgao,
   faixasDePreco,
+  precosPorOrgao,
   frescor,
 ]
 

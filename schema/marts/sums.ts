@@ -395,3 +395,35 @@ export const faixasDePreco: Mart = {
     ]),
   ],
 }
+
+export const precosPorOrgao: Mart = {
+  name: 'precos_por_orgao',
+  description:
+    'Unit prices of live notices beside the median of the same item (faixas_de_preco), by buyer: who estimates high, and who low',
+  portuguese: [
+    'Preços por órgão',
+    'Preços unitários dos editais ativos ao lado da mediana do mesmo item (faixas de preço), por órgão: quem estima alto e quem estima baixo',
+  ],
+  columns: [
+    ...of(orgaos, 'company', 'orgao_cnpj', 'orgao', 'uf'),
+    count('itens', 'Items whose price can be compared', [
+      'Itens comparáveis',
+      'Quantidade de itens cujo preço pode ser comparado',
+    ]),
+    count('editais', 'Notices that they are in', ['Editais', 'Quantidade de editais deles']),
+    derived(
+      'DOUBLE',
+      'diferenca_mediana',
+      'Median of price ÷ median of the item, less 1: 0.1 is 10 percent above',
+      ['Diferença mediana', 'Mediana do preço dividido pela mediana do item, menos 1: 0,1 é 10% acima'],
+    ),
+    count('itens_acima', 'Items more than 10 percent above the median', [
+      'Itens acima',
+      'Quantidade de itens mais de 10% acima da mediana',
+    ]),
+    count('itens_abaixo', 'Items more than 10 percent below it', [
+      'Itens abaixo',
+      'Quantidade de itens mais de 10% abaixo dela',
+    ]),
+  ],
+}

@@ -292,6 +292,7 @@ function priceBandsOf({ items }: Picture) {
       .map(those => ({
         description: mostFrequent(those.map(({ text }) => text)),
         unit: those[0]?.unit ?? null,
+        members: those,
         items: those.length,
         notices: new Set(those.map(({ noticeId }) => noticeId)).size,
         p10: quantile(those, 0.1),
@@ -304,6 +305,36 @@ function priceBandsOf({ items }: Picture) {
     down(({ items }) => items),
     ({ description }) => description,
     ({ unit }) => unit,
+  )
+}
+
+/** The prices of live notices beside the median of the same item, by buyer. */
+function buyerPricesOf(picture: Picture) {
+  const live = new Map(picture.live.map(notice => [notice.id, notice]))
+  const compared = priceBandsOf(picture).flatMap(({ members, median }) =>
+    members.flatMap(({ noticeId, price }) => {
+      const notice = live.get(noticeId)
+      return notice && median !== null ? [{ notice, relative: price / median }] : []
+    }),
+  )
+  const buyers = Map.groupBy(compared, ({ notice: { cnpj, orgao } }) => cnpj ?? orgao ?? 'não informado')
+  const rows = [...buyers].map(([key, those]) => {
+    const notices = sorted(
+      [...new Set(those.map(({ notice }) => notice))],
+      ({ updatedAt }) => -updatedAt.getTime(),
+    )
+    const latest = (what: (notice: Notice) => string | null) => known(notices.map(what))[0] ?? null
+    const all = those.map(({ relative }) => relative)
+    return {
+      ...{ key, notices, all, middle: (median(all) ?? 1) - 1 },
+      ...{ orgao: latest(({ orgao }) => orgao), uf: latest(({ uf }) => uf) },
+    }
+  })
+  return sorted(
+    rows,
+    down(({ middle }) => middle),
+    down(({ all }) => all.length),
+    ({ key }) => key,
   )
 }
 
@@ -511,5 +542,20 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         '90% custam até': p90,
         'Primeiro edital em': date(days[0] ?? null),
         'Último edital em': date(days.at(-1) ?? null),
+      })),
+
+  precos_por_orgao: picture =>
+    buyerPricesOf(picture)
+      .filter(({ all }) => all.length >= 5)
+      .slice(0, 50)
+      .map(({ orgao, uf, notices, all, middle }) => ({
+        Órgão: brief(orgao ?? 'não informado', 60),
+        UF: uf,
+        Editais: notices.length,
+        'Itens comparáveis': all.length,
+        // Halves away from zero, as in SQL.
+        'Diferença (%)': Math.sign(middle) * Math.round(100 * Math.abs(middle)) || 0,
+        'Acima de 10%': all.filter(one => one > 1.1).length,
+        'Abaixo de 10%': all.filter(one => one < 0.9).length,
       })),
 }

@@ -265,6 +265,30 @@ test('the range of a price band leaves out times that cannot be meant', async ()
   ])
 })
 
+test('the prices of a buyer are beside the median of the same item, whatever the spelling', async () => {
+  const paper = (price: number, descricao = 'Papel A4') => ({
+    descricao,
+    unidade_medida: 'UN',
+    valor_unitario_estimado: price,
+  })
+  const offers = [
+    { orgao: 'A', items: [paper(12), paper(99, 'Sem par')] },
+    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10)] },
+    { orgao: 'C', items: [paper(8)] },
+  ]
+  const entries = offers.map(({ orgao, items }, n) =>
+    noticeEntry(n + 1, { orgao, pncp_id: `x${n}` }, { items }),
+  )
+  const marts = await openMarts(entries)
+  const columns =
+    'orgao, itens, round(diferenca_mediana, 3) AS difference, itens_acima AS above, itens_abaixo AS below'
+  expect(await marts.query(`SELECT ${columns} FROM precos_por_orgao`)).toEqual([
+    { orgao: 'A', itens: 1, difference: 0.2, above: 1, below: 0 },
+    { orgao: 'B', itens: 2, difference: 0, above: 0, below: 0 },
+    { orgao: 'C', itens: 1, difference: -0.2, above: 0, below: 1 },
+  ])
+})
+
 test('a notice is a price registration if a part of its analysis says so, else none if one denies it', async () => {
   const said = [[true, false], [false, true], [false], [undefined, false], []] as const
   const entries = said.map(([overview, pricing], n) =>
