@@ -49,6 +49,8 @@ export async function prompt(asked: SnapshotQuery): Promise<void> {
   })
   let saved = Promise.resolve()
   terminal.on('history', lines => {
+    // A statement of several lines comes back whole, in one.
+    if (statements.begun !== '') joinNewest(lines)
     saved = saved.then(() => writeHistory(history, lines))
   })
   // What was typed while a query ran stays in the line, with the cursor after it.
@@ -80,6 +82,13 @@ export async function prompt(asked: SnapshotQuery): Promise<void> {
   statements.clear()
   answers.cancel()
   await Promise.all([answers.giveAll(), saved])
+}
+
+/** Joins the newest line of a history with the one before, of the same statement. @param lines the newest first. */
+function joinNewest(lines: string[]): void {
+  const [line = '', before] = lines
+  // What follows a comment would become a part of it.
+  if (before !== undefined && !before.includes('--')) lines.splice(0, 2, `${before} ${line.trim()}`)
 }
 
 /** Runs statements, one after another. */

@@ -84,6 +84,14 @@ test('the history outlives the prompt, for its user alone', async () => {
   expect(await next.type(KEYS.enter, PROMPT)).toMatch(/│ +11 │/)
 })
 
+test('a statement of several lines comes back from the history as one', async () => {
+  const { terminal } = await prompted()
+  await terminal.type(`SELECT 12${KEYS.enter}`, '...> ')
+  await terminal.type(`AS of_two;${KEYS.enter}`, PROMPT)
+  await terminal.type(KEYS.up, 'SELECT 12 AS of_two;')
+  expect(await terminal.type(KEYS.enter, PROMPT)).toMatch(/│ +12 │/)
+})
+
 test('with --csv or --json, SQL must be given', async () => {
   const { environment } = await startSynced(notices(1, 1))
   const terminal = startOnTerminal(['query', '--csv'], environment, environment.DATA_DIR as string)
