@@ -171,6 +171,18 @@ export class KeyStore {
     })
   }
 
+  /** Ends a key that a link made; nothing happens to others, which people may have elsewhere. */
+  signOut(prefix: string, now: Date): void {
+    this.#write(() =>
+      this.#db
+        .prepare(
+          `UPDATE api_keys SET revoked_at = ? WHERE prefix = ? AND revoked_at IS NULL
+             AND EXISTS (SELECT 1 FROM api_keys link WHERE link.replaced_by = api_keys.prefix AND link.scopes LIKE '${LINK}%')`,
+        )
+        .run(now.toISOString(), prefix),
+    )
+  }
+
   /**
    * Creates a key for the same company and system; the old one expires `overlapMs` later.
    * @param expiresAt of the new key; undefined for the same lifetime again.

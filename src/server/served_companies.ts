@@ -108,6 +108,16 @@ export class ServedCompanies {
     }
   }
 
+  /** Ends a key that a link made. If that fails, only the browser forgets it. */
+  signOut(key: string): void {
+    try {
+      const holder = this.whose(key)
+      if (holder) this.#openKeys()?.signOut(holder.prefix, this.#options.now())
+    } catch (error) {
+      this.#options.log.error(`The key of a person who signed out could not be ended: ${messageOf(error)}.`)
+    }
+  }
+
   /** Returns where the keys are. */
   get dataDir(): string {
     return this.#options.dataDir

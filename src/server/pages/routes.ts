@@ -97,7 +97,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
     // Without it, browsers send `Origin: null` with our own forms, and we could not distinguish them from those of others.
     context.header('Referrer-Policy', 'same-origin')
   })
-  routeDoor(pages, door)
+  routeDoor(pages, door, served)
   /** Documents take turns, as those of the API do. */
   const inTurn = async (context: PageContext, work: () => Promise<Response>) => {
     const isWanted = () => !context.env.outgoing?.destroyed
@@ -178,13 +178,14 @@ export async function errorsAsPages(context: PageContext, next: () => Promise<vo
 }
 
 /** The form for a key, and the way out. */
-function routeDoor(pages: Hono<Env>, door: Door): void {
+function routeDoor(pages: Hono<Env>, door: Door, served: Pick<ServedCompanies, 'signOut'>): void {
   const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
   pages.post(SIGN_IN_PATH, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
     shown(context, () => signIn(context, door)),
   )
   pages.post(`${PAGES_PATH}/sair`, context => {
     if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
+    served.signOut(signedInKey(context) ?? '')
     signOut(context, [PAGES_PATH, ...door.operatorPaths])
     return context.redirect(HOME_PATH, 303)
   })

@@ -303,6 +303,13 @@ test('a link signs one person in, once, with a key of its own', async () => {
   expect(await keys('rotate', code)).toMatchObject({ code: 2 })
   expect((await keys('revoke', code)).code).toBe(0)
   expect((await fetch(`${url}/editais`, { headers: { cookie: `editais_chave=${key}` } })).status).toBe(401)
+  // Signing out ends the key of a link, wherever its cookie is.
+  const other = new URL((await keys('link', '--description', 'Ana', '--url', url)).stdout.trim())
+  const her = await enter({ codigo: other.searchParams.get('codigo') as string })
+  const headers = { cookie: her.headers.getSetCookie()[0]?.split(';')[0] as string }
+  expect((await fetch(`${url}/editais`, { headers })).status).toBe(200)
+  await fetch(`${url}/editais/sair`, { method: 'POST', headers, redirect: 'manual' })
+  expect((await fetch(`${url}/editais`, { headers })).status).toBe(401)
   const revoked = new URL((await keys('link', '--description', 'João', '--url', url)).stdout.trim())
   const unused = revoked.searchParams.get('codigo') as string
   expect((await keys('revoke', unused)).code).toBe(0)
