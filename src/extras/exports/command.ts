@@ -15,7 +15,7 @@ import type { CommandTools } from '#src/extras/extra.ts'
 import { counted } from '#src/lib/count.ts'
 import { writeBeside } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
-import { FORBIDDEN, inOrder, MAX_CELL_TEXT } from './cells.ts'
+import { FORBIDDEN, inOrder, MAX_CELL_TEXT } from '#src/present/text/cells.ts'
 
 const ANOTHER_FILE = 'Name another file with --to.'
 

@@ -7,8 +7,8 @@ import { isPlausible } from '#schema/times.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { hasForbidden, inOrder, workbookText } from '#src/present/text/cells.ts'
 import { usableLink } from '#src/present/text/format.ts'
-import { cutText, escapeCodes, hasForbidden, inOrder, withoutForbidden } from './cells.ts'
 
 /**
  * All sheets are in memory at once: 20,000 notices take 1.3 GB. Excel's own limit is forty times that, but such a sheet
@@ -191,8 +191,7 @@ function formatOf({ type, unit }: MartColumn): string | undefined {
 }
 
 /**
- * Numbers that a cell cannot hold become texts, with all their digits. A line ends as in a cell of Excel: a carriage
- * return would be written as `_x000D_`, which many programs show. Characters that XML does not allow are left out.
+ * Numbers that a cell cannot hold become texts, with all their digits.
  */
 function cellOf(value: unknown): CellValue {
   if (value === null || value === undefined) return null
@@ -200,8 +199,7 @@ function cellOf(value: unknown): CellValue {
   // An implausible one may be before the first day that a cell can hold.
   if (value instanceof Date) return isPlausible(value) ? value : null
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
-  const text = withoutForbidden(String(value)).replaceAll(/\r\n?/g, '\n')
-  return escapeCodes(cutText(text))
+  return workbookText(String(value))
 }
 
 function widthOf(column: MartColumn, cells: readonly CellValue[][], index: number): number {

@@ -51,9 +51,9 @@ type About = {
 export async function sendFile(
   context: Context,
   { company, snapshot, served, today, deadlines }: Download,
-  kind: 'calendar' | 'table',
+  kind: FileKind,
 ): Promise<Response> {
-  const { renderCalendar, renderCsv } = await import('./downloads.ts')
+  const { renderCalendar, renderCsv, renderWorkbook } = await import('./downloads.ts')
   const wanted = wantedOf(context)
   const view = viewOf(wanted)
   const parsed = SEARCH_QUERY.safeParse(
@@ -68,15 +68,21 @@ export async function sendFile(
     isWanted: () => !context.env.outgoing?.destroyed,
   }
   const searched = searchedIn(snapshot, served, company)
-  const [type, name, render] =
-    kind === 'calendar'
-      ? (['text/calendar', 'editais.ics', renderCalendar] as const)
-      : (['text/csv', 'editais.csv', renderCsv] as const)
-  return context.body(await render(searched, search, about), 200, {
-    'content-type': `${type}; charset=utf-8`,
+  const [type, name, render] = {
+    calendar: ['text/calendar; charset=utf-8', 'editais.ics', renderCalendar] as const,
+    table: ['text/csv; charset=utf-8', 'editais.csv', renderCsv] as const,
+    workbook: [WORKBOOK, 'editais.xlsx', renderWorkbook] as const,
+  }[kind]
+  return context.body((await render(searched, search, about)) as string, 200, {
+    'content-type': type,
     'content-disposition': `attachment; filename="${name}"`,
   })
 }
+
+const WORKBOOK = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+
+/** The files that a search comes as. */
+export type FileKind = 'calendar' | 'table' | 'workbook'
 
 type Download = Pick<About, 'served'> & {
   readonly company: string

@@ -1,16 +1,18 @@
 import ical, { ICalCalendarMethod } from 'ical-generator'
-import { localTimeOf } from '#schema/times.ts'
+import { isPlausible, localTimeOf } from '#schema/times.ts'
 import { createPause } from '#src/lib/concurrency.ts'
+import { workbookText } from '#src/present/text/cells.ts'
 import { day, dayAndTime, line } from '#src/present/text/format.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
 import { type Searched, type SearchParameters, searchPage } from '#src/server/search_page.ts'
 import type { ListedNotice } from './list_page.ts'
+import { yesOrNo } from './show.ts'
 import { type LastDays, timeIn } from './today.ts'
 
 /** Files of the notices that a search finds: a calendar of sessions and last days, and a table for spreadsheet programs. */
 
-/** Notices of a file: programs read a calendar whole, and again each hour. */
-const MAX = { calendar: 500, table: 20_000 }
+/** Notices of a file: programs read a calendar again each hour, and a workbook is written in one piece. */
+const MAX = { calendar: 500, table: 20_000, workbook: 2000 }
 const PAGE_SIZE = 1000
 /** Calendars keep what is over for a while. */
 const PAST_DAYS = 30
@@ -111,32 +113,43 @@ function instantOf(local: Date, timeZone: string): number {
     .epochMilliseconds
 }
 
-type Cell = (notice: ListedNotice, about: About) => string | null
+type Value = string | number | Date | null
+type Kind = 'text' | 'count' | 'money' | 'day' | 'time'
+type Column = readonly [
+  title: string,
+  kind: Kind,
+  value: (notice: ListedNotice, about: About) => Value,
+  width: number,
+]
 
-/** The columns of a table, in their order. */
-const COLUMNS: readonly (readonly [title: string, cell: Cell])[] = [
-  ['Número', ({ numero }) => cellOf(numero)],
-  ['Órgão', ({ orgao }) => cellOf(orgao)],
-  ['UF', ({ uf }) => cellOf(uf)],
-  ['Modalidade', ({ modalidade }) => cellOf(modalidade)],
-  ['Objeto', ({ objeto }) => cellOf(objeto)],
-  ['Fase', ({ status }) => cellOf(namePhase(status))],
-  ['Parecer', notice => cellOf(nameVerdict(verdictOf(notice)))],
-  ['Sessão', ({ data_sessao }, { timeZone }) => timeCell(localTimeOf(String(data_sessao), timeZone))],
-  ['Impugnar até', ({ id }, { deadlines }) => dayOf(deadlines.get(String(id))?.impugnar)],
-  ['Pedir esclarecimento até', ({ id }, { deadlines }) => dayOf(deadlines.get(String(id))?.esclarecer)],
+/** The columns of a table, in their order. Days and local times are dates whose parts in UTC they have. */
+const COLUMNS: readonly Column[] = [
+  ['Número', 'text', ({ numero }) => text(numero, MAX_TEXT), 16],
+  ['Órgão', 'text', ({ orgao }) => text(orgao, MAX_TEXT), 40],
+  ['UF', 'text', ({ uf }) => text(uf, MAX_TEXT), 6],
+  ['Modalidade', 'text', ({ modalidade }) => text(modalidade, MAX_TEXT), 20],
+  ['Objeto', 'text', ({ objeto }) => text(objeto, MAX_TEXT), 60],
+  ['Fase', 'text', ({ status }) => namePhase(status), 12],
+  ['Parecer', 'text', notice => nameVerdict(verdictOf(notice)), 16],
+  ['Sessão', 'time', ({ data_sessao }, { timeZone }) => localTimeOf(String(data_sessao), timeZone), 17],
+  ['Impugnar até', 'day', ({ id }, { deadlines }) => dayOf(deadlines.get(String(id))?.impugnar), 12],
   [
-    'Valor estimado',
-    ({ valor_estimado: value }) => (typeof value === 'number' ? String(value).replace('.', ',') : null),
+    'Pedir esclarecimento até',
+    'day',
+    ({ id }, { deadlines }) => dayOf(deadlines.get(String(id))?.esclarecer),
+    14,
   ],
-  ['Requisitos vermelhos', ({ reds }) => String(reds ?? 0)],
-  ['Alertas graves', ({ graves }) => String(graves ?? 0)],
+  ['Valor estimado', 'money', ({ valor_estimado: value }) => (typeof value === 'number' ? value : null), 16],
+  ['Requisitos vermelhos', 'count', ({ reds = 0 }) => reds, 12],
+  ['Alertas graves', 'count', ({ graves = 0 }) => graves, 10],
   [
     'Participação confirmada',
-    ({ participation_confirmed: is }) => (is === true ? 'sim' : is === false ? 'não' : null),
+    'text',
+    ({ participation_confirmed: is }) => (typeof is === 'boolean' ? yesOrNo(is) : null),
+    14,
   ],
-  ['ID no PNCP', ({ pncp_id }) => cellOf(pncp_id)],
-  ['Página', ({ id }, { addressOf }) => addressOf(String(id))],
+  ['ID no PNCP', 'text', ({ pncp_id }) => text(pncp_id, MAX_TEXT), 30],
+  ['Página', 'text', ({ id }, { addressOf }) => addressOf(String(id)), 40],
 ]
 
 /** Returns what a search finds as CSV in Brazilian form: semicolons, decimal commas, days before months. */
@@ -146,10 +159,52 @@ export async function renderCsv(searched: Searched, wanted: Wanted, about: About
   // With the mark by which Excel recognizes UTF-8.
   const rows = [`\uFEFF${COLUMNS.map(([title]) => title).join(';')}`]
   for (const notice of notices) {
-    rows.push(COLUMNS.map(([, cell]) => quoted(cell(notice, about) ?? '')).join(';'))
+    rows.push(COLUMNS.map(([, kind, value]) => quoted(written(value(notice, about), kind))).join(';'))
     await pause()
   }
   return `${rows.join('\r\n')}\r\n`
+}
+
+function written(value: Value, kind: Kind): string {
+  if (value === null) return ''
+  if (value instanceof Date) return kind === 'day' ? day(value) : dayAndTime(value).replace(' às', '')
+  return typeof value === 'number' ? String(value).replace('.', ',') : asText(value)
+}
+
+const FORMATS: Readonly<Partial<Record<Kind, string>>> = {
+  money: '#,##0.00',
+  day: 'dd/mm/yyyy',
+  time: 'dd/mm/yyyy hh:mm',
+}
+
+/** Returns the first notices that a search finds as a workbook, in which dates and amounts have their types. */
+export async function renderWorkbook(searched: Searched, wanted: Wanted, about: About): Promise<Uint8Array> {
+  const { writeXlsx } = await import('hucre/xlsx')
+  const { isWanted } = about
+  const { notices, total } = await findAll(searched, wanted, { most: MAX.workbook, isWanted })
+  const rows = notices.map(notice =>
+    COLUMNS.map(([, , value]) => {
+      const one = value(notice, about)
+      return typeof one === 'string'
+        ? workbookText(one)
+        : one instanceof Date && !isPlausible(one)
+          ? null
+          : one
+    }),
+  )
+  const left = total - notices.length
+  const note = left > 0 ? [[`Mais ${left} editais estão no arquivo CSV da mesma busca.`]] : []
+  return await writeXlsx({
+    sheets: [
+      {
+        name: 'Editais',
+        columns: COLUMNS.map(([, kind, , width]) => ({ width, numFmt: FORMATS[kind] ?? 'General' })),
+        rows: [COLUMNS.map(([title]) => title), ...rows, ...note],
+        freezePane: { rows: 1 },
+        autoFilter: { range: `A1:P${rows.length + 1}` },
+      },
+    ],
+  })
 }
 
 function quoted(cell: string): string {
@@ -161,19 +216,13 @@ const MAX_CONVERTED = 60
 const FORMULA = /^[\s\p{Z}\p{C}]*[=+@＝＋＠－-]/u
 
 /** Returns a text that a spreadsheet program shows as it is, and does not run. */
-function cellOf(value: unknown): string | null {
-  const shown = text(value, MAX_TEXT)
-  if (shown === null) return null
+function asText(shown: string): string {
   if (FORMULA.test(shown)) return `'${shown}`
   return /\d/.test(shown) && shown.length <= MAX_CONVERTED ? `="${shown.replaceAll('"', '""')}"` : shown
 }
 
-function timeCell(time: Date | null): string | null {
-  return time === null ? null : dayAndTime(time).replace(' às', '')
-}
-
-function dayOf(value: unknown): string | null {
-  return typeof value === 'string' ? day(timeIn(value)) : null
+function dayOf(value: unknown): Date | null {
+  return typeof value === 'string' ? timeIn(value) : null
 }
 
 function verdictOf({ verdict }: ListedNotice): unknown {

@@ -168,7 +168,7 @@ function files({ wanted, origin }: ListPage): Html {
   const { parecer, ...others } = wanted
   const shared = queryOf(others, FIRST_PAGE)
   const key = `${shared === '' ? '?' : `${shared}&`}chave=`
-  return html`<p class="line"><a href="/editais/lista.csv${search}" download>Baixar planilha (CSV)</a><a href="/editais/calendario.ics${search}" download>Baixar calendário</a></p>
+  return html`<p class="line"><a href="/editais/lista.xlsx${search}" download>Baixar planilha (Excel)</a><a href="/editais/lista.csv${search}" download>CSV</a><a href="/editais/calendario.ics${search}" download>Baixar calendário</a></p>
 <details class="more"><summary>Assinar o calendário no Outlook ou no Google Agenda</summary>
 <p>Peça a quem administra uma chave que só lê o calendário (<code>editais keys create --description NOME --scopes calendar</code>) e assine este endereço, com ela no fim:</p>
 <p class="text"><code>${origin}/editais/calendario.ics${key}</code></p></details>`

@@ -14,6 +14,7 @@ import { isOfOperators, type KeyHolder } from '#src/server/key_file.ts'
 import { SIGNED_IN_MS } from '#src/server/keys.ts'
 import { LINK_UNUSABLE, type ServedCompanies } from '#src/server/served_companies.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
+import type { FileKind } from './browse.ts'
 import {
   type DataState,
   describeData,
@@ -37,6 +38,7 @@ export const HOME_PATH = `${PAGES_PATH}/hoje`
 const FILES = [
   ['calendario.ics', 'calendar'],
   ['lista.csv', 'table'],
+  ['lista.xlsx', 'workbook'],
 ] as const
 
 const SIGN_IN_PATH = `${PAGES_PATH}/entrar`
@@ -228,7 +230,7 @@ type FileSources = Pick<Required<PagesOptions>, 'served' | 'now'> & {
 
 async function file(
   context: PageContext,
-  kind: 'calendar' | 'table',
+  kind: FileKind,
   { served, now, todayReader, inTurn }: FileSources,
 ): Promise<Response> {
   const { company } = context.var.holder

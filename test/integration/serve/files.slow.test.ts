@@ -1,3 +1,4 @@
+import { readXlsx } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
@@ -24,11 +25,9 @@ async function serveFiles() {
   const get = async (path: string, key?: string) => {
     const headers = key === undefined ? {} : { cookie: `editais_chave=${key}` }
     const answer = await fetch(url + path, { headers, redirect: 'manual' })
-    return {
-      status: answer.status,
-      type: answer.headers.get('content-type'),
-      text: Buffer.from(await answer.arrayBuffer()).toString(),
-    }
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    const { status } = answer
+    return { status, type: answer.headers.get('content-type'), bytes, text: bytes.toString() }
   }
   return { get, create, key: keys.acme as string, lines, url }
 }
@@ -89,4 +88,12 @@ test('a search can be kept as a table, in which texts of strangers are texts', a
   expect((await get('/editais/lista.csv')).status).toBe(401)
   expect((await get('/editais/lista.csv?fase=xyz', key)).status).toBe(400)
   expect((await get('/editais?fase=pricing', key)).text).toContain('href="/editais/lista.csv?fase=pricing"')
+
+  const { sheets } = await readXlsx((await get('/editais/lista.xlsx?fase=pricing&ordem=session', key)).bytes)
+  const [titles = [], paper = [], hostile = []] = sheets[0]?.rows ?? []
+  const of = (row: readonly unknown[], title: string) => row[titles.indexOf(title)]
+  expect(of(paper, 'Número')).toBe('12/2026')
+  expect(of(paper, 'Valor estimado')).toBe(1234.5)
+  expect(of(paper, 'Sessão')).toBeInstanceOf(Date)
+  expect(of(hostile, 'Objeto')).toBe('=HYPERLINK("http://x";"a"); BEGIN:VEVENT')
 })

@@ -5,9 +5,9 @@ import fc from 'fast-check'
 import { writeXlsx } from 'hucre/xlsx'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { Database } from '#src/core/warehouse/database.ts'
-import { cutText, MAX_CELL_TEXT } from '#src/extras/exports/cells.ts'
 import { CSV_TEXT_MACROS } from '#src/extras/exports/command.ts'
 import { checkWorkbook } from '#src/extras/exports/workbook.ts'
+import { cutText, MAX_CELL_TEXT } from '#src/present/text/cells.ts'
 
 let db: Database
 beforeAll(async () => {

@@ -21,13 +21,21 @@ export function hasForbidden(text: string): boolean {
   return text.search(NOT_IN_XML) !== -1
 }
 
-export function withoutForbidden(text: string): string {
+function withoutForbidden(text: string): string {
   return text.replaceAll(NOT_IN_XML, '')
 }
 
 /** Escapes codes, so that `_x000D_` in a text is not a line break. */
-export function escapeCodes(text: string): string {
+function escapeCodes(text: string): string {
   return text.replaceAll(ESCAPED, '_x005F_')
+}
+
+/**
+ * Returns a text as a cell of a workbook has it. A line ends as in a cell of Excel: a carriage return would be written as `_x000D_`,
+ * which many programs show. Characters that XML does not allow are left out.
+ */
+export function workbookText(text: string): string {
+  return escapeCodes(cutText(withoutForbidden(text).replaceAll(/\r\n?/g, '\n')))
 }
 
 const COMING = "(situacao_sessao = 'futura') DESC, abs(dias_ate_sessao), edital_id"
