@@ -200,7 +200,18 @@ export async function renderWorkbook(searched: Searched, wanted: Wanted, about: 
         name: 'Editais',
         columns: COLUMNS.map(([, kind, , width]) => ({ width, numFmt: FORMATS[kind] ?? 'General' })),
         rows: [COLUMNS.map(([title]) => title), ...rows, ...note],
+        cells: new Map(
+          COLUMNS.map(([value], column) => [`0,${column}`, { value, style: { font: { bold: true } } }]),
+        ),
         freezePane: { rows: 1 },
+        pageSetup: {
+          orientation: 'landscape',
+          paperSize: 'a4',
+          fitToPage: true,
+          fitToWidth: 1,
+          fitToHeight: 0,
+          printTitlesRow: '$1:$1',
+        },
         autoFilter: { range: `A1:P${rows.length + 1}` },
       },
     ],
