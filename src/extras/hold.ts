@@ -9,6 +9,8 @@ const DEFAULT_WAIT_SECONDS = 600
 export type Listener = {
   progress(progress: Progress): void
   note(text: string): void
+  /** A request is sent again; by default, this is a note. */
+  retry?(text: string): void
 }
 
 /** Who holds, and how long it waits for another. @property leavesDisk brings nothing: this disk has what the store lacks. */

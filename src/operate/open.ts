@@ -46,10 +46,12 @@ export function openApi(
     ...(onAnswer ? { onAnswer } : {}),
     signal,
     nowMs: Date.now,
-    onRetry: ({ path, reason, retryDelayMs }) =>
-      listener.note(
-        `${path}: ${reason}; retrying${retryDelayMs ? ` in ${(retryDelayMs / 1000).toFixed(1)} s` : ''}`,
-      ),
+    onRetry({ path, reason, retryDelayMs }) {
+      const when = retryDelayMs ? ` in ${(retryDelayMs / 1000).toFixed(1)} s` : ''
+      const text = `${path}: ${reason}; retrying${when}`
+      if (listener.retry) listener.retry(text)
+      else listener.note(text)
+    },
   })
 }
 

@@ -17,11 +17,14 @@ export const TITLES: Record<Stage, string> = {
 }
 /** The log must show that a long run is alive, not each of its steps. For a short run, its end is enough. */
 const LOG_INTERVAL_MS = 5000
+/** An API that is down makes many requests fail, each again and again. */
+const RETRY_INTERVAL_MS = 60_000
 
 /** Logs the progress of a run. */
 export function logListener(log: Logger, nowMs: () => number): Listener {
   const beganMs = nowMs()
   const loggedAtMs = new Map<Stage, number>()
+  let retriedAtMs = Number.NEGATIVE_INFINITY
   return {
     progress({ stage, done, total, note }) {
       // If progress of a stage was logged, its end is logged, too.
@@ -31,6 +34,11 @@ export function logListener(log: Logger, nowMs: () => number): Listener {
       log.info({ stage, done, ...(total > 0 ? { total } : {}) }, note ?? TITLES[stage])
     },
     note: text => log.warn(text),
+    retry(text) {
+      if (nowMs() - retriedAtMs < RETRY_INTERVAL_MS) return
+      retriedAtMs = nowMs()
+      log.warn(text)
+    },
   }
 }
 

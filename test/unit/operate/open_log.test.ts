@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { createLogger } from '#src/lib/log.ts'
-import { forTerminal } from '#src/operate/open_log.ts'
+import { forTerminal, logListener } from '#src/operate/open_log.ts'
 
 test('a log on a terminal shows no character of a foreign text that it would obey or hide', async () => {
   const shown = new PassThrough()
@@ -31,5 +31,17 @@ test('lines on a terminal are sentences, without what only programs need', async
     'INFO: acme: GET /editais: 200, 3.1 ms',
     'INFO: acme: Serving a new snapshot (snapshot s1, months 2)',
     'INFO: acme: Stopped.',
+  ])
+})
+
+test('requests that are sent again are one line a minute', () => {
+  const lines: string[] = []
+  const log = createLogger('info', {}, { write: line => void lines.push(line) })
+  let now = 0
+  const listener = logListener(log, () => now)
+  for (now of [0, 1000, 59_000, 61_000, 62_000]) listener.retry?.(`GET /x: 503 at ${now}`)
+  listener.note('Something else')
+  expect(lines.map(line => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+    ...['GET /x: 503 at 0', 'GET /x: 503 at 61000', 'Something else'],
   ])
 })
