@@ -3,7 +3,7 @@ import { printable } from '#schema/text_key.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { formatCount } from '#src/lib/count.ts'
-import { STAGES, type Stage, TITLES } from '#src/operate/open_log.ts'
+import { describeRetry, STAGES, type Stage, TITLES } from '#src/operate/open_log.ts'
 import { formatSeconds } from '../lib/count.ts'
 
 /** The display of a running command's progress. */
@@ -30,14 +30,33 @@ export function liveDisplay(nowMs: () => number): Display {
   )
   const finished = list.run()
   let current: Stage = 'open'
+  let countdown: NodeJS.Timeout | null = null
+  const endCountdown = () => {
+    if (countdown === null) return
+    clearInterval(countdown)
+    countdown = null
+    stages.get(current)?.note('')
+  }
   return {
     progress(progress) {
+      endCountdown()
       current = progress.stage
       for (const earlier of STAGES.slice(0, STAGES.indexOf(current))) stages.get(earlier)?.endIfDone()
       stages.get(progress.stage)?.update(progress)
     },
     note: text => stages.get(current)?.note(text),
+    retry(retry) {
+      const atMs = nowMs() + retry.againMs
+      const show = () => {
+        const againMs = Math.max(0, atMs - nowMs())
+        stages.get(current)?.note(describeRetry({ ...retry, againMs }, nowMs()))
+      }
+      endCountdown()
+      countdown = setInterval(show, 1000)
+      show()
+    },
     async end() {
+      endCountdown()
       for (const stage of stages.values()) stage.end()
       await finished
     },

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import type { Retry } from '#src/core/api/client.ts'
 import { makeDirectories } from '#src/core/company/company.ts'
 import type { Progress, RunContext } from '#src/core/pipeline/run.ts'
 import { takeLock } from '#src/lib/lock.ts'
@@ -10,7 +11,7 @@ export type Listener = {
   progress(progress: Progress): void
   note(text: string): void
   /** A request is sent again; by default, this is a note. */
-  retry?(text: string): void
+  retry?(retry: Retry): void
 }
 
 /** Who holds, and how long it waits for another. @property leavesDisk brings nothing: this disk has what the store lacks. */

@@ -10,6 +10,7 @@ import { hosts } from '#src/extras.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { followers } from './extras.ts'
+import { describeRetry } from './open_log.ts'
 
 /** Returns the real effects for one company: its directories, the clock, ids, and a listener. */
 export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): CompanyContext {
@@ -46,11 +47,9 @@ export function openApi(
     ...(onAnswer ? { onAnswer } : {}),
     signal,
     nowMs: Date.now,
-    onRetry({ path, reason, retryDelayMs }) {
-      const when = retryDelayMs ? ` in ${(retryDelayMs / 1000).toFixed(1)} s` : ''
-      const text = `${path}: ${reason}; retrying${when}`
-      if (listener.retry) listener.retry(text)
-      else listener.note(text)
+    onRetry(retry) {
+      if (listener.retry) listener.retry(retry)
+      else listener.note(describeRetry(retry, Date.now()))
     },
   })
 }

@@ -1,6 +1,7 @@
 import { isatty } from 'node:tty'
 import type { DestinationStream, Logger } from 'pino'
 import { printable, printableLines } from '#schema/text_key.ts'
+import type { Retry } from '#src/core/api/client.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { counted, formatSeconds } from '#src/lib/count.ts'
 import { createLogger } from '#src/lib/log.ts'
@@ -34,12 +35,18 @@ export function logListener(log: Logger, nowMs: () => number): Listener {
       log.info({ stage, done, ...(total > 0 ? { total } : {}) }, note ?? TITLES[stage])
     },
     note: text => log.warn(text),
-    retry(text) {
+    retry(retry) {
       if (nowMs() - retriedAtMs < RETRY_INTERVAL_MS) return
       retriedAtMs = nowMs()
-      log.warn(text)
+      log.warn(describeRetry(retry, nowMs()))
     },
   }
+}
+
+/** Says which request failed and why, and for how long it is sent again. */
+export function describeRetry({ path, reason, againMs, untilMs }: Retry, nowMs: number): string {
+  const again = againMs > 0 ? `again in ${formatSeconds(againMs / 1000)}` : 'again now'
+  return `${path}: ${reason}; ${again}, for at most ${formatSeconds(Math.max(0, untilMs - nowMs) / 1000)} more`
 }
 
 const STDERR = 2

@@ -15,6 +15,8 @@ export type RunPlan = Pick<Plan, 'listed' | 'added' | 'changed' | 'revived' | 'u
   readonly quarantined: number
   readonly to_fetch: number
   readonly tombstoned: number
+  /** Notices requested by id that do not exist for this company. */
+  readonly absent: readonly string[]
   /** Requests that the run would send, without retries. */
   readonly requests: number
   /** Assumes that each analysis takes as long as a request of the survey; loading happens in parallel. */
@@ -32,7 +34,12 @@ export async function plan(request: SyncRequest, context: SurveyContext): Promis
   try {
     const refetch = await decideRefetch(request, { db })
     const unchangedPaths = { ...context.paths, temporary }
-    const { plan, missing } = await survey(request, refetch, { ...context, paths: unchangedPaths }, { db })
+    const { plan, missing, scanned } = await survey(
+      request,
+      refetch,
+      { ...context, paths: unchangedPaths },
+      { db },
+    )
     const surveyMs = context.now().getTime() - startedMs
     return {
       company: context.paths.company,
@@ -45,6 +52,7 @@ export async function plan(request: SyncRequest, context: SurveyContext): Promis
       quarantined: plan.rejected,
       to_fetch: plan.toFetch,
       tombstoned: missing.gone.length,
+      absent: scanned.absent,
       requests: context.api.stats.requests + plan.toFetch,
       estimated_seconds: Math.ceil(surveyMs / 1000 + context.api.estimateSeconds(plan.toFetch)),
     }

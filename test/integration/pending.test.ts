@@ -132,8 +132,12 @@ test('a filtered run concludes nothing about notices that it did not list', asyn
   const byStatus = await company.sync(['--status', 'ready,expired'])
   expect(byStatus).toMatchObject({ mode: 'filtered', listed: 1, changed: 1, loaded: 1, tombstoned: 0 })
   expect(company.sandbox.requests.byKind).toMatchObject({ list: 1, notice: 0, analysis: 1 })
-  const byId = await company.sync(['--id', ready, '--id', unknown, '--id', removed])
+  const byId = await company.sync(['--id', ready, '--id', unknown, '--id', removed], 3)
   expect(byId).toMatchObject({ mode: 'filtered', listed: 3, changed: 0, loaded: 1, gone: 2, tombstoned: 0 })
+  expect(byId).toMatchObject({
+    status: 'partial',
+    error: `The API has no notice ${unknown}, ${removed} for this company: check --id.`,
+  })
   expect(asked(company, 'analysis')).toEqual([ready])
   expect(company.sandbox.requests.byKind).toMatchObject({ list: 0, notice: 3, analysis: 1 })
   expect(

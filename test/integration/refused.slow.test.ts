@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { createApiClient } from '#src/core/api/client.ts'
+import { createApiClient, type Retry } from '#src/core/api/client.ts'
 import { InterruptedError } from '#src/lib/errors.ts'
 import type { Fault } from '#src/sandbox/faults.ts'
 import { reportHere } from '#test/support/here.ts'
@@ -89,6 +89,34 @@ describe('a server that refuses because of load', () => {
     }
     expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 60, failed: 0 })
     expect(refused).toBeGreaterThan(0)
+  })
+
+  it('for minutes is asked again for four minutes, each time with the wait and the end', async () => {
+    const company = await openCompany(1)
+    const retries: Retry[] = []
+    let skippedMs = 0
+    company.sandbox.faults.respond = () => {
+      skippedMs += 61_000
+      return { status: 503, body: '' }
+    }
+    const api = createApiClient({
+      ...readApiSettings(company.environment),
+      retryMs: 10,
+      signal: new AbortController().signal,
+      nowMs: () => Date.now() + skippedMs,
+      onRetry: retry => retries.push(retry),
+    })
+    const beganMs = Date.now()
+    await expect(api.list({ statuses: null, limit: 1, offset: 0 })).rejects.toThrow('unavailable (503)')
+    expect(company.sandbox.requests.total).toBe(5)
+    expect(retries).toHaveLength(4)
+    for (const { reason, againMs, untilMs } of retries) {
+      expect(reason).toBe('the API is unavailable (503)')
+      expect(againMs).toBeGreaterThan(0)
+      expect(untilMs).toBe(retries[0]?.untilMs)
+    }
+    expect((retries[0]?.untilMs ?? 0) - beganMs).toBeGreaterThanOrEqual(240_000)
+    await api.close()
   })
 
   it('and asks all requests to wait for minutes is probed once, and then left alone', async () => {

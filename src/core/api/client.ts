@@ -10,7 +10,13 @@ import {
   type Server,
   TransientError,
 } from './endpoints.ts'
-import { type ApiStats, createPace, openTransport, type TransportOptions } from './transport.ts'
+import {
+  type ApiStats,
+  createPace,
+  openTransport,
+  type RequestPace,
+  type TransportOptions,
+} from './transport.ts'
 
 export type { Answer } from './endpoints.ts'
 export type { ApiStats } from './transport.ts'
@@ -19,6 +25,8 @@ export type { ApiStats } from './transport.ts'
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 /** 429 and 503 mean load, not failure: this many are waited out before they count as retries. */
 const MAX_REFUSALS = 10
+/** A request that failed is sent again for this long: with the longest pause and a timeout after it, 10 minutes at most. */
+const RETRY_FOR_MS = 4 * 60_000
 const BRIEF_RETRIES = 1
 /** Upper bound of the backoff between two attempts. */
 const MAX_RETRY_DELAY_MS = 30_000
@@ -56,7 +64,15 @@ export type ApiOptions = Omit<TransportOptions, 'maxBodyBytes'> & {
   readonly maxRps: number | null
   readonly retries: number
   readonly retryMs: number
-  readonly onRetry?: (notice: { path: string; reason: string; retryDelayMs: number }) => void
+  readonly onRetry?: (retry: Retry) => void
+}
+
+/** A request that will be sent again, `againMs` from now, if needed until `untilMs` (of `nowMs`). */
+export type Retry = {
+  readonly path: string
+  readonly reason: string
+  readonly againMs: number
+  readonly untilMs: number
 }
 
 const LIST_PATH = '/api/v1/editais'
@@ -77,7 +93,7 @@ export function createApiClient(options: ApiOptions): Api {
   const patient: Patience = { retries: options.retries, refusals: MAX_REFUSALS }
   const brief: Patience = { retries: Math.min(options.retries, BRIEF_RETRIES), refusals: 0 }
   const request = (to: Endpoint, path: string, patience = patient) =>
-    persist(() => attempt(server, to, path), { path, patience, ...options })
+    persist(() => attempt(server, to, path), { path, patience, pace, ...options })
   async function list({ statuses, limit, offset }: ListPage, patience: Patience): Promise<Buffer> {
     const filter = statuses ? `status=${statuses.join(',')}&` : ''
     const path = `${prefix}?${filter}limit=${limit}&offset=${offset}`
@@ -113,12 +129,22 @@ type Patience = {
   readonly refusals: number
 }
 
-/** Retries what may succeed later. Refusals under load are waited out before they count as retries. */
+type Persistence = ApiOptions & {
+  readonly path: string
+  readonly patience: Patience
+  readonly pace: RequestPace
+}
+
+/**
+ * Retries what may succeed later, for a limited time since the first failure. Refusals under load are waited out before
+ * they count as retries.
+ */
 async function persist(
   once: () => Promise<Answer>,
-  { path, patience, baseUrl, signal, retryMs, onRetry }: ApiOptions & { path: string; patience: Patience },
+  { path, patience, pace, baseUrl, signal, nowMs, retryMs, onRetry }: Persistence,
 ): Promise<Answer> {
   let refusals = 0
+  let untilMs: number | null = null
   try {
     return await pRetry(() => once().catch(error => Promise.reject(explainFailure(error, baseUrl))), {
       retries: patience.retries,
@@ -127,16 +153,17 @@ async function persist(
       maxTimeout: MAX_RETRY_DELAY_MS,
       randomize: true,
       signal,
-      shouldRetry: ({ error }) => error instanceof TransientError,
+      shouldRetry: ({ error }) => error instanceof TransientError && nowMs() < (untilMs ?? 0),
       shouldConsumeRetry: ({ error }) => {
         if (!(error instanceof TransientError && error.refused)) return true
         refusals += 1
         return refusals > patience.refusals
       },
       onFailedAttempt: ({ error, retryDelay, retriesLeft }) => {
-        if (error instanceof TransientError && retriesLeft > 0) {
-          onRetry?.({ path, reason: error.message, retryDelayMs: Math.round(retryDelay) })
-        }
+        untilMs ??= nowMs() + RETRY_FOR_MS
+        if (!(error instanceof TransientError) || retriesLeft === 0 || nowMs() >= untilMs) return
+        const againMs = Math.round(Math.max(retryDelay, pace.pauseLeftMs()))
+        onRetry?.({ path, reason: error.message, againMs, untilMs })
       },
     })
   } catch (error) {

@@ -213,7 +213,10 @@ async function failed(server: Server, to: Endpoint, { path, sent, reply }: Faile
     await sleep(waitMs, undefined, { signal: server.signal })
   }
   throw isRefused
-    ? new TransientError(`the API is limiting requests (${status})`, true)
+    ? new TransientError(
+        status === 429 ? 'the API is limiting requests (429)' : 'the API is unavailable (503)',
+        true,
+      )
     : new TransientError(`the API failed (${status})`)
 }
 

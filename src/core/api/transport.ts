@@ -16,6 +16,8 @@ export type RequestPace = {
   turn(signal: AbortSignal): Promise<void>
   /** Makes all requests wait this long, or for a growing time if the server named none. */
   pause(ms: number | null): void
+  /** Returns how long requests wait from now on; 0 without a pause. */
+  pauseLeftMs(): number
   /** Ends the pause at once: the server is healthy after all. */
   resume(): void
   /** Notes that a request was answered, so the server is healthy. */
@@ -58,10 +60,11 @@ export function createPace(options: {
       const now = nowMs()
       // Requests in flight together are refused together; that counts as one refusal.
       if (ms === null && pausedUntil > now) return
-      const growing = firstPauseMs * 2 ** Math.min(refusals, 8)
+      const growing = firstPauseMs * 2 ** Math.min(refusals, 6)
       refusals += 1
       pausedUntil = Math.max(pausedUntil, now + Math.min(ms ?? growing, MAX_PAUSE_MS))
     },
+    pauseLeftMs: () => Math.max(0, pausedUntil - nowMs()),
     resume() {
       pausedUntil = nowMs()
       resumed.abort()

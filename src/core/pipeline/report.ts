@@ -62,7 +62,7 @@ function countsOf(
   return {
     scan_passes: scanned.passes,
     scan_complete: scanned.complete,
-    listed: plan.listed + scanned.absent + scanned.failed.length,
+    listed: plan.listed + scanned.absent.length + scanned.failed.length,
     added: plan.added,
     changed: plan.changed,
     revived: plan.revived,
@@ -70,7 +70,7 @@ function countsOf(
     unchanged: plan.unchanged,
     loaded: (fetched?.loaded ?? 0) - moved,
     deferred: plan.deferred + (fetched?.excluded ?? 0),
-    gone: scanned.absent + (fetched?.gone ?? 0),
+    gone: scanned.absent.length + (fetched?.gone ?? 0),
     quarantined: plan.rejected + (fetched?.quarantined ?? 0) + moved,
     failed: scanned.failed.length + (fetched?.failed ?? 0),
     not_attempted: plan.toFetch - (fetched ? countAttempted(fetched) : 0),
@@ -103,8 +103,9 @@ function explainMissing({ held, unverified }: Missing): Shortcoming[] {
   ]
 }
 
-function explainScan({ failed, total }: Scan, { listed }: RunReport): Shortcoming[] {
+function explainScan({ absent, failed, total }: Scan, { listed }: RunReport): Shortcoming[] {
   const findings: Shortcoming[] = []
+  if (absent.length > 0) findings.push({ status: 'partial', reason: describeAbsent(absent) })
   const [first] = failed
   if (first) {
     const reason = `${counted(failed.length, 'notice')} could not be read, such as ${first.id}: ${first.reason}.`
@@ -115,6 +116,11 @@ function explainScan({ failed, total }: Scan, { listed }: RunReport): Shortcomin
     findings.push({ status: 'partial', reason })
   }
   return findings
+}
+
+/** Names the notices that were requested by id and do not exist. */
+export function describeAbsent(absent: readonly string[]): string {
+  return `The API has no notice ${absent.slice(0, 3).join(', ')}${absent.length > 3 ? ` and ${counted(absent.length - 3, 'other')}` : ''} for this company: check --id.`
 }
 
 function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }: Fetched): Shortcoming[] {

@@ -24,7 +24,7 @@ export type Scan = {
   /** Whether a pass was verified as complete (docs/internals/scan.md#the-scan); null without a pass. */
   readonly complete: boolean | null
   /** Notices requested by id that do not exist for this company. */
-  readonly absent: number
+  readonly absent: readonly string[]
   /** Notices requested by id that got no usable answer. */
   readonly failed: readonly { id: string; reason: string }[]
   /** The largest `total` that a page of the last pass reported. */
@@ -62,7 +62,7 @@ export async function scan(options: ScanOptions): Promise<Scan> {
         passes,
         complete: pass.whole,
         total: pass.total,
-        absent: 0,
+        absent: [],
         failed: [],
         drift,
         pages: pass.whole && passes === 1 ? pass.pages : null,
@@ -206,7 +206,7 @@ function endless(pages: number): FatalError {
   )
 }
 
-/** Reads single notices as if the list had shown them; `absent` counts 404 answers. */
+/** Reads single notices as if the list had shown them; `absent` has those answered with 404. */
 export async function readByIds(options: {
   api: Pick<Api, 'notice'>
   ids: readonly string[]
@@ -214,13 +214,13 @@ export async function readByIds(options: {
   signal: AbortSignal
   onProgress: (progress: { done: number; total: number }) => void
 }): Promise<Scan> {
-  let absent = 0
+  const absent: string[] = []
   const failed: { id: string; reason: string }[] = []
   for (const [done, id] of options.ids.entries()) {
     throwIfInterrupted(options.signal)
     try {
       const answer = await options.api.notice(id)
-      if (answer.kind === 'absent') absent += 1
+      if (answer.kind === 'absent') absent.push(id)
       else if (answer.kind === 'body') await options.listed.add([validateNotice(answer.bytes, id)])
       else failed.push({ id, reason: 'its answer is too large' })
     } catch (error) {

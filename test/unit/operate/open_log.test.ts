@@ -39,9 +39,12 @@ test('requests that are sent again are one line a minute', () => {
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   let now = 0
   const listener = logListener(log, () => now)
-  for (now of [0, 1000, 59_000, 61_000, 62_000]) listener.retry?.(`GET /x: 503 at ${now}`)
+  for (now of [0, 1000, 59_000, 61_000, 62_000])
+    listener.retry?.({ path: '/x', reason: `503 at ${now}`, againMs: 16_000, untilMs: 240_000 })
   listener.note('Something else')
   expect(lines.map(line => (JSON.parse(line) as { msg: string }).msg)).toEqual([
-    ...['GET /x: 503 at 0', 'GET /x: 503 at 61000', 'Something else'],
+    '/x: 503 at 0; again in 16 s, for at most 4 min more',
+    '/x: 503 at 61000; again in 16 s, for at most 3 min more',
+    'Something else',
   ])
 })

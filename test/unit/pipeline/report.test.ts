@@ -25,7 +25,7 @@ const PLAN: Survey['plan'] = {
 const SCANNED: Survey['scanned'] = {
   passes: 1,
   complete: true,
-  absent: 0,
+  absent: [],
   failed: [],
   total: 100,
   drift: [],
@@ -98,7 +98,7 @@ describe('the report of a run', () => {
   })
 
   it('adds what the list and the analyses have in common: gone, failed, deferred, quarantined', () => {
-    const surveyed = surveyOf({ scanned: { absent: 2, failed: [{ id: 'a', reason: 'HTTP 500' }] } })
+    const surveyed = surveyOf({ scanned: { absent: ['b', 'c'], failed: [{ id: 'a', reason: 'HTTP 500' }] } })
     const fetched = { ...FETCHED, loaded: 20, gone: 5, quarantined: 6, failed: 4, excluded: 5 }
     expect(report({ surveyed, fetched })).toMatchObject({
       listed: 103,
