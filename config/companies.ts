@@ -25,7 +25,11 @@ type CompaniesFile = {
   readonly defaults: OwnSettings
   /** By name, which may be an invalid slug; an error message instead of settings that cannot be used. */
   readonly companies: ReadonlyMap<string, OwnSettings | string>
+  readonly lineOf: LineOf
 }
+
+/** Returns the line of a setting, by its place in the file; null if it is not written there. */
+type LineOf = (path: readonly string[], name: string) => number | null
 
 /** A thousand companies may share a part; aliases of aliases that expand to more are rejected. */
 const MAX_ALIASES = 100_000
@@ -46,7 +50,8 @@ async function readCompaniesFile(path: string): Promise<CompaniesFile | null> {
   const text = await readText(path)
   if (text === null) return null
   try {
-    return companiesIn(await parse(text))
+    const { root, lineOf } = await parse(text)
+    return { ...companiesIn(root), lineOf }
   } catch (error) {
     throw new FatalError(
       `${path}: ${messageOf(error)}\nSee config/companies.example.yaml for an example.`,
@@ -65,9 +70,9 @@ async function readText(path: string): Promise<string | null> {
 }
 
 /** Parses a companies' file. @throws Error with a message about the invalid line. */
-async function parse(text: string): Promise<unknown> {
+async function parse(text: string): Promise<{ root: unknown; lineOf: LineOf }> {
   // Loaded only if there is such a file, so that commands of a single company start sooner.
-  const { LineCounter, parseDocument, visit } = await import('yaml')
+  const { isMap, isScalar, LineCounter, parseDocument, visit } = await import('yaml')
   const lineCounter = new LineCounter()
   const document = parseDocument(text, { lineCounter, merge: true })
   const [syntax] = document.errors
@@ -80,10 +85,16 @@ async function parse(text: string): Promise<unknown> {
     },
     Alias(_, alias) {
       if (anchors.has(alias.source)) return
-      throw new Error(unknownAlias(alias.source, lineOf(alias, lineCounter), text))
+      throw new Error(unknownAlias(alias.source, lineIn(alias, lineCounter), text))
     },
   })
-  return valuesOf(document)
+  const lineOf: LineOf = (path, name) => {
+    const settings = document.getIn(path, true)
+    const keys = isMap(settings) ? settings.items.map(({ key }) => key).filter(key => isScalar(key)) : []
+    const key = keys.find(({ value }) => String(value).toUpperCase() === name)
+    return key ? lineIn(key, lineCounter) : null
+  }
+  return { root: valuesOf(document), lineOf }
 }
 
 function valuesOf(document: Document): unknown {
@@ -97,7 +108,7 @@ function valuesOf(document: Document): unknown {
   }
 }
 
-function lineOf({ range }: { range?: readonly number[] | null }, lineCounter: LineCounter): number {
+function lineIn({ range }: { range?: readonly number[] | null }, lineCounter: LineCounter): number {
   return lineCounter.linePos(range?.[0] ?? 0).line
 }
 
@@ -150,7 +161,7 @@ function shownSetting(name: string): string {
 }
 
 /** Checks the shape of a parsed companies' file. @throws Error with a message for people. */
-function companiesIn(root: unknown): CompaniesFile {
+function companiesIn(root: unknown): Omit<CompaniesFile, 'lineOf'> {
   if (root === null || root === undefined) throw new Error('the file is empty. It needs `companies:`.')
   if (!isNode(root)) throw new Error('the file must have `companies:` with the companies below it, by name.')
   const unknown = Object.keys(root).find(name => name !== 'defaults' && name !== 'companies')
@@ -247,7 +258,7 @@ export async function readCompanies(environment: Environment): Promise<Companies
       problems.push(`${path}: companies: ${shownName(company)} ${SLUG_RULE}.`)
       continue
     }
-    const entry = { company, defaults: read.defaults, own }
+    const entry = { company, defaults: read.defaults, own, lineOf: read.lineOf }
     try {
       const merged = await environmentIn(environment, entry)
       readSchedule(merged)
@@ -354,6 +365,7 @@ type Entry = {
   readonly company: string
   readonly defaults: OwnSettings
   readonly own: OwnSettings | string
+  readonly lineOf: LineOf
 }
 
 /** Returns the company's data directory; the environment's if the entry's own is invalid. */
@@ -374,11 +386,12 @@ function placeIn(environment: Environment, { company, defaults, own }: Entry): E
 
 /** Returns the worker's environment, overridden by the company's own settings, with only this company's key. */
 async function environmentIn(environment: Environment, entry: Entry): Promise<Environment> {
-  const { company, defaults, own } = entry
+  const { company, defaults, own, lineOf } = entry
   if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }
   for (const name of Object.keys(all))
-    if (!REMOVED_SETTINGS.has(name) && !MERGED_SETTINGS.has(name)) await refuseUnknown(name)
+    if (!REMOVED_SETTINGS.has(name) && !MERGED_SETTINGS.has(name))
+      await refuseUnknown(name, lineOf(['companies', company], name) ?? lineOf(['defaults'], name))
   const { API_KEY_ENV: keyVariable, API_KEY_FILE: keyFile, ...rest } = all
   if (Boolean(keyVariable) === Boolean(keyFile)) {
     throw new FatalError('set either api_key_file (a path) or api_key_env (a variable).', EXIT.usage)
@@ -407,7 +420,7 @@ function upperCase(settings: OwnSettings): OwnSettings {
   return Object.fromEntries(Object.entries(settings).map(([name, text]) => [name.toUpperCase(), text]))
 }
 
-async function refuseUnknown(name: string): Promise<void> {
+async function refuseUnknown(name: string, line: number | null): Promise<void> {
   if (name === 'API_KEY') {
     throw new FatalError(
       'api_key: do not put a key into this file. Set api_key_file to the path of its file, or api_key_env to the name of a variable.',
@@ -417,7 +430,7 @@ async function refuseUnknown(name: string): Promise<void> {
   if (OWN_NAMES.includes(name) || name === 'API_KEY_ENV' || name === 'API_KEY_FILE') return
   const known = OWN_NAMES.map(own => own.toLowerCase())
   throw new FatalError(
-    `${shownSetting(name.toLowerCase())} is not a setting of a company.${await didYouMean(name.toLowerCase(), known)} A company can set ${known.join(', ')}, api_key_file and api_key_env. Other settings are set in the environment, for all companies.`,
+    `${line === null ? '' : `line ${line}: `}${shownSetting(name.toLowerCase())} is not a setting of a company.${await didYouMean(name.toLowerCase(), known)} A company can set ${known.join(', ')}, api_key_file and api_key_env. Other settings are set in the environment, for all companies.`,
     EXIT.usage,
   )
 }

@@ -410,7 +410,11 @@ function readApiKey(environment: Environment): string {
   const origin = environment.API_KEY_ENV ? `${environment.API_KEY_ENV} (api_key_env)` : from.origin
   if (!key) {
     throw new FatalError(
-      `${origin} is not set. Create a key in the app's settings (notice API). Put it into .env as API_KEY, or put its file's path there as API_KEY_FILE.`,
+      `${origin} is not set. Create a key in the app's settings (notice API). Put it into ${
+        environment.API_KEY_ENV
+          ? `the variable ${environment.API_KEY_ENV}`
+          : ".env as API_KEY, or put its file's path there as API_KEY_FILE"
+      }.`,
       EXIT.usage,
     )
   }

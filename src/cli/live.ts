@@ -44,16 +44,20 @@ export function liveDisplay(nowMs: () => number): Display {
       for (const earlier of STAGES.slice(0, STAGES.indexOf(current))) stages.get(earlier)?.endIfDone()
       stages.get(progress.stage)?.update(progress)
     },
-    note: text => stages.get(current)?.note(text),
+    note(text) {
+      endCountdown()
+      stages.get(current)?.note(text)
+    },
     retry(retry) {
+      endCountdown()
       const atMs = nowMs() + retry.againMs
       const show = () => {
         const againMs = Math.max(0, atMs - nowMs())
-        stages.get(current)?.note(describeRetry({ ...retry, againMs }, nowMs()))
+        if (countdown !== null && againMs === 0) endCountdown()
+        else stages.get(current)?.note(describeRetry({ ...retry, againMs }, nowMs()))
       }
-      endCountdown()
-      countdown = setInterval(show, 1000)
       show()
+      countdown = setInterval(show, 1000).unref()
     },
     async end() {
       endCountdown()

@@ -2,7 +2,6 @@ import type { Logger } from 'pino'
 import { printableLines } from '#schema/text_key.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import type { PublishedFigures } from '#src/core/lake/publish.ts'
-import { describeAbsent } from '#src/core/pipeline/report.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
 import type { Salvaged } from '#src/core/rawlog/salvage.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
@@ -54,7 +53,7 @@ export function describePlan(plan: RunPlan): string {
     `A run for ${plan.company} would take about ${formatSeconds(plan.estimated_seconds)} and ${counted(plan.requests, 'request')}:`,
     `  notices   ${formatCount(plan.listed)} listed; ${changes || 'none changed'}`,
     `  analyses  ${counts({ 'to fetch': plan.to_fetch, deferred: plan.deferred, 'not usable': plan.quarantined }) || 'none to fetch'}`,
-    ...(plan.absent.length > 0 ? [`  attention ${describeAbsent(plan.absent)}`] : []),
+    ...plan.problems.map(problem => `  attention ${problem}`),
     'Nothing was changed.',
     '',
   ].join('\n')

@@ -87,7 +87,7 @@ export function syncCommand(environment: Environment, enqueue: Enqueue): Command
     .option('--json', 'print the run report as one JSON object on stdout')
     .addHelpText(
       'after',
-      '\nA request that fails is sent again for at most 10 minutes (longer if API_TIMEOUT_MS is longer than 30 s).\nExit codes: 0 ok, 1 failed, 2 wrong usage or settings, 3 partial, 4 company held by another sync, 130 interrupted.',
+      '\nWhile the API answers nothing, failed requests are sent again for 4 minutes; or for up to 10, if it demands long waits.\nExit codes: 0 ok, 1 failed, 2 wrong usage or settings, 3 partial, 4 company held by another sync, 130 interrupted.',
     )
     .action(async (options: Options) => {
       process.exitCode = await run(environment, options, enqueue)
@@ -133,7 +133,7 @@ async function planNow({ request, options, settings, session, api }: Work): Prom
     : look())
   return async () => {
     process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
-    return planned.absent.length > 0 ? EXIT.partial : EXIT.ok
+    return planned.problems.length > 0 ? EXIT.partial : EXIT.ok
   }
 }
 

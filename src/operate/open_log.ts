@@ -45,8 +45,11 @@ export function logListener(log: Logger, nowMs: () => number): Listener {
 
 /** Says which request failed and why, and for how long it is sent again. */
 export function describeRetry({ path, reason, againMs, untilMs }: Retry, nowMs: number): string {
-  const again = againMs > 0 ? `again in ${formatSeconds(againMs / 1000)}` : 'again now'
-  return `${path}: ${reason}; ${again}, for at most ${formatSeconds(Math.max(0, untilMs - nowMs) / 1000)} more`
+  const again = againMs >= 50 ? `again in ${formatSeconds(againMs / 1000)}` : 'again now'
+  const text = `${path}: ${reason}; ${again}`
+  return untilMs === null
+    ? text
+    : `${text}, for at most ${formatSeconds(Math.max(0, untilMs - nowMs) / 1000)} more`
 }
 
 const STDERR = 2

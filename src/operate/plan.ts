@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Plan } from '#src/core/pipeline/detect.ts'
+import { explainIds } from '#src/core/pipeline/report.ts'
 import { decideRefetch, type SyncRequest } from '#src/core/pipeline/request.ts'
 import { type SurveyContext, survey } from '#src/core/pipeline/survey.ts'
 import { Database } from '#src/core/warehouse/database.ts'
@@ -15,8 +16,8 @@ export type RunPlan = Pick<Plan, 'listed' | 'added' | 'changed' | 'revived' | 'u
   readonly quarantined: number
   readonly to_fetch: number
   readonly tombstoned: number
-  /** Notices requested by id that do not exist for this company. */
-  readonly absent: readonly string[]
+  /** Why notices requested by id could not be read, in sentences. */
+  readonly problems: readonly string[]
   /** Requests that the run would send, without retries. */
   readonly requests: number
   /** Assumes that each analysis takes as long as a request of the survey; loading happens in parallel. */
@@ -43,7 +44,7 @@ export async function plan(request: SyncRequest, context: SurveyContext): Promis
     const surveyMs = context.now().getTime() - startedMs
     return {
       company: context.paths.company,
-      listed: plan.listed,
+      listed: plan.listed + scanned.absent.length + scanned.failed.length,
       added: plan.added,
       changed: plan.changed,
       revived: plan.revived,
@@ -52,7 +53,7 @@ export async function plan(request: SyncRequest, context: SurveyContext): Promis
       quarantined: plan.rejected,
       to_fetch: plan.toFetch,
       tombstoned: missing.gone.length,
-      absent: scanned.absent,
+      problems: explainIds(scanned).map(({ reason }) => reason),
       requests: context.api.stats.requests + plan.toFetch,
       estimated_seconds: Math.ceil(surveyMs / 1000 + context.api.estimateSeconds(plan.toFetch)),
     }

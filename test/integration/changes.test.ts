@@ -77,12 +77,12 @@ test('every kind of change is found, is planned as it then happens, and affects 
   const report = await company.sync()
   expect(report).toMatchObject({ status: 'ok', listed: 39, added: 1, changed: 5, tombstoned: 2, revived: 0 })
   expect(report).toMatchObject({ unchanged: 32, loaded: 5, deferred: 2, gone: 0 })
-  const { to_fetch, estimated_seconds, absent, ...predicted } = plan
+  const { to_fetch, estimated_seconds, problems, ...predicted } = plan
   // The run by hand looked at the list before.
   expect(report).toMatchObject({ ...predicted, company: 'acme', requests: plan.requests + 1 })
   expect(to_fetch).toBe(report.loaded)
   expect(estimated_seconds).toBeGreaterThan(0)
-  expect(absent).toEqual([])
+  expect(problems).toEqual([])
   expect(asked(company, 'analysis')).toEqual([later, silent, earlier, hidden, arrived].sort())
   expect(asked(company, 'notice')).toEqual([hidden, gone, alsoGone].sort())
   expect(sandbox.requests.byKind.list).toBe(2)

@@ -304,7 +304,7 @@ describe('--help', () => {
     '': ['sync', 'status', 'query', 'replay', 'rebuild', 'publish', 'npx editais sync --help'],
     sync: [
       ...['--full', '--restart', '--plan', '--company', '--status', '--id', '--allow-mass-delete', '--wait'],
-      ...['--json', '130 interrupted', 'sent again for at most 10 minutes'],
+      ...['--json', '130 interrupted', 'sent again for 4 minutes; or for up to 10'],
     ],
     status: ['Usage: editais status [options]', '--company', '--json'],
     'keys create': ['Usage: editais keys create [options]', '--description'],

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { syncHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'
+import { runShared } from '#test/support/shared.ts'
 import { startCompany, startSynced } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
 import { asked, expectTruth, snapshots } from '#test/support/truth.ts'
@@ -129,6 +130,10 @@ test('a filtered run concludes nothing about notices that it did not list', asyn
   world.update(changed, { edital: { objeto: 'Outro objeto' }, updatedAt: NOON })
   world.update(ready, { edital: { objeto: 'Pronto' }, updatedAt: NOON })
 
+  const planned = await runShared(['sync', '--plan', '--id', unknown], company.environment)
+  expect(planned.code).toBe(3)
+  expect(planned.stdout).toContain(`attention The API has no notice ${unknown} for this company. Check --id;`)
+
   const byStatus = await company.sync(['--status', 'ready,expired'])
   expect(byStatus).toMatchObject({ mode: 'filtered', listed: 1, changed: 1, loaded: 1, tombstoned: 0 })
   expect(company.sandbox.requests.byKind).toMatchObject({ list: 1, notice: 0, analysis: 1 })
@@ -136,7 +141,9 @@ test('a filtered run concludes nothing about notices that it did not list', asyn
   expect(byId).toMatchObject({ mode: 'filtered', listed: 3, changed: 0, loaded: 1, gone: 2, tombstoned: 0 })
   expect(byId).toMatchObject({
     status: 'partial',
-    error: `The API has no notice ${unknown}, ${removed} for this company: check --id.`,
+    error: expect.stringContaining(
+      `The API has no notice ${unknown}, ${removed} for this company. Check --id;`,
+    ),
   })
   expect(asked(company, 'analysis')).toEqual([ready])
   expect(company.sandbox.requests.byKind).toMatchObject({ list: 0, notice: 3, analysis: 1 })

@@ -2,7 +2,7 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { environmentOf, readCompanies } from '#config/companies.ts'
-import { readSettings } from '#config/settings.ts'
+import { readApiSettings, readSettings } from '#config/settings.ts'
 import { companyPaths, makeDirectories } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
@@ -87,7 +87,7 @@ const BROKEN: Readonly<Record<string, readonly [entry: string, expected: string]
   'a setting that is several': ['{ api_max_rps: { a: 1 } }', 'api_max_rps: must be text, a number'],
   'no key': ['{ api_base_url: "http://x" }', 'set either api_key_file'],
   'a key': [`{ ${ENTRY}, api_key: edk_1 }`, 'api_key: do not put a key into this file'],
-  'an unknown setting': [`{ ${ENTRY}, colour: red }`, 'colour is not a setting of a company'],
+  'an unknown setting': [`{ ${ENTRY}, colour: red }`, 'line 3: colour is not a setting of a company'],
   'the prototype of all settings': [`{ ${ENTRY}, __proto__: { a: 1 } }`, '__proto__: must be text, a number'],
   'a schedule that never fires': [
     `{ ${ENTRY}, sync_cron: "0 0 31 2 *" }`,
@@ -96,9 +96,12 @@ const BROKEN: Readonly<Record<string, readonly [entry: string, expected: string]
   'an invalid limit': [`{ ${ENTRY}, run_timeout: 2 hours }`, 'RUN_TIMEOUT=2 hours: must be'],
   'a misspelled one': [
     `{ ${ENTRY}, sync_corn: "* * * * *" }`,
-    'sync_corn is not a setting of a company. Did you mean sync_cron? A company',
+    'line 3: sync_corn is not a setting of a company. Did you mean sync_cron? A company',
   ],
-  'one that looks like it': [`{ ${ENTRY}, __proto__: red }`, '__proto__ is not a setting of a company'],
+  'one that looks like it': [
+    `{ ${ENTRY}, __proto__: red }`,
+    'line 3: __proto__ is not a setting of a company',
+  ],
 }
 
 test.each(Object.entries(BROKEN))(
@@ -153,6 +156,16 @@ test('a thousand companies may share settings, by an alias or by a merge', async
   expect(readSettings(environments.get('c11') ?? {}).company).toBe('c11')
 })
 
+test('a key that is missing is named by its variable, with where to put it', async () => {
+  const environment = await fileOf(
+    'companies:\n  acme: { api_base_url: "http://127.0.0.1:9", api_key_env: ACME_KEY }\n',
+  )
+  const { environments } = await readCompanies(environment)
+  expect(() => readApiSettings(environments.get('acme') ?? {})).toThrow(
+    /^ACME_KEY \(api_key_env\) is not set\. .* Put it into the variable ACME_KEY\.$/,
+  )
+})
+
 test('a default that breaks a thousand companies lists only the first of them', async () => {
   const companies = Array.from({ length: 1000 }, (_, index) => `  c${index}: { api_key_file: /none }`)
   const environment = await fileOf(
@@ -161,7 +174,7 @@ test('a default that breaks a thousand companies lists only the first of them', 
   const { message } = (await readCompanies(environment).catch(error => error)) as FatalError
   const lines = message.split('\n')
   expect(lines).toHaveLength(21)
-  expect(lines[19]).toContain('c19: colour is not a setting of a company')
+  expect(lines[19]).toContain('c19: line 1: colour is not a setting of a company')
   expect(lines[20]).toBe('And 980 more.')
 })
 

@@ -25,7 +25,7 @@ export type { ApiStats } from './transport.ts'
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 /** 429 and 503 mean load, not failure: this many are waited out before they count as retries. */
 const MAX_REFUSALS = 10
-/** A request that failed is sent again for this long: with the longest pause and a timeout after it, 10 minutes at most. */
+/** While the API answers nothing, a request that failed is sent again for this long. The last pause can add five minutes. */
 const RETRY_FOR_MS = 4 * 60_000
 const BRIEF_RETRIES = 1
 /** Upper bound of the backoff between two attempts. */
@@ -67,12 +67,15 @@ export type ApiOptions = Omit<TransportOptions, 'maxBodyBytes'> & {
   readonly onRetry?: (retry: Retry) => void
 }
 
-/** A request that will be sent again, `againMs` from now, if needed until `untilMs` (of `nowMs`). */
+/**
+ * A request that will be sent again, `againMs` from now; and if the API answers nothing, until `untilMs` (of `nowMs`), or null
+ * if this is the last time.
+ */
 export type Retry = {
   readonly path: string
   readonly reason: string
   readonly againMs: number
-  readonly untilMs: number
+  readonly untilMs: number | null
 }
 
 const LIST_PATH = '/api/v1/editais'
@@ -136,7 +139,7 @@ type Persistence = ApiOptions & {
 }
 
 /**
- * Retries what may succeed later, for a limited time since the first failure. Refusals under load are waited out before
+ * Retries what may succeed later, for a limited time while the API answers nothing. Refusals under load are waited out before
  * they count as retries.
  */
 async function persist(
@@ -144,7 +147,9 @@ async function persist(
   { path, patience, pace, baseUrl, signal, nowMs, retryMs, onRetry }: Persistence,
 ): Promise<Answer> {
   let refusals = 0
-  let untilMs: number | null = null
+  let failedAtMs: number | null = null
+  // A rate limit that admits others in turn is no outage.
+  const untilMs = () => Math.max(failedAtMs ?? 0, pace.answeredAtMs()) + RETRY_FOR_MS
   try {
     return await pRetry(() => once().catch(error => Promise.reject(explainFailure(error, baseUrl))), {
       retries: patience.retries,
@@ -153,17 +158,19 @@ async function persist(
       maxTimeout: MAX_RETRY_DELAY_MS,
       randomize: true,
       signal,
-      shouldRetry: ({ error }) => error instanceof TransientError && nowMs() < (untilMs ?? 0),
+      shouldRetry: ({ error }) => error instanceof TransientError && nowMs() < untilMs(),
       shouldConsumeRetry: ({ error }) => {
         if (!(error instanceof TransientError && error.refused)) return true
         refusals += 1
         return refusals > patience.refusals
       },
       onFailedAttempt: ({ error, retryDelay, retriesLeft }) => {
-        untilMs ??= nowMs() + RETRY_FOR_MS
-        if (!(error instanceof TransientError) || retriesLeft === 0 || nowMs() >= untilMs) return
+        failedAtMs ??= nowMs()
+        if (!(error instanceof TransientError) || retriesLeft === 0 || nowMs() >= untilMs()) return
         const againMs = Math.round(Math.max(retryDelay, pace.pauseLeftMs()))
-        onRetry?.({ path, reason: error.message, againMs, untilMs })
+        // Only a retry that counts has a delay of its own.
+        const isLast = (retriesLeft === 1 && retryDelay > 0) || nowMs() + againMs >= untilMs()
+        onRetry?.({ path, reason: error.message, againMs, untilMs: isLast ? null : untilMs() })
       },
     })
   } catch (error) {

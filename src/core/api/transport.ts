@@ -22,6 +22,8 @@ export type RequestPace = {
   resume(): void
   /** Notes that a request was answered, so the server is healthy. */
   answered(): void
+  /** Returns when a request was last answered, in `nowMs`; 0 if none was. */
+  answeredAtMs(): number
 }
 
 export function createPace(options: {
@@ -34,6 +36,7 @@ export function createPace(options: {
   let pausedUntil = 0
   let nextSlot = 0
   let refusals = 0
+  let answeredAt = 0
   let resumed = new AbortController()
 
   return {
@@ -72,7 +75,9 @@ export function createPace(options: {
     },
     answered() {
       refusals = 0
+      answeredAt = nowMs()
     },
+    answeredAtMs: () => answeredAt,
   }
 }
 

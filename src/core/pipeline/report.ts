@@ -103,24 +103,30 @@ function explainMissing({ held, unverified }: Missing): Shortcoming[] {
   ]
 }
 
-function explainScan({ absent, failed, total }: Scan, { listed }: RunReport): Shortcoming[] {
+/** Explains why notices that were requested by id could not be read. */
+export function explainIds({ absent, failed }: Pick<Scan, 'absent' | 'failed'>): Shortcoming[] {
   const findings: Shortcoming[] = []
-  if (absent.length > 0) findings.push({ status: 'partial', reason: describeAbsent(absent) })
+  if (absent.length > 0) {
+    const more = absent.length > 3 ? ` and ${counted(absent.length - 3, 'other')}` : ''
+    const reason = `The API has no notice ${absent.slice(0, 3).join(', ')}${more} for this company. Check --id; if the API had it before, the next sync without --id marks it deleted.`
+    findings.push({ status: 'partial', reason })
+  }
   const [first] = failed
   if (first) {
     const reason = `${counted(failed.length, 'notice')} could not be read, such as ${first.id}: ${first.reason}.`
     findings.push({ status: 'partial', reason })
   }
+  return findings
+}
+
+function explainScan(scanned: Scan, { listed }: RunReport): Shortcoming[] {
+  const { total } = scanned
+  const findings = explainIds(scanned)
   if (total - listed > Math.max(FEW_NOT_SHOWN, total * SHARE_NOT_SHOWN)) {
     const reason = `The list reports ${counted(total, 'notice')} but returned only ${formatCount(listed)}. The API is at fault; the next run tries again.`
     findings.push({ status: 'partial', reason })
   }
   return findings
-}
-
-/** Names the notices that were requested by id and do not exist. */
-export function describeAbsent(absent: readonly string[]): string {
-  return `The API has no notice ${absent.slice(0, 3).join(', ')}${absent.length > 3 ? ` and ${counted(absent.length - 3, 'other')}` : ''} for this company: check --id.`
 }
 
 function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }: Fetched): Shortcoming[] {

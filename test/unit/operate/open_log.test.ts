@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { createLogger } from '#src/lib/log.ts'
-import { forTerminal, logListener } from '#src/operate/open_log.ts'
+import { describeRetry, forTerminal, logListener } from '#src/operate/open_log.ts'
 
 test('a log on a terminal shows no character of a foreign text that it would obey or hide', async () => {
   const shown = new PassThrough()
@@ -32,6 +32,14 @@ test('lines on a terminal are sentences, without what only programs need', async
     'INFO: acme: Serving a new snapshot (snapshot s1, months 2)',
     'INFO: acme: Stopped.',
   ])
+})
+
+test('the last time that a request is sent again names no end', () => {
+  const retry = { path: '/x', reason: 'down', againMs: 300_000 }
+  expect(describeRetry({ ...retry, untilMs: null }, 0)).toBe('/x: down; again in 5 min')
+  expect(describeRetry({ ...retry, againMs: 10, untilMs: 60_000 }, 0)).toBe(
+    '/x: down; again now, for at most 60 s more',
+  )
 })
 
 test('requests that are sent again are one line a minute', () => {
