@@ -39,7 +39,7 @@ export function measureShape(): Measure[] {
     // link let a person in, and operators saw the health of all companies; 65,851 until
     // a mart compared the prices of buyers; 66,040 until retries ended after minutes and counted down, an `--id` of nothing said so, and a wrong
     // setting had its line.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_157, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_159, goal: 48_000 },
     // 15,810 until there were these marts, three more about what may be missed, and one of the prices of buyers; 16,421 until
     // retries had an end in time.
     { name: 'lines of the core', count: linesIn(CORE), limit: 16_478, goal: 12_000 },
@@ -47,7 +47,7 @@ export function measureShape(): Measure[] {
     // Metabase did what a real one does; 62,251 until a test measured the cards, and the model had those of *Hoje*; 63,215 until the
     // package, init and the pages had tests; 63,833 until twelve questions were asked of an agent's tools, calendars and links were read, and the
     // README was run line by line; 64,499 until the end of retries was tested.
-    { name: 'lines of test', count: linesIn(['test']), limit: 64_565, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 64_566, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_495, goal: 5_000 },
     { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 439, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },

@@ -43,6 +43,7 @@ test('the client of the object store is loaded only if there is one', async () =
     const loaded = await packagesOf(args, environment)
     expect([args[0], loaded.has('@duckdb/node-api') || args[0] === 'status']).toEqual([args[0], true])
     expect([args[0], clients.filter(name => loaded.has(name))]).toEqual([args[0], []])
+    if (args[0] === 'status') expect(loaded.has('undici')).toBe(false)
   }
   const remote = await startRemote()
   const loaded = await packagesOf(['sync', '--full'], remote.environment)

@@ -6,8 +6,7 @@ import type { Manifest } from '#src/core/lake/manifest.ts'
 import { syncPath, writeNew } from '#src/lib/durable.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { readSecretFile } from '#src/lib/http/credentials.ts'
-import { createMetabase } from './client.ts'
-import { type Owner, pointDatabase } from './database.ts'
+import type { Owner } from './database.ts'
 
 const state = z.object({
   tried_at: z.string(),
@@ -106,6 +105,9 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
   if (trial.database_id === null) {
     throw new FatalError('Metabase is not set up for this company yet. Run `editais metabase`.', EXIT.usage)
   }
+  // Loaded only now: most commands only read the state, and a client of HTTP takes time to load.
+  const { createMetabase } = await import('./client.ts')
+  const { pointDatabase } = await import('./database.ts')
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
   const client = createMetabase({ url, signal, apiKey: readKey(target) })
   const catalogPath = join(manifest.directory, 'catalog.duckdb')
