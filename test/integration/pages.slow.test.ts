@@ -146,7 +146,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
       const folded = await heightOf()
       await page.emulateMedia({ media: 'print' })
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PAGE_WIDTH)
-      // What is folded is printed.
+      // Folded parts are printed, too.
       expect(await heightOf()).toBeGreaterThan(folded)
       await page.close()
     },

@@ -63,7 +63,7 @@ function takeThread(): Worker {
     return free.thread
   }
   const thread = new Worker(UNPACK, { env: {}, execArgv: [] })
-  // What it dies of is reported by its exit.
+  // The event `exit` reports why it failed.
   thread.on('error', () => {})
   thread.once('exit', () => forget(thread))
   return thread

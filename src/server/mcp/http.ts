@@ -78,7 +78,7 @@ export type McpClient = {
   readonly scopes: readonly string[]
   /** The directory of the company's snapshots. */
   readonly lake: string
-  /** The snapshots for searches. @throws Refusal if there is none yet. */
+  /** The snapshots that searches use. @throws Refusal while there are none. */
   readonly searched: Searched
   /** Aborted when its connection ends. */
   readonly gone: AbortSignal

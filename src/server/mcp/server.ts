@@ -53,7 +53,7 @@ type Served = {
   readonly onCall?: (tool: string) => void
   /** @throws FatalError with a sentence for the client. */
   readonly read: (order: ReadOrder, signal: AbortSignal) => Promise<ReadAnswer>
-  /** Returns the snapshots for searches. @throws FatalError if there is none yet. */
+  /** Returns the snapshots that searches use. @throws FatalError while there are none. */
   readonly searched: () => Promise<Searched>
   readonly log: Logger
 }

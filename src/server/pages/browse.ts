@@ -206,7 +206,7 @@ function parametersOf(wanted: Wanted, cursor: string | undefined): Record<string
 }
 
 function problemOf(fields: readonly FormField[]): string {
-  // What is no field is the cursor.
+  // The rest is the cursor.
   return `Confira: ${fields.map(field => FIELD_NAMES[field]).join(', ') || 'Página'}.`
 }
 

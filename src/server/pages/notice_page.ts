@@ -133,7 +133,7 @@ type NoticePage = {
   /** `2026-12-31`, where the reader is. */
   readonly today: string
   readonly notice: ListedNotice
-  /** Its last days that are still to come; null if there are none, or they are not read yet. */
+  /** The last days to act that are still to come; null if none is left, or before they are read. */
   readonly deadline: ReadRecord | null
   /** If it is null, `problem` has the reason. */
   readonly analysis: ShownDocument | null

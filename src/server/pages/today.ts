@@ -93,7 +93,7 @@ type Known = {
   /** The snapshot and the day that it was read for. */
   readonly of: string
   readonly today: Promise<Today>
-  /** The same, once it is read. */
+  /** The result of `today`; null until it is read. */
   value: Today | null
   /** From then on, it is read again. */
   againAtMs: number
@@ -327,7 +327,7 @@ function instantOf(value: unknown): Date {
   return new Date(String(value).replace(' ', 'T').replace(/\+00$/, 'Z'))
 }
 
-/** Shows the last day of an act, how it follows, and how sure it is; null if there is none to come. @param today `2026-12-31`. */
+/** Shows the last day to act, how it was computed, and how certain it is; null if it has passed. @param today `2026-12-31`. */
 export function deadlineOf(
   row: ReadRecord | null,
   act: 'impugnar' | 'esclarecer',

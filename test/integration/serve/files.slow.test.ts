@@ -82,7 +82,7 @@ test('a search can be kept as a table, in which texts of strangers are texts', a
   expect(first).toContain('"=""12/2026""";')
   expect(first).toContain(';1234,5;')
   expect(first).toContain(`/editais/${idOf(1)}`)
-  // A formula is a text, and its line break is none.
+  // A formula is kept as text, and a line break does not start a row.
   expect(second).toContain(`"'=HYPERLINK(""http://x"";""a""); BEGIN:VEVENT"`)
   expect(rest).toEqual([''])
   expect((await get('/editais/lista.csv')).status).toBe(401)
