@@ -39,7 +39,7 @@ export function measureShape(): Measure[] {
     // link let a person in, and operators saw the health of all companies; 65,851 until
     // a mart compared the prices of buyers; 66,040 until retries ended after minutes and counted down, an `--id` of nothing said so, and a wrong
     // setting had its line.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_159, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_155, goal: 48_000 },
     // 15,810 until there were these marts, three more about what may be missed, and one of the prices of buyers; 16,421 until
     // retries had an end in time.
     { name: 'lines of the core', count: linesIn(CORE), limit: 16_478, goal: 12_000 },

@@ -2,9 +2,8 @@ import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2
 import { printable } from '#schema/text_key.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import type { Listener } from '#src/extras/hold.ts'
-import { formatCount } from '#src/lib/count.ts'
+import { formatCount, formatSeconds } from '#src/lib/count.ts'
 import { describeRetry, STAGES, type Stage, TITLES } from '#src/operate/open_log.ts'
-import { formatSeconds } from '../lib/count.ts'
 
 /** The display of a running command's progress. */
 export type Display = Listener & {

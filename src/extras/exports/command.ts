@@ -59,10 +59,7 @@ async function exportDatabase(path: string, sources: readonly CatalogSource[]): 
 
 async function exportWorkbook(path: string, sources: readonly CatalogSource[]): Promise<void> {
   // Loaded only here, because only this needs its library.
-  const [{ buildWorkbook, MAX_SHEET_ROWS }, { checkWorkbook }] = await Promise.all([
-    import('./workbook.ts'),
-    import('./workbook.ts'),
-  ])
+  const { buildWorkbook, checkWorkbook, MAX_SHEET_ROWS } = await import('./workbook.ts')
   const { sheets, leftOut } = await writeBeside(path, ANOTHER_FILE, temporary =>
     withDatabase(dirname(temporary), async db => {
       await createRelations(db, sources)

@@ -66,7 +66,7 @@ const LINK = {
   alignment: { horizontal: 'fill' },
 } as const
 
-export type Workbook = {
+type Workbook = {
   readonly bytes: Uint8Array
   readonly sheets: number
   /** The number of rows with a value, of each sheet. */
