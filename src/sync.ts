@@ -1,6 +1,7 @@
 import type { Api } from './core/api/client.ts'
 import { readRecords, readWork } from './core/pipeline/detect.ts'
 import { type Fetched, fetchAnalyses } from './core/pipeline/fetch.ts'
+import { KnownList, usableIndex } from './core/pipeline/list_index.ts'
 import type { ListedRecord } from './core/pipeline/listed.ts'
 import type { Loader } from './core/pipeline/load.ts'
 import { composeReport, type Outcomes } from './core/pipeline/report.ts'
@@ -25,6 +26,8 @@ export type SyncContext = RunContext & { readonly api: Api }
  */
 export async function sync(request: SyncRequest, context: SyncContext): Promise<RunResult> {
   const { api, sharedLog } = context
+  // Before anything changes: what the last run saw counts only while the files are as it left them.
+  const known = await readKnown(request, context)
   if (sharedLog !== null) api.onlyAfter(() => sharedLog.confirm())
   return await withRun(context, modeOf(request), async run => {
     const { warehouse, loader, begun } = run
@@ -33,11 +36,18 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
     // The request must survive this process, even if it dies while reading the list. And a writer that was taken over,
     // but is not dead, must find out before it requests more.
     if (refetch.anew || sharedLog?.isTakeover) await loader.settle()
-    const reached = await mirror(request, refetch, context, run)
+    const reached = await mirror(request, refetch, context, { ...run, known })
     const compose = () => composeReport(begun, { ...reached, poisoned: loader.poisoned, requests: api.stats })
     const { scanned, pages = null } = reached.surveyed ?? {}
     return await finishRun(run, context, { compose, drift: scanned?.drift ?? [], pages })
   })
+}
+
+/** Returns what the last run saw in the list, if an incremental run need only compare what differs from it. */
+async function readKnown(request: SyncRequest, context: SyncContext): Promise<KnownList | null> {
+  if (modeOf(request) !== 'incremental') return null
+  const usable = await usableIndex(context, context.now())
+  return typeof usable === 'string' ? null : new KnownList(usable.index)
 }
 
 /** Makes the warehouse match the API, as far as it gets: scan, verify, detect, fetch, load. */
@@ -45,14 +55,14 @@ async function mirror(
   request: SyncRequest,
   refetch: Refetch,
   context: SyncContext,
-  run: Run,
+  run: Run & { known: KnownList | null },
 ): Promise<Pick<Outcomes, 'surveyed' | 'fetched' | 'ended'>> {
-  const { loader, warehouse } = run
+  const { loader, warehouse, known } = run
   const { inStage } = context
   let surveyed: Survey | null = null
   let fetched: Fetched | null = null
   try {
-    surveyed = await inStage('scan', () => survey(request, refetch, context, warehouse))
+    surveyed = await inStage('scan', () => survey(request, refetch, context, warehouse, known))
     await logChanges(loader, surveyed)
     const { plan, missing } = surveyed
     const toDo = plan.toFetch + plan.records.length + missing.gone.length

@@ -38,5 +38,5 @@ export function catalogCommand(environment: Environment): Command {
 async function openForReaders(path: string, { mode, group }: LakeSettings): Promise<void> {
   const own = await stat(path)
   if (group !== null) giveToGroup(path, group)
-  await openToReaders(path, { mode: mode ?? own.mode, group: group ?? own.gid })
+  openToReaders(path, { mode: mode ?? own.mode, group: group ?? own.gid })
 }

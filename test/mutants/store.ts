@@ -221,7 +221,7 @@ export const EXPORT = inFile('src/core/lake/export.ts', [
   {
     name: 'left-writable',
     reason: 'a published file can be changed by mistake',
-    from: "  await openToReaders(path, access)\n  await syncFile('parquet.sync', path)\n  return { ...file",
+    from: "  openToReaders(path, access)\n  await syncFile('parquet.sync', path)\n  return { ...file",
     to: "  await syncFile('parquet.sync', path)\n  return { ...file",
   },
   {

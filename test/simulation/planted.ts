@@ -171,9 +171,16 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     invariant: 'I12',
+    name: 'known-whatever-it-shows',
+    file: 'src/core/pipeline/list_index.ts',
+    from: '    return known?.[1] === fingerprint ? known : undefined\n',
+    to: '    return known\n',
+  },
+  {
+    invariant: 'I12',
     name: 'look-misses-removals',
     file: 'src/core/pipeline/look.ts',
-    from: "  return isAllShown(known) ? null : 'the list no longer shows a notice'\n",
+    from: "  return isAllShown(known, seen) ? null : 'the list no longer shows a notice'\n",
     to: '  return null\n',
   },
   {

@@ -1,5 +1,5 @@
-import type { Stats } from 'node:fs'
-import { chmod, chown, lstat, readdir, stat } from 'node:fs/promises'
+import { chmodSync, chownSync, lstatSync, type Stats } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isNotChangeable, LAKE_DIRECTORY, PERMISSIONS, SPECIAL } from '#src/lib/access.ts'
 
@@ -24,11 +24,11 @@ function fileMode({ mode }: Pick<LakeAccess, 'mode'>): number {
 }
 
 /** Opens one file or directory to the lake's readers. */
-export async function openToReaders(path: string, access: LakeAccess): Promise<void> {
-  const about = await lstat(path)
+export function openToReaders(path: string, access: LakeAccess): void {
+  const about = lstatSync(path)
   if (about.isSymbolicLink()) return
   const wanted = about.isDirectory() ? access.mode : fileMode(access)
-  await alter(path, about, { mode: wanted, group: access.group })
+  alter(path, about, { mode: wanted, group: access.group })
 }
 
 /** Applies the lake's current access to a snapshot. Its own directory comes last, as a mark that all is done. */
@@ -37,24 +37,24 @@ export async function openSnapshotToReaders(directory: string, access: LakeAcces
   if ((mode & PERMISSIONS) === access.mode && gid === access.group) return
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)
-    const about = await lstat(path)
+    const about = lstatSync(path)
     // If others could write here, it may be a hard link to another file, which must not be opened to anyone.
     if (about.isFile() && (about.mode & WRITE) !== 0)
-      await alter(path, about, { mode: about.mode & fileMode(access), group: about.gid })
-    else await openToReaders(path, access)
+      alter(path, about, { mode: about.mode & fileMode(access), group: about.gid })
+    else openToReaders(path, access)
   }
-  await openToReaders(directory, access)
+  openToReaders(directory, access)
 }
 
 /** Sets mode and group. Skips what this user cannot change: the user who set it by hand is responsible for it. */
-async function alter(path: string, about: Stats, { mode, group }: LakeAccess): Promise<void> {
+function alter(path: string, about: Stats, { mode, group }: LakeAccess): void {
   try {
-    if (about.gid !== group) await chown(path, about.uid, group)
+    if (about.gid !== group) chownSync(path, about.uid, group)
   } catch (error) {
     if (!isNotChangeable(error)) throw error
   }
   try {
-    if ((about.mode & PERMISSIONS) !== mode) await chmod(path, mode | (about.mode & SPECIAL))
+    if ((about.mode & PERMISSIONS) !== mode) chmodSync(path, mode | (about.mode & SPECIAL))
   } catch (error) {
     if (!isNotChangeable(error)) throw error
   }

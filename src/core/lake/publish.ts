@@ -218,7 +218,7 @@ async function writeSnapshot(
       ]),
     ),
   }
-  await openToReaders(directory, access)
+  openToReaders(directory, access)
   await syncDirectory('snapshot.directory', directory)
   await writeManifest(directory, manifest, access)
   return manifest
@@ -251,7 +251,7 @@ async function writeTables(
       files.set(table.name, await linkRows(db, { table, rows, previous }, target))
       continue
     }
-    const lost = await lostMonths(previous, previousDirectory, table)
+    const lost = lostMonths(previous, previousDirectory, table)
     const plan = planTable(table, previous, [...versions, ...lost])
     files.set(table.name, await writeTable(db, plan, target))
   }
@@ -269,10 +269,10 @@ async function countRows(db: Database): Promise<Record<string, number>> {
 }
 
 /** Months whose file is missing or differs from the manifest. They are rewritten as if they had changed. */
-async function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
+function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
   const lost: { table_name: string; month: string; version: number }[] = []
   for (const file of previous?.tables[table.name]?.files ?? []) {
-    const size = await fileSize(join(directory ?? '', file.path))
+    const size = fileSize(join(directory ?? '', file.path))
     if (file.month !== null && size !== file.bytes) {
       lost.push({ table_name: table.name, month: file.month, version: Number.POSITIVE_INFINITY })
     }
@@ -296,7 +296,7 @@ async function syncNames(directory: string): Promise<void> {
 }
 
 async function makeDurable(step: DurableStep, path: string, access: LakeAccess): Promise<void> {
-  await openToReaders(path, access)
+  openToReaders(path, access)
   await syncFile(step, path)
 }
 
@@ -348,7 +348,7 @@ async function writeReadMe(
 ): Promise<void> {
   const path = join(source.directory, READ_ME)
   await writeNew(path, textOf(source))
-  await openToReaders(path, access)
+  openToReaders(path, access)
 }
 
 function textOf({ company, publishedAt, directory, snapshot }: Parameters<typeof writeReadMe>[0]): string {

@@ -4,8 +4,11 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Settings } from '#config/settings.ts'
 import { NOTICE } from '#schema/notice.ts'
+import { isGoodRun } from '#schema/sync_runs.ts'
 import { TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
+import { readFailure } from '#src/core/company/run_report.ts'
+import { type KnownState, readState } from '#src/core/company/state.ts'
 import { latestLink, latestName } from '#src/core/lake/manifest.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
@@ -15,7 +18,8 @@ import type { Page, Verdict } from './validate.ts'
 
 /**
  * The list as the last run saw it. It exists only if a run that sees the same list again, before `due_at`, would find nothing to
- * do: then a look at the list can replace that run (docs/decisions/021-looks.md).
+ * do: then a look at the list can replace that run, and a run need only compare what the list shows differently
+ * (docs/decisions/021-looks.md).
  */
 export type ListIndex = {
   readonly run_id: string
@@ -28,8 +32,8 @@ export type ListIndex = {
   /** The program and the settings that it was made with, as a hash. */
   readonly basis: string
   readonly place: Place
-  /** How many notices are listed, and how many of them wait or are excluded. */
   readonly listed: number
+  /** How many of them wait or are excluded. */
   readonly deferred: number
   readonly pages: readonly ShownPage[]
 }
@@ -48,11 +52,21 @@ export type ShownPage = {
   readonly notices: readonly ShownNotice[]
 }
 
-/** The id, or the hash of a record without one, and a fingerprint of all that detection compares. */
-export type ShownNotice = readonly [key: string, fingerprint: string]
+/** The id, or the hash of a record without one; a fingerprint of all that detection compares; 1 if it waits or is excluded. */
+export type ShownNotice = readonly [key: string, fingerprint: string, deferred?: 1]
 
-export function shownPage(body: Buffer, { total, offset, drift, notices }: Page): ShownPage {
-  return { hash: pageHash(body), total, offset, drift, notices: notices.map(shownNotice) }
+/** @param hash of the page's bytes. */
+export function shownPage(hash: string, { total, offset, drift, notices }: Page): ShownPage {
+  return { hash, total, offset, drift, notices: notices.map(shownNotice) }
+}
+
+/** Marks the notices that wait or are excluded, and no others. */
+export function markDeferred(pages: readonly ShownPage[], keys: readonly string[]): ShownPage[] {
+  const deferred = new Set(keys)
+  return pages.map(page => ({
+    ...page,
+    notices: page.notices.map(([key, print]) => (deferred.has(key) ? [key, print, 1] : [key, print])),
+  }))
 }
 
 export function pageHash(body: Buffer): string {
@@ -106,6 +120,58 @@ export async function writeListIndex(
   await move('index.rename', `${paths.listIndex}.part`, paths.listIndex)
 }
 
+/** Looks up what the last run saw in the list. */
+export class KnownList {
+  readonly dueAt: string | null
+  readonly #pages: ReadonlyMap<string, ShownPage>
+  #notices: ReadonlyMap<string, ShownNotice> | undefined
+
+  constructor({ pages, due_at }: Pick<ListIndex, 'pages' | 'due_at'>) {
+    this.dueAt = due_at
+    this.#pages = new Map(pages.map(page => [page.hash, page]))
+  }
+
+  get pages(): readonly ShownPage[] {
+    return [...this.#pages.values()]
+  }
+
+  /** Returns by their key the notices of all pages. Made when the first page with other bytes is read: usually there is none. */
+  get notices(): ReadonlyMap<string, ShownNotice> {
+    this.#notices ??= new Map(this.pages.flatMap(({ notices }) => notices.map(notice => [notice[0], notice])))
+    return this.#notices
+  }
+
+  /** Returns the page with exactly these bytes: it need not be parsed again, nor compared. */
+  samePage(hash: string): ShownPage | undefined {
+    return this.#pages.get(hash)
+  }
+
+  /** Returns the notice as it was known, if it was shown just so. */
+  sameNotice([key, fingerprint]: ShownNotice): ShownNotice | undefined {
+    const known = this.notices.get(key)
+    return known?.[1] === fingerprint ? known : undefined
+  }
+}
+
+/**
+ * Returns the index that the last run left, and its state, if a run that sees the same list would still find nothing to do;
+ * otherwise why not.
+ */
+export async function usableIndex(
+  { paths, settings }: Basis,
+  now: Date,
+): Promise<{ readonly index: ListIndex; readonly state: KnownState } | string> {
+  const index = await readListIndex(paths)
+  if (index === null) return 'the last run left work to do'
+  const outdated = await whyOutdated(index, { paths, settings }, now)
+  if (outdated !== null) return outdated
+  const state = await readState(paths)
+  if (state?.last_run.run_id !== index.run_id || !isGoodRun(state.last_run))
+    return 'the state belongs to another run'
+  if ((await readFailure(paths)) !== null) return 'the last run left no report'
+  return { index, state }
+}
+
 /** Returns null if there is none, or it is damaged. */
 export async function readListIndex({ listIndex }: CompanyPaths): Promise<ListIndex | null> {
   const content = await readFile(listIndex, 'utf8').catch(() => '')
@@ -154,12 +220,16 @@ function basisOf({ logLevel: _, ...settings }: Settings): string {
   return hashOf(JSON.stringify([programHash(), settings]))
 }
 
+/** Of the index; before 2, its notices did not say whether they wait. */
+const FORMAT = 2
+
 let program: string | null = null
 
 /** Changes with the program's version, its dependencies and its tables: then the next run may rebuild the warehouse. */
 function programHash(): string {
   program ??= hashOf(
     JSON.stringify([
+      FORMAT,
       readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'),
       process.version,
       TABLES,

@@ -1,18 +1,17 @@
 import type { Settings } from '#config/settings.ts'
-import { isGoodRun } from '#schema/sync_runs.ts'
 import type { Api } from '#src/core/api/client.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { readFailure } from '#src/core/company/run_report.ts'
-import { type KnownState, readState } from '#src/core/company/state.ts'
+import type { KnownState } from '#src/core/company/state.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
 import { FatalError, RequestError } from '#src/lib/errors.ts'
 import {
+  KnownList,
   type ListIndex,
   pageHash,
   readListIndex,
-  type ShownNotice,
   type ShownPage,
   shownPage,
+  usableIndex,
   whyOutdated,
 } from './list_index.ts'
 import { type ReadPage, scan } from './scan.ts'
@@ -52,17 +51,12 @@ class Doubt extends Error {
  * @throws InterruptedError if the signal is aborted.
  */
 export async function look(context: LookContext): Promise<Look> {
-  const { paths, now, maxAgeMs } = context
+  const { now, maxAgeMs } = context
   const notAsked = (why: string): Look => ({ isNew: true, why, hasAsked: false })
-  const index = await readListIndex(paths)
-  if (index === null) return notAsked('the last run left work to do')
+  const usable = await usableIndex(context, now())
+  if (typeof usable === 'string') return notAsked(usable)
+  const { index, state } = usable
   if (now().getTime() >= Date.parse(index.made_at) + maxAgeMs) return notAsked('the last run is old')
-  const outdated = await whyOutdated(index, context, now())
-  if (outdated !== null) return notAsked(outdated)
-  const state = await readState(paths)
-  if (state?.last_run.run_id !== index.run_id || !isGoodRun(state.last_run))
-    return notAsked('the state belongs to another run')
-  if ((await readFailure(paths)) !== null) return notAsked('the last run left no report')
   const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, index))
   return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
 }
@@ -96,78 +90,54 @@ async function whatIsNew({ openApi, signal }: LookContext, index: ListIndex): Pr
 
 /** Reads the list by the rules of a run's scan. */
 async function compareList(api: LookApi, index: ListIndex, signal: AbortSignal): Promise<string | null> {
-  const known = knownFrom(index)
+  const known = new KnownList(index)
+  const seen: Seen = { pages: new Set(), keys: new Set() }
   const { complete } = await scan({
     api,
     statuses: null,
-    readPage: readKnown(known),
+    readPage: readKnown(known, seen),
     // The list is changing: the run reads it as often as it takes.
     maxPasses: 1,
     signal,
     onProgress: () => {},
   })
   if (!complete) return 'the list changed while it was read'
-  return isAllShown(known) ? null : 'the list no longer shows a notice'
+  return isAllShown(known, seen) ? null : 'the list no longer shows a notice'
 }
 
-type Known = {
-  /** Pages by the hash of their bytes: the same bytes need not be parsed again, nor compared. */
-  readonly pages: ReadonlyMap<string, ShownPage>
+type Seen = {
   /** The known pages that were shown again. */
-  readonly seenPages: Set<ShownPage>
-  /** The ids that other pages showed. */
-  readonly seen: Set<string>
-  /** Fingerprints by id. Made when the first page with other bytes is read: usually there is none. */
-  readonly notices: () => ReadonlyMap<string, string>
-  readonly drift: ReadonlySet<string>
+  readonly pages: Set<ShownPage>
+  /** The keys that other pages showed. */
+  readonly keys: Set<string>
 }
 
-function knownFrom({ pages }: ListIndex): Known {
-  let notices: ReadonlyMap<string, string> | undefined
-  return {
-    pages: new Map(pages.map(page => [page.hash, page])),
-    seenPages: new Set(),
-    seen: new Set(),
-    notices: () => {
-      notices ??= new Map(pages.flatMap(page => page.notices))
-      return notices
-    },
-    drift: new Set(pages.flatMap(({ drift }) => drift.map(nameOf))),
-  }
-}
-
-function readKnown(known: Known): ReadPage {
+function readKnown(known: KnownList, seen: Seen): ReadPage {
+  const names = new Set(known.pages.flatMap(({ drift }) => drift.map(nameOf)))
   return async body => {
-    const same = known.pages.get(pageHash(body))
+    const hash = pageHash(body)
+    const same = known.samePage(hash)
     if (same !== undefined) {
-      known.seenPages.add(same)
+      seen.pages.add(same)
       return same
     }
-    const page = shorten(body)
-    if (typeof page === 'string') return page
-    if (!page.notices.every(notice => isKnown(notice, known.notices())))
+    const validated = validatePage(body)
+    if (typeof validated === 'string') return validated
+    const page = shownPage(hash, validated)
+    if (!page.notices.every(notice => known.sameNotice(notice)))
       throw new Doubt('the list shows something new')
-    if (!page.drift.every(drift => known.drift.has(nameOf(drift))))
+    if (!page.drift.every(drift => names.has(nameOf(drift))))
       throw new Doubt('the list differs from the contract in a new way')
-    for (const [key] of page.notices) known.seen.add(key)
+    for (const [key] of page.notices) seen.keys.add(key)
     return page
   }
 }
 
-function isAllShown({ pages, seenPages, seen, notices }: Known): boolean {
-  if (seenPages.size === pages.size) return true
-  const shown = new Set(seen)
-  for (const page of seenPages) for (const [key] of page.notices) shown.add(key)
-  return shown.size === notices().size
-}
-
-function shorten(body: Buffer): ShownPage | string {
-  const page = validatePage(body)
-  return typeof page === 'string' ? page : shownPage(body, page)
-}
-
-function isKnown([key, fingerprint]: ShownNotice, notices: ReadonlyMap<string, string>): boolean {
-  return notices.get(key) === fingerprint
+function isAllShown(known: KnownList, { pages, keys }: Seen): boolean {
+  if (pages.size === known.pages.length) return true
+  const shown = new Set(keys)
+  for (const page of pages) for (const [key] of page.notices) shown.add(key)
+  return shown.size === known.notices.size
 }
 
 function nameOf({ kind, path }: Drift): string {

@@ -25,7 +25,7 @@ import {
 } from '#src/core/warehouse/warehouse.ts'
 import { remove } from '#src/lib/durable.ts'
 import { detectLeft } from './detect.ts'
-import { type ShownPage, writeListIndex } from './list_index.ts'
+import { markDeferred, type ShownPage, writeListIndex } from './list_index.ts'
 import { createLoader, type Loader } from './load.ts'
 import { missingNotices, unlistedRecords } from './missing.ts'
 import { decideRefetch, type InStage } from './request.ts'
@@ -290,8 +290,8 @@ async function leaveIndex(
     made_at: now.toISOString(),
     due_at: dueAt?.toISOString() ?? null,
     listed,
-    deferred,
-    pages,
+    deferred: deferred.length,
+    pages: markDeferred(pages, deferred),
   }
   await writeListIndex(context, index, segments)
 }

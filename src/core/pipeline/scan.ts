@@ -5,7 +5,7 @@ import { runConcurrently } from '#src/lib/concurrency.ts'
 import { counted } from '#src/lib/count.ts'
 import { FatalError, RequestError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
-import { type ShownPage, shownPage } from './list_index.ts'
+import { pageHash, type ShownPage, shownPage } from './list_index.ts'
 import type { ListedFile } from './listed.ts'
 import { validateNotice, validatePage } from './validate.ts'
 
@@ -71,13 +71,23 @@ export async function scan(options: ScanOptions): Promise<Scan> {
   }
 }
 
-/** Validates the notices of each page and adds them to `listed`. */
+/** Validates the notices of each page and adds them to `listed`; those that the last run saw just so need not be compared. */
 export function readInto(listed: ListedFile): ReadPage {
+  const { before } = listed
   return async body => {
+    const hash = pageHash(body)
+    const same = before?.samePage(hash)
+    if (same !== undefined) {
+      listed.addKnown(same.notices)
+      return same
+    }
     const page = validatePage(body)
     if (typeof page === 'string') return page
-    await listed.add(page.notices)
-    return shownPage(body, page)
+    const shown = shownPage(hash, page)
+    const known = shown.notices.map(notice => before?.sameNotice(notice))
+    listed.addKnown(known.filter(notice => notice !== undefined))
+    await listed.add(page.notices.filter((_, index) => known[index] === undefined))
+    return shown
   }
 }
 

@@ -3,7 +3,7 @@ import type { Api } from '#src/core/api/client.ts'
 import type { Warehouse } from '#src/core/warehouse/warehouse.ts'
 import { EXIT, FatalError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { detect, type Plan } from './detect.ts'
-import type { ShownPage } from './list_index.ts'
+import type { KnownList, ShownPage } from './list_index.ts'
 import { ListedFile, stageListed } from './listed.ts'
 import { isAnotherCompany, isForeignKey, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
 import { isFiltered, type Refetch, type SyncRequest } from './request.ts'
@@ -31,6 +31,7 @@ const NONE_MISSING: Missing = { gone: [], found: 0, held: false, unverified: [] 
 
 /**
  * Reads the API's list and decides what to do. Changes only temporary tables and files.
+ * @param known what the last run saw in the list, if it holds: the plan is the same, but only what differs is compared.
  * @throws FatalError if the list cannot be read or belongs to another company (identity guard).
  */
 export async function survey(
@@ -38,9 +39,10 @@ export async function survey(
   refetch: Refetch,
   context: SurveyContext,
   { db }: Pick<Warehouse, 'db'>,
+  known: KnownList | null = null,
 ): Promise<Survey> {
   const { paths, settings, signal } = context
-  const listed = new ListedFile(join(paths.temporary, 'listed.ndjson'))
+  const listed = new ListedFile(join(paths.temporary, 'listed.ndjson'), known)
   try {
     const scanned = await readList(request, context, listed)
     const stage = async () => {

@@ -12,7 +12,7 @@ function shown(notice: object, spaces?: number): ShownNotice {
   const body = Buffer.from(JSON.stringify(list, null, spaces))
   const page = validatePage(body)
   if (typeof page === 'string') throw new Error(page)
-  const [first] = shownPage(body, page).notices
+  const [first] = shownPage('', page).notices
   return first as ShownNotice
 }
 
