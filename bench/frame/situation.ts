@@ -24,8 +24,8 @@ export function flag(about: string): Option<boolean> {
 }
 
 /** Several numbers, separated by commas. */
-export function counts(about: string, fallback: readonly number[]): Option<readonly number[]> {
-  return { about, fallback, value: 'counts', parse: all => all.split(',').map(wholeNumber(1)) }
+export function counts(about: string, fallback: readonly number[], min = 1): Option<readonly number[]> {
+  return { about, fallback, value: 'counts', parse: all => all.split(',').map(wholeNumber(min)) }
 }
 
 /** Some of these names, separated by commas; all of them by default. */

@@ -2,18 +2,28 @@ import { companyOf, startApi } from '../company/api.ts'
 import { CONCURRENCY } from '../company/runs.ts'
 import { asColumn, type Figure, medianOf } from '../frame/figures.ts'
 import { type Bench, count, counts, ROUNDS, situation } from '../frame/situation.ts'
-import { type About, FIRST_NOTICES, figuresOf } from '../sync/figures.ts'
-import { type Mirrored, measureFirst, measureRound } from '../sync/measure.ts'
+import { type About, FIRST_NOTICES, figuresOf, lateFigures } from '../sync/figures.ts'
+import { type Mirrored, measureFirst, measureFull, measureRound } from '../sync/measure.ts'
 
-type Options = { readonly latency: number; readonly concurrency: number; readonly seed: string }
+type Options = {
+  readonly changed: number
+  readonly latency: readonly number[]
+  readonly concurrency: number
+  readonly seed: string
+}
 
 export const sync = situation({
   name: 'sync',
   about:
-    'Syncs of a generated company beside a script that mirrors the same API (bench/script): a full one, one with nothing changed, one with 0.5 % changed, and the first one of 30 notices; also the requests alone, plain DuckDB, and `status`. docs/internals/bench.md explains it.',
+    'Syncs of a generated company beside a script that mirrors the same API (bench/script): a full one, also of an API that takes time to answer, one with nothing changed, one with some notices changed, and the first one of 30 notices; also the requests alone, plain DuckDB, and `status`. docs/internals/bench.md explains it.',
   options: {
     notices: counts('size of the company; several sizes, separated by commas, are compared', [20_000]),
-    latency: count('latency of each API response, in ms', 0, 0),
+    changed: count('notices that change', 100),
+    latency: counts(
+      'latencies of each API response, in ms: with any but 0, only the full sync is measured',
+      [0, 20],
+      0,
+    ),
     concurrency: count('concurrent requests of the sync and the script', CONCURRENCY),
     ...ROUNDS,
   },
@@ -21,9 +31,20 @@ export const sync = situation({
     const all: Figure[] = []
     let first: About['first'] = null
     for (const notices of options.notices) {
-      const figures = await measureCompany(bench, options, { notices, first })
-      first ??= { notices, rssMegabytes: medianOf(figures, 'full_peak_rss_megabytes') }
-      all.push(...asColumn(`${notices.toLocaleString('en-US')} notices`, figures))
+      const name = `${notices.toLocaleString('en-US')} notices`
+      if (options.latency.includes(0)) {
+        const figures = await measureCompany(bench, options, { notices, first })
+        first ??= {
+          notices,
+          rssMegabytes: medianOf(figures, 'full_peak_rss_megabytes'),
+          changedCpuSeconds: medianOf(figures, 'changed_cpu_seconds'),
+        }
+        all.push(...asColumn(name, figures))
+      }
+      for (const latency of options.latency.filter(ms => ms > 0))
+        all.push(
+          ...asColumn(`${name}, ${latency} ms`, await measureLate(bench, options, { notices, latency })),
+        )
     }
     return all
   },
@@ -31,13 +52,13 @@ export const sync = situation({
 
 async function measureCompany(
   bench: Bench,
-  { latency: latencyMs, concurrency, seed }: Options,
+  { changed, concurrency, seed }: Options,
   { notices, first }: Pick<About, 'notices' | 'first'>,
 ): Promise<Figure[]> {
   const size = notices.toLocaleString('en-US')
   const start = async (notices: number): Promise<Mirrored> => {
     const company = companyOf({ notices, seed })
-    return { company, api: await startApi([company], latencyMs), concurrency }
+    return { company, api: await startApi([company]), concurrency }
   }
   bench.step(`${size} notices: generating`)
   const [company, small] = [await start(notices), await start(FIRST_NOTICES)]
@@ -47,15 +68,15 @@ async function measureCompany(
   const figures = await bench.rounds(async round => {
     const directory = await round.folder(String(notices))
     const step = (text: string) => round.step(`${size} notices: ${text}`)
-    const measured = await measureRound(company, small, { directory, step })
-    const { full, unchanged, changed } = measured
+    const measured = await measureRound(company, small, { directory, step, changed })
+    const { full, unchanged } = measured
     round.record('reports', {
       notices,
       full: full.report,
       unchanged: unchanged.report,
-      changed: changed.report,
+      changed: measured.changed.report,
     })
-    return figuresOf(measured, { notices, first, latencyMs, concurrency })
+    return figuresOf(measured, { notices, first, changed })
   })
   const [about] = company.api.about
   if (about) {
@@ -68,5 +89,24 @@ async function measureCompany(
   }
   await company.api.close()
   await small.api.close()
+  return figures
+}
+
+/** Measures the full sync and the script with an API that takes time to answer. */
+async function measureLate(
+  bench: Bench,
+  { concurrency, seed }: Options,
+  { notices, latency }: { readonly notices: number; readonly latency: number },
+): Promise<Figure[]> {
+  const company = companyOf({ notices, seed })
+  const api = await startApi([company], latency)
+  const figures = await bench.rounds(async round => {
+    const directory = await round.folder(`${notices}-${latency}`)
+    const step = (text: string) =>
+      round.step(`${notices.toLocaleString('en-US')} notices, ${latency} ms: ${text}`)
+    const { full, scriptFull } = await measureFull({ company, api, concurrency }, { directory, step })
+    return lateFigures(full, scriptFull, { notices, latency, concurrency })
+  })
+  await api.close()
   return figures
 }

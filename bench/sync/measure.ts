@@ -6,7 +6,7 @@ import { literal } from '#src/core/warehouse/quoted.ts'
 import { cpuSeconds } from '#tools/proc.ts'
 import type { Api, Company } from '../company/api.ts'
 import { type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
-import { CHANGED_SHARE, type SyncRun, syncOnce } from '../company/runs.ts'
+import { type SyncRun, syncOnce } from '../company/runs.ts'
 import type { Costed, Spent } from '../processes/costs.ts'
 import {
   type Load,
@@ -50,15 +50,14 @@ type Where = { readonly directory: string; readonly step: (text: string) => void
  * One round: each run of the sync is followed by the same run of the script, so that both see the machine alike.
  * @throws Error if a run did not do the expected work, or the script's rows are not those of the sync.
  */
-export async function measureRound(mirrored: Mirrored, small: Mirrored, where: Where): Promise<Measured> {
+export async function measureRound(
+  mirrored: Mirrored,
+  small: Mirrored,
+  where: Where & { readonly changed: number },
+): Promise<Measured> {
   const { directory, step } = where
   const { company, api } = mirrored
-  const { ours, theirs, script } = await openBoth(mirrored, directory, `${company.notices}`)
-  step('full sync')
-  const full = await syncFull(api, ours, company.notices)
-  step('script')
-  const scriptFull = await script(company.notices)
-  await expectSameRows(ours, theirs)
+  const { full, scriptFull, ours, theirs, script } = await measureFull(mirrored, where)
   step('floors')
   const requests = await measureRequests(api, orderOf(mirrored), { full, directory })
   const load = await measureLoad(theirs.directory)
@@ -68,7 +67,7 @@ export async function measureRound(mirrored: Mirrored, small: Mirrored, where: W
   const scriptUnchanged = await script(0)
   const status = await runAt(ours, 'status')
   step('some changed')
-  const loaded = await api.change(CHANGED_SHARE)
+  const loaded = await api.change(where.changed / company.notices)
   const changed = await syncOnce(api, ours, { loaded })
   const scriptChanged = await script(loaded)
   await expectSameRows(ours, theirs)
@@ -88,6 +87,18 @@ export async function measureRound(mirrored: Mirrored, small: Mirrored, where: W
     },
     ...(await measureFirst(small, directory)),
   }
+}
+
+/** A full sync of both. */
+export async function measureFull(mirrored: Mirrored, { directory, step }: Where) {
+  const { company, api } = mirrored
+  const { ours, theirs, script } = await openBoth(mirrored, directory, `${company.notices}`)
+  step('full sync')
+  const full = await syncFull(api, ours, company.notices)
+  step('script')
+  const scriptFull = await script(company.notices)
+  await expectSameRows(ours, theirs)
+  return { full, scriptFull, ours, theirs, script }
 }
 
 /** The first run of a small company: mostly the cost of starting. */

@@ -8,8 +8,8 @@ import {
   type Measured as MeasuredBi,
   monthsOf,
 } from '../../../bench/situations/bi.ts'
-import { figuresOf } from '../../../bench/sync/figures.ts'
-import type { Measured } from '../../../bench/sync/measure.ts'
+import { figuresOf, lateFigures } from '../../../bench/sync/figures.ts'
+import type { FullRun, Measured } from '../../../bench/sync/measure.ts'
 
 const missedIn = (figures: Figure[]) => judge(figures, 'median').filter(({ met }) => !met)
 
@@ -34,7 +34,7 @@ describe('The bars of a sync', () => {
     ...{ requests: { ...cost, apiCpuSeconds: 0 }, load: { ...cost, steps: {} }, compression: cost },
   }
   type Changes = { readonly [K in keyof typeof measured]?: object }
-  const about = { notices: 20_000, concurrency: 16, latencyMs: 0, first: null }
+  const about = { notices: 20_000, changed: 100, first: null }
   const missed = (changes: Changes, given: Partial<Parameters<typeof figuresOf>[1]> = {}) => {
     const pairs = Object.entries(measured).map(([name, found]) => [
       name,
@@ -45,23 +45,23 @@ describe('The bars of a sync', () => {
   }
 
   it('are missed beyond their limit, and met at it', () => {
-    expect(missed({ full: { cpuSeconds: 0.7, wallSeconds: 0.6, peakRssBytes: 600e6 } })).toEqual([])
-    expect(missed({ full: { cpuSeconds: 0.71 } })).toMatchObject([
-      { what: 'full sync: CPU / script', value: 0.71, limit: 0.7 },
+    expect(missed({ full: { cpuSeconds: 1.15, wallSeconds: 1.1, peakRssBytes: 600e6 } })).toEqual([])
+    expect(missed({ full: { cpuSeconds: 1.16 } })).toMatchObject([
+      { what: 'full sync: CPU / script', value: 1.16, limit: 1.15 },
     ])
     const beyond = {
       full: {
-        wallSeconds: 0.61,
+        wallSeconds: 1.11,
         peakRssBytes: 601e6,
         loopDelayMs: { p50: 0, p99: 21, max: 0 },
-        endedMs: 100,
+        endedMs: 200,
       },
       unchanged: { cpuSeconds: 1.01, peakRssBytes: 201e6, snapshotsWritten: 1 },
-      changed: { cpuSeconds: 2.1 },
-      first: { cpuSeconds: 0.51 },
+      changed: { cpuSeconds: 1.21 },
+      first: { cpuSeconds: 0.61 },
       status: { cpuSeconds: 0.26 },
     }
-    expect(missed(beyond).map(({ limit }) => limit)).toEqual([600, 15, 20, 0.6, 200, 0, 1, 2, 0.5, 0.25])
+    expect(missed(beyond).map(({ limit }) => limit)).toEqual([600, 15, 20, 1.1, 200, 0, 1, 1.2, 0.6, 0.25])
   })
 
   it('compare with the script only companies that take longer than the start', () => {
@@ -74,18 +74,33 @@ describe('The bars of a sync', () => {
     const growth = (megabytes: number) =>
       missed(
         { full: { peakRssBytes: megabytes * 1e6 } },
-        { notices: 60_000, first: { notices: 20_000, rssMegabytes: 1000 } },
+        { notices: 60_000, first: { notices: 20_000, rssMegabytes: 1000, changedCpuSeconds: 1 } },
       )
     expect(growth(1150)).toEqual([])
     expect(growth(1151)).toMatchObject([{ what: 'full sync: peak RSS above that at 20000, %', limit: 15 }])
   })
 
-  it('are the share of the possible requests alone, if the API is late', () => {
-    const fetching = (requests: number) => ({
-      full: { cpuSeconds: 9, asked: { ...asked, analysis: { requests, firstMs: 0, lastMs: 1000 } } },
-    })
-    expect(missed(fetching(288), { latencyMs: 50 })).toEqual([])
-    expect(missed(fetching(287), { latencyMs: 50 })).toMatchObject([{ limit: 90, kind: 'least' }])
+  it('are stated for some sizes of a company and of its changes, and for how they grow', () => {
+    const changed = (cpuSeconds: number, given: Parameters<typeof missed>[1]) =>
+      missed({ changed: { cpuSeconds } }, given).map(({ limit }) => limit)
+    expect(changed(0.41, { notices: 400, changed: 3 })).toEqual([0.4])
+    expect(changed(9, { notices: 400, changed: 4 })).toEqual([])
+    const first = { notices: 20_000, rssMegabytes: 1000, changedCpuSeconds: 1 }
+    expect(changed(1.5, { notices: 100_000, first })).toEqual([])
+    expect(changed(1.51, { notices: 100_000, first })).toEqual([1.5])
+  })
+
+  it('are others if the API is late', () => {
+    const fetching = (requests: number, endedMs = 1050) => {
+      const late = { ...full, wallSeconds: 0.9, endedMs, report: { loaded: 1, bytes_fetched: 1 } }
+      const analysis = { requests, firstMs: 0, lastMs: 1000 }
+      const run = { ...late, asked: { ...asked, analysis } } as unknown as FullRun
+      return missedIn(lateFigures(run, one, { notices: 5000, latency: 50, concurrency: 16 })).map(
+        ({ limit }) => limit,
+      )
+    }
+    expect(fetching(288, 1045)).toEqual([])
+    expect(fetching(287, 1046)).toEqual([5, 90])
   })
 
   it('count the requests and snapshots of a run that finds nothing', () => {
