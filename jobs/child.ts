@@ -36,7 +36,7 @@ async function carryOut(order: RunOrder): Promise<Ended> {
   if (order.kind === 'report') return await renderReport(local)
   const about = { company: settings.company, run_id: local.runId, job: order.job }
   const log = await openLog(settings.logLevel, about)
-  const listener = logListener(log, Date.now)
+  const listener = logListener(log, () => performance.now())
   const context = { ...local, inStage: traceOf(order, environment, about, log) }
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
   if (order.kind === 'mail') return await mailReport(order, context, { environment, listener, held, log })

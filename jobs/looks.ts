@@ -107,7 +107,7 @@ async function openApi(
     retries: Math.min(api.retries, MAX_RETRIES),
     maxBodyBytes: MAX_PAGE_BYTES,
     signal,
-    nowMs: Date.now,
+    nowMs: () => performance.now(),
     onAnswer: answer => metrics.observeAnswers(slug, [answer]),
   })
 }

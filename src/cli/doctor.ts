@@ -97,7 +97,7 @@ async function holding<T>(
   const lock = await takeLock(paths.lock, own, {
     waitMs,
     signal,
-    nowMs: Date.now,
+    nowMs: () => performance.now(),
     onWait: holder => {
       // The holder is alive.
       before = null

@@ -34,7 +34,9 @@ export async function withDisplay<T>(
 }
 
 async function createDisplay(log: Logger): Promise<Display> {
-  if (!process.stderr.isTTY) return { ...logListener(log, Date.now), end: async () => {} }
+  // A terminal without a size, as `docker exec -t` of a script has it, would show nothing.
+  if (!process.stderr.isTTY || process.stderr.rows === 0)
+    return { ...logListener(log, () => performance.now()), end: async () => {} }
   const { liveDisplay } = await import('./live.ts')
-  return liveDisplay(Date.now)
+  return liveDisplay(() => performance.now())
 }

@@ -52,7 +52,7 @@ async function holding<T>(
     {
       waitMs: waitMsOf(options),
       signal,
-      nowMs: Date.now,
+      nowMs: () => performance.now(),
       onWait: holder =>
         listener.note(
           `Waiting for ${holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'} to release ${name}`,

@@ -46,10 +46,10 @@ export function openApi(
     ...api,
     ...(onAnswer ? { onAnswer } : {}),
     signal,
-    nowMs: Date.now,
+    nowMs: () => performance.now(),
     onRetry(retry) {
       if (listener.retry) listener.retry(retry)
-      else listener.note(describeRetry(retry, Date.now()))
+      else listener.note(describeRetry(retry, performance.now()))
     },
   })
 }

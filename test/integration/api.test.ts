@@ -1,11 +1,13 @@
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { reportHere } from '#test/support/here.ts'
 import { editalOf, idAt, openCompany, type PreparedCompany } from '#test/support/prepared.ts'
-import { queryLatest } from '#test/support/project.ts'
+import { queryLatest, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { KEY } from '#test/support/synced.ts'
+import { startOnTerminal } from '#test/support/terminal.ts'
 
 describe('a refused request', () => {
   it('for its key (401) ends the run after one request, with what to do', async () => {
@@ -164,6 +166,47 @@ describe('the pace', () => {
     }
   })
 
+  it('counts a date of Retry-After from the server’s own clock', async () => {
+    const [date, retryAfter] = ['Wed, 01 Jan 2020 00:00:00 GMT', 'Wed, 01 Jan 2020 00:00:01 GMT']
+    const sentMs: number[] = []
+    const url = await serve((_request, response) => {
+      sentMs.push(performance.now())
+      if (sentMs.length === 1) response.writeHead(503, { date, 'retry-after': retryAfter }).end()
+      else response.end(JSON.stringify({ editais: [], count: 0, total: 0, limit: 200, offset: 0 }))
+    })
+    const environment = {
+      API_BASE_URL: url,
+      API_KEY: KEY,
+      COMPANY: 'acme',
+      DATA_DIR: await temporaryDirectory(),
+    }
+    expect(await reportHere(environment)).toMatchObject({ status: 'ok', requests: 2 })
+    expect((sentMs[1] as number) - (sentMs[0] as number)).toBeGreaterThanOrEqual(990)
+  })
+
+  it('counts down on a terminal to the next attempt', async () => {
+    const url = await serve((_request, response) => response.writeHead(503, { 'retry-after': '9' }).end())
+    const directory = await temporaryDirectory()
+    const environment = {
+      API_BASE_URL: url,
+      API_KEY: KEY,
+      COMPANY: 'acme',
+      DATA_DIR: join(directory, 'data'),
+    }
+    const terminal = startOnTerminal(['sync'], environment, directory)
+    await terminal.until(/unavailable \(503\); again in [89](\.\d)? s/)
+    const shown = await terminal.until(/again in [67](\.\d)? s, for at most \d+/)
+    expect(shown).toContain('Scan the list')
+    // Where the cursor cannot be moved, there are lines of the log instead.
+    const unsized = startOnTerminal(
+      ['sync'],
+      { ...environment, DATA_DIR: join(directory, 'other') },
+      directory,
+      '',
+    )
+    await unsized.until(/"msg":".*unavailable \(503\)/)
+  })
+
   it('keeps to API_MAX_RPS requests per second', async () => {
     const company = await openCompany(20, { API_MAX_RPS: '20' })
     expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 20, requests: 21 })
@@ -176,13 +219,10 @@ describe('the pace', () => {
 describe('the key', () => {
   it('goes in the header Authorization, and is not sent to redirect targets', async () => {
     const elsewhere: string[] = []
-    const server = createServer((request, response) => {
+    const origin = await serve((request, response) => {
       elsewhere.push(`${request.url}`)
       response.end('{}')
     })
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void server.close())
-    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const company = await openCompany(4)
     company.sandbox.faults.plan.push({
       fault: 'redirect',
@@ -220,4 +260,15 @@ describe('an id', () => {
 async function loadedCount({ environment }: PreparedCompany): Promise<number | undefined> {
   const [row] = await queryLatest<{ loaded: number }>(environment, 'SELECT count(*) AS loaded FROM analyses')
   return row?.loaded
+}
+
+/** Starts a server of its own for this test, and returns its origin. */
+async function serve(answer: RequestListener): Promise<string> {
+  const server = createServer(answer)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

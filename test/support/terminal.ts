@@ -19,13 +19,21 @@ type Terminal = {
   readonly ended: Promise<number | null>
 }
 
-/** Starts a command on a pseudo-terminal, by `script` of util-linux or BSD. */
-export function startOnTerminal(args: readonly string[], environment: Environment, cwd: string): Terminal {
+/**
+ * Starts a command on a pseudo-terminal, by `script` of util-linux or BSD.
+ * @param size a command that sets the terminal's size; empty for a terminal without one.
+ */
+export function startOnTerminal(
+  args: readonly string[],
+  environment: Environment,
+  cwd: string,
+  size = 'stty rows 40 cols 120; ',
+): Terminal {
   const command = [process.execPath, MAIN, ...args]
   const own =
     process.platform === 'darwin'
       ? ['-q', '/dev/null', ...command]
-      : ['-qec', command.map(word => `'${word}'`).join(' '), '/dev/null']
+      : ['-qec', `${size}${command.map(word => `'${word}'`).join(' ')}`, '/dev/null']
   const child = spawn('script', own, {
     cwd,
     env: { ...surroundings(), TERM: 'xterm', COLUMNS: '120', ...environment },

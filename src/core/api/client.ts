@@ -92,7 +92,7 @@ export function createApiClient(options: ApiOptions): Api {
     notice: createEndpoint(firstPauseMs),
     analysis: createEndpoint(firstPauseMs),
   }
-  const server: Server = { transport, pace, endpoints, firstPauseMs, signal, nowMs, guard: null }
+  const server: Server = { transport, pace, endpoints, firstPauseMs, signal, guard: null }
   const patient: Patience = { retries: options.retries, refusals: MAX_REFUSALS }
   const brief: Patience = { retries: Math.min(options.retries, BRIEF_RETRIES), refusals: 0 }
   const request = (to: Endpoint, path: string, patience = patient) =>

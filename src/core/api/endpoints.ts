@@ -141,7 +141,6 @@ export type Server = {
   /** Null if requests need no confirmation. */
   guard: Guard | null
   readonly signal: AbortSignal
-  readonly nowMs: () => number
 }
 
 export function createEndpoint(firstPauseMs: number): Endpoint {
@@ -200,7 +199,9 @@ type Failed = { readonly path: string; readonly sent: number; readonly reply: Ht
 /** Waits as the refusal requires, all requests or only this one. Then the request may be retried. */
 async function failed(server: Server, to: Endpoint, { path, sent, reply }: Failed): Promise<never> {
   const { status } = reply
-  const retryAfter = retryAfterMs(headerOf(reply, 'retry-after'), server.nowMs())
+  // A date counts from the server's own clock.
+  const date = Date.parse(headerOf(reply, 'date') ?? '')
+  const retryAfter = retryAfterMs(headerOf(reply, 'retry-after'), Number.isNaN(date) ? Date.now() : date)
   const isRefused = status === 429 || status === 503
   if (!isRefused && retryAfter === null) throw new TransientError(`the API failed (${status})`)
   const meaning = to.refusals.refused(path, retryAfter)

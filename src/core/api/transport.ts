@@ -155,6 +155,7 @@ export type TransportOptions = {
   readonly timeoutMs: number
   readonly maxBodyBytes: number
   readonly signal: AbortSignal
+  /** A clock that nobody can set: deadlines and pauses follow it. */
   readonly nowMs: () => number
   /** Called for each request sent: the answer's status, or null if there was no answer. */
   readonly onAnswer?: (answer: { status: number | null; seconds: number }) => void
