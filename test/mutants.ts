@@ -21,8 +21,16 @@ const MARTS = [
     {
       name: 'discarded-at-stake',
       reason: 'what was discarded counts as at stake',
-      from: 'soma(CASE WHEN em_andamento THEN valor_estimado_informado END)',
-      to: 'soma(valor_estimado_informado)',
+      from: 'soma(CASE WHEN em_andamento THEN valor_somado END)',
+      to: 'soma(valor_somado)',
+    },
+  ]),
+  ...inFile('schema/marts/republicacoes.sql', [
+    {
+      name: 'every-text-again-is-the-same-purchase',
+      reason: 'new purchases with recurring texts count once',
+      from: 'GROUP BY company, comprador, objeto, valor',
+      to: 'GROUP BY company, comprador, objeto',
     },
   ]),
   ...inFile('schema/marts/funil.sql', [

@@ -173,7 +173,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         'Sessão | Órgão | UF | Objeto | Valor | Parecer | Vermelhos | Impugnar até | PNCP',
         {
           hidden:
-            'Dias | Certeza | Dia da semana | Regra do prazo | Modalidade | Número | Fase | Amarelos | Alertas críticos',
+            'Dias | Certeza | Dia da semana | Regra do prazo | Modalidade | Número | Fase | Amarelos | Alertas críticos | Republicado no nº',
         },
       ),
       tableCard(

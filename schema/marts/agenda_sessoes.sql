@@ -4,7 +4,7 @@ SELECT company, edital_id, data_sessao_local, data_sessao_dia,
   dias_ate_sessao, ultimo_dia_impugnacao, dias_ate_impugnacao,
   orgao, uf, modalidade, numero, objeto, fase, participation_confirmed, valor_estimado_informado,
   verdict_recommendation, requisitos_vermelhos, requisitos_amarelos, alertas_criticos, alertas_altos, pncp_url,
-  regra_impugnacao, recomendacao, certeza_impugnacao
+  regra_impugnacao, recomendacao, certeza_impugnacao, contado_no_edital, contado_no_numero
 FROM edital_resumo
 WHERE em_andamento AND situacao_sessao = 'futura'
 ORDER BY company, data_sessao_local, edital_id

@@ -77,6 +77,41 @@ export const grafias: Mart = {
   ],
 }
 
+/** Stored for the same reason. What is in progress counts before what was discarded, perhaps because it is a copy. */
+export const republicacoes: Mart = {
+  name: 'republicacoes',
+  storedFrom: {
+    editais: [
+      'edital_id',
+      'deleted_at',
+      'orgao_cnpj',
+      'orgao',
+      'objeto',
+      'valor_estimado',
+      'status',
+      'created_at',
+      'numero',
+    ],
+  },
+  description:
+    'Live notices that sums leave out, because another notice is of the same purchase: the same buyer (CNPJ, else name), object (without regard to case, accents, spaces and the name of a portal in front) and value, known and equal to the cent, each followed at most 180 days after the one before. The latest in progress counts; without one, the latest',
+  portuguese: [
+    'Republicações',
+    'Editais ativos que as somas não contam, porque outro edital é da mesma compra: mesmo órgão (CNPJ ou, na falta, nome), mesmo objeto (sem olhar maiúsculas, acentos, espaços nem o nome do portal no começo) e mesmo valor, conhecido e igual até os centavos, cada um acompanhado no máximo 180 dias depois do anterior. Conta o mais recente em andamento; sem nenhum, o mais recente',
+  ],
+  columns: [
+    ...ofNotice,
+    text('contado_no_edital', 'edital_id of the notice of the same purchase that counts instead', [
+      'Contado no edital (ID)',
+      'Identificador do edital da mesma compra que conta nas somas no lugar deste',
+    ]),
+    text('contado_no_numero', 'Its number; sem número without one', [
+      'Republicado: conta no edital nº',
+      'Número do edital da mesma compra que conta nas somas no lugar deste; sem número quando não informado',
+    ]),
+  ],
+}
+
 export const rotulos: Mart = {
   name: 'rotulos',
   sql: labelsSql(),

@@ -12,7 +12,7 @@ WITH valores AS (
     coalesce(garantia_proposta, 0) + na_assinatura AS capital
   FROM editais_ativos
   LEFT JOIN analyses USING (company, edital_id)
-  WHERE em_andamento AND situacao_sessao = 'futura'
+  WHERE em_andamento AND situacao_sessao = 'futura' AND contado_no_edital IS NULL
 )
 SELECT company, semana,
   count(*) AS editais,

@@ -6,7 +6,7 @@ WITH dias AS (
 ),
 -- Not from edital_resumo, which sums all items, too.
 sessoes AS (
-  SELECT company, edital_id, data_sessao_dia, participation_confirmed, valor_estimado_informado FROM editais_ativos
+  SELECT company, edital_id, data_sessao_dia, participation_confirmed, valor_somado FROM editais_ativos
   WHERE em_andamento AND situacao_sessao = 'futura' AND dias_ate_sessao <= 55
 ),
 requisitos_por_edital AS (
@@ -21,7 +21,7 @@ sessoes_por_dia AS (
     count(*) FILTER (participation_confirmed) AS confirmadas,
     sum(requisitos_vermelhos)::BIGINT AS requisitos_vermelhos,
     sum(requisitos_amarelos)::BIGINT AS requisitos_amarelos,
-    soma(valor_estimado_informado) AS valor
+    soma(valor_somado) AS valor
   FROM sessoes LEFT JOIN requisitos_por_edital USING (company, edital_id)
   GROUP BY ALL
 ),

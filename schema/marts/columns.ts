@@ -126,17 +126,17 @@ export const inCommon = {
     'Sem valor informado',
     'Quantidade deles sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
   ]),
-  valorTotal: money('valor_total', 'Sum of the plausible values', [
+  valorTotal: money('valor_total', 'Sum of the plausible values; a republished notice counts once', [
     'Valor total',
-    'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+    'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor, e o republicado conta uma vez',
   ]),
   valorMediano: money('valor_mediano', 'Median of the plausible values', [
     'Valor mediano',
     'Mediana dos valores estimados informados, em BRL',
   ]),
-  valorEmAndamento: money('valor_em_andamento', 'Sum of the plausible values of notices in progress', [
+  valorEmAndamento: money('valor_em_andamento', 'valor_total of notices in progress', [
     'Valor em andamento',
-    'Soma dos valores estimados informados dos editais em andamento, em BRL',
+    'Valor total dos editais em andamento, em BRL; o republicado conta uma vez',
   ]),
   semana: date('semana', 'Monday of the week of the session', [
     'Semana',

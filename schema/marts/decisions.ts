@@ -169,9 +169,9 @@ export const sessoesSimultaneas: Mart = {
   columns: [
     ...ofCompany,
     ...of(agendaSessoes, 'data_sessao_local', 'data_sessao_dia', 'dias_ate_sessao'),
-    count('sessoes', 'Sessions that begin then', [
+    count('sessoes', 'Sessions that begin then; that of a republished notice once', [
       'Sessões',
-      'Quantidade de sessões que começam nesse horário',
+      'Quantidade de sessões que começam nesse horário; a de um edital republicado conta uma vez',
     ]),
     count('sessoes_confirmadas', 'Those in which the company confirmed to take part', [
       'Sessões confirmadas',
@@ -226,6 +226,7 @@ export const sessoesPerdidas: Mart = {
     ]),
     ...verdict,
     ...of(editalResumo, 'verdict_reason', 'valor_estimado_informado', 'requisitos_vermelhos', 'pncp_url'),
+    ...of(editaisAtivos, 'valor_somado'),
   ],
 }
 

@@ -3,7 +3,7 @@ SELECT company,
   verdict_recommendation, recomendacao,
   count(*) AS editais,
   count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
-  soma(valor_estimado_informado) AS valor_total,
+  soma(valor_somado) AS valor_total,
   max(updated_at) AS ultimo_em
 FROM editais_ativos
 JOIN analyses USING (company, edital_id)

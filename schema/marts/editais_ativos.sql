@@ -30,7 +30,9 @@ SELECT company, edital_id, pncp_id, orgao_cnpj,
     WHEN data_sessao_local IS NULL THEN 'sem data'
     WHEN sessao_por_vir(data_sessao_local, agora) THEN 'futura'
     ELSE 'passada'
-  END AS situacao_sessao
+  END AS situacao_sessao,
+  contado_no_edital, contado_no_numero,
+  CASE WHEN contado_no_edital IS NULL THEN valor_estimado_informado END AS valor_somado
 FROM locais
 LEFT JOIN fases USING (status)
 -- Few notices have a text that is shown in another spelling.
@@ -39,3 +41,4 @@ LEFT JOIN (
     uf AS uf_mostrada, discard_reason AS discard_reason_mostrado
   FROM grafias
 ) USING (company, edital_id)
+LEFT JOIN (SELECT company, edital_id, contado_no_edital, contado_no_numero FROM republicacoes) USING (company, edital_id)

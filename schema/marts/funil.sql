@@ -2,16 +2,16 @@
 WITH por_fase AS (
   SELECT company, status, count(*) AS editais,
     count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
-    soma(valor_estimado_informado) AS valor_total,
+    soma(valor_somado) AS valor_total,
     median(valor_estimado_informado) AS valor_mediano,
     median(greatest(0, epoch_ms(agora()) - epoch_ms(created_at)) / 86400000) FILTER (criado_local IS NOT NULL)
       AS idade_mediana_dias,
     count(*) FILTER (situacao_sessao = 'futura') AS editais_sessao_futura,
     count(*) FILTER (situacao_sessao = 'passada') AS editais_sessao_passada,
     count(*) FILTER (situacao_sessao = 'sem data') AS editais_sem_sessao,
-    soma(CASE WHEN situacao_sessao = 'futura' THEN valor_estimado_informado END) AS valor_sessao_futura,
-    soma(CASE WHEN situacao_sessao = 'passada' THEN valor_estimado_informado END) AS valor_sessao_passada,
-    soma(CASE WHEN situacao_sessao = 'sem data' THEN valor_estimado_informado END) AS valor_sem_sessao
+    soma(CASE WHEN situacao_sessao = 'futura' THEN valor_somado END) AS valor_sessao_futura,
+    soma(CASE WHEN situacao_sessao = 'passada' THEN valor_somado END) AS valor_sessao_passada,
+    soma(CASE WHEN situacao_sessao = 'sem data' THEN valor_somado END) AS valor_sem_sessao
   FROM editais_ativos GROUP BY ALL
 ),
 todas AS (

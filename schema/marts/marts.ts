@@ -1,5 +1,14 @@
 import { publishedColumns, TABLES } from '#schema/tables.ts'
-import { calendario, fases, feriados, frescor, grafias, rotulos, snapshotInfo } from './basics.ts'
+import {
+  calendario,
+  fases,
+  feriados,
+  frescor,
+  grafias,
+  republicacoes,
+  rotulos,
+  snapshotInfo,
+} from './basics.ts'
 import type { Mart, MartColumn } from './columns.ts'
 import {
   analiseRasaProxima,
@@ -60,6 +69,7 @@ export const MARTS: readonly Mart[] = [
   feriados,
   calendario,
   grafias,
+  republicacoes,
   editaisAtivos,
   riscosPagamento,
   prazosCalculados,

@@ -1,7 +1,7 @@
 SELECT company,
   coalesce(discard_reason, 'não informado') AS motivo,
   count(*) AS editais,
-  soma(valor_estimado_informado) AS valor_total,
+  soma(valor_somado) AS valor_total,
   max(updated_at) AS ultimo_em
 FROM editais_ativos
 WHERE status = 'discarded'

@@ -1,4 +1,4 @@
-import { grafias } from './basics.ts'
+import { grafias, republicacoes } from './basics.ts'
 import {
   count,
   date,
@@ -93,6 +93,15 @@ export const editaisAtivos: Mart = {
       [
         'Situação da sessão',
         'futura (ainda não começou, ou é hoje sem hora marcada), passada ou sem data; no horário de SOURCE_TIMEZONE',
+      ],
+    ),
+    ...of(republicacoes, 'contado_no_edital', 'contado_no_numero'),
+    money(
+      'valor_somado',
+      'Estimated value for sums: NULL, too, if another notice of the same purchase counts',
+      [
+        'Valor para somas',
+        'Valor estimado informado, em BRL, para somas; vazio também quando conta em outro edital da mesma compra (republicação)',
       ],
     ),
   ],
@@ -393,6 +402,14 @@ export const agendaSessoes: Mart = {
     ...of(editalResumo, 'orgao', 'uf', 'modalidade', 'numero', 'objeto', 'fase', 'participation_confirmed'),
     ...of(editalResumo, 'valor_estimado_informado', 'verdict_recommendation'),
     ...of(editalResumo, 'requisitos_vermelhos', 'requisitos_amarelos', 'alertas_criticos', 'alertas_altos'),
-    ...of(editalResumo, 'pncp_url', 'regra_impugnacao', 'recomendacao', 'certeza_impugnacao'),
+    ...of(
+      editalResumo,
+      'pncp_url',
+      'regra_impugnacao',
+      'recomendacao',
+      'certeza_impugnacao',
+      'contado_no_edital',
+      'contado_no_numero',
+    ),
   ],
 }

@@ -16,8 +16,8 @@ somados AS (
     count(*) FILTER (em_andamento) AS editais_em_andamento,
     count(*) FILTER (status = 'discarded') AS descartados,
     descartados / editais AS parcela_descartada,
-    soma(valor_estimado_informado) AS valor_total,
-    soma(CASE WHEN em_andamento THEN valor_estimado_informado END) AS valor_em_andamento,
+    soma(valor_somado) AS valor_total,
+    soma(CASE WHEN em_andamento THEN valor_somado END) AS valor_em_andamento,
     -- Known before unknown; both sources as in the notice that it comes from.
     arg_max(
       {'risco': risco_pagamento, 'fonte': risco_pagamento_fonte, 'orgao': risco_pagamento_orgao,
@@ -29,9 +29,9 @@ somados AS (
     count(*) FILTER (em_andamento AND situacao_sessao = 'futura') AS editais_sessao_futura,
     count(*) FILTER (em_andamento AND situacao_sessao = 'passada') AS editais_sessao_passada,
     count(*) FILTER (em_andamento AND situacao_sessao = 'sem data') AS editais_sem_sessao,
-    soma(CASE WHEN em_andamento AND situacao_sessao = 'futura' THEN valor_estimado_informado END) AS valor_sessao_futura,
-    soma(CASE WHEN em_andamento AND situacao_sessao = 'passada' THEN valor_estimado_informado END) AS valor_sessao_passada,
-    soma(CASE WHEN em_andamento AND situacao_sessao = 'sem data' THEN valor_estimado_informado END) AS valor_sem_sessao
+    soma(CASE WHEN em_andamento AND situacao_sessao = 'futura' THEN valor_somado END) AS valor_sessao_futura,
+    soma(CASE WHEN em_andamento AND situacao_sessao = 'passada' THEN valor_somado END) AS valor_sessao_passada,
+    soma(CASE WHEN em_andamento AND situacao_sessao = 'sem data' THEN valor_somado END) AS valor_sem_sessao
   FROM editais_do_orgao
   GROUP BY company, chave
 )

@@ -3,16 +3,16 @@ WITH vermelhos AS (
   SELECT company, edital_id, category AS categoria,
     coalesce(texto_limpo(title), 'sem título') AS limpo,
     coalesce(chave(title), 'sem titulo') AS chave,
-    valor_estimado_informado AS valor, data_sessao_dia, situacao_sessao = 'futura' AS por_vir
+    valor_estimado_informado AS valor, valor_somado, data_sessao_dia, situacao_sessao = 'futura' AS por_vir
   FROM requirements r
   JOIN editais_ativos USING (company, edital_id)
   WHERE r.status = 'red' AND em_andamento AND situacao_sessao <> 'passada'
 ),
 -- One row for each requirement of a notice, however often the notice repeats it.
 por_edital AS (
-  SELECT company, edital_id, categoria, chave, min(limpo) AS requisito, valor, data_sessao_dia, por_vir
+  SELECT company, edital_id, categoria, chave, min(limpo) AS requisito, valor, valor_somado, data_sessao_dia, por_vir
   FROM vermelhos
-  GROUP BY company, edital_id, categoria, chave, valor, data_sessao_dia, por_vir
+  GROUP BY company, edital_id, categoria, chave, valor, valor_somado, data_sessao_dia, por_vir
 ),
 contados AS (
   SELECT company, edital_id, count(*) AS do_edital FROM por_edital GROUP BY ALL
@@ -21,12 +21,12 @@ por_grafia AS (
   SELECT company, categoria, chave, requisito, count(*) AS vistos,
     count(*) FILTER (por_vir) AS editais,
     count(*) FILTER (por_vir AND valor IS NULL) AS sem_valor,
-    sum(valor::DECIMAL(20, 4)) FILTER (por_vir) AS valor_total,
+    sum(valor_somado::DECIMAL(20, 4)) FILTER (por_vir) AS valor_total,
     count(*) FILTER (por_vir AND do_edital = 1) AS editais_so_este,
-    sum(valor::DECIMAL(20, 4)) FILTER (por_vir AND do_edital = 1) AS valor_so_este,
+    sum(valor_somado::DECIMAL(20, 4)) FILTER (por_vir AND do_edital = 1) AS valor_so_este,
     min(data_sessao_dia) AS proxima_sessao_dia,
     count(*) FILTER (NOT por_vir) AS editais_sem_sessao,
-    sum(valor::DECIMAL(20, 4)) FILTER (NOT por_vir) AS valor_sem_sessao
+    sum(valor_somado::DECIMAL(20, 4)) FILTER (NOT por_vir) AS valor_sem_sessao
   FROM por_edital
   JOIN contados USING (company, edital_id)
   GROUP BY ALL

@@ -1,10 +1,10 @@
--- A session without a time of day coincides with no other.
+-- A session without a time of day coincides with no other, and a session that is published twice is one.
 SELECT company, data_sessao_local, data_sessao_dia, dias_ate_sessao, count(*) AS sessoes,
   count(*) FILTER (participation_confirmed) AS sessoes_confirmadas,
   soma(valor_estimado_informado) AS valor_total,
   string_agg(DISTINCT orgao, '; ' ORDER BY orgao) AS orgaos
 FROM agenda_sessoes
-WHERE data_sessao_local <> data_sessao_dia
+WHERE data_sessao_local <> data_sessao_dia AND contado_no_edital IS NULL
 GROUP BY company, data_sessao_local, data_sessao_dia, dias_ate_sessao
 HAVING count(*) > 1
 ORDER BY company, data_sessao_local

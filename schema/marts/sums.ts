@@ -171,9 +171,9 @@ export const capitalPorSemana: Mart = {
   columns: [
     ...ofCompany,
     inCommon.semana,
-    count('editais', 'Notices in progress with a session in that week', [
+    count('editais', 'Notices in progress with a session in that week; a republished one once', [
       'Editais',
-      'Quantidade de editais em andamento com sessão na semana',
+      'Quantidade de editais em andamento com sessão na semana; o republicado conta uma vez',
     ]),
     count('sem_capital', 'Those whose analysis names neither guarantee nor investment', [
       'Sem valores',

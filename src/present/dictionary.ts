@@ -18,12 +18,14 @@ times, deadlines and values that can be summed.
 - A notice is live while \`editais.deleted_at\` is NULL. Marts of notices hold only live ones, except the
   histories: \`passagens_por_fase\`, \`tempo_por_fase\`, \`transicoes_de_fase\` and \`mudancas\`.
 - TIMESTAMPTZ columns are instants, in UTC. \`*_local\` columns and days are in the time zone \`SOURCE_TIMEZONE\`.
-- Money is in BRL. An estimated value of 0 can mean that it is secret: sum \`valor_estimado_informado\` instead.
+- Money is in BRL. An estimated value of 0 can mean that it is secret: sum \`valor_somado\` instead, in
+  which republished notices count once (\`republicacoes\`). Counts of notices count each of them.
 - The API does not show when a notice moved to another phase. *Observed* is when the sync saw the change.
 
 *Em português:* as **tabelas** são o que foi lido da API; os **marts** são visões para BI. \`company\` e
 \`edital_id\` ligam uns aos outros. Horas em UTC, salvo \`*_local\` e os dias, no fuso da empresa. Valores em
-BRL; 0 pode significar orçamento sigiloso. *Vazio* é NULL. *Observado* é quando nós vimos, não quando ocorreu.
+BRL; 0 pode significar orçamento sigiloso. As somas contam uma vez o edital republicado; as contagens, cada publicação.
+*Vazio* é NULL. *Observado* é quando nós vimos, não quando ocorreu.
 `
 
 /** The part of the worker that writes the columns of a table that come from no single document. */

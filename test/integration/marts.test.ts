@@ -27,10 +27,11 @@ test('each mart of a snapshot has the rows that it has over the same lines of th
   // Two sessions of tomorrow at the same time, too late to contest.
   const alert = { type: 'risk', severity: 'high', title: 'Tarde', action_type: 'impugnacao' }
   const near = [2, 3].map(n => noticeEntry(n, { data_sessao: `${dayIn(1)}T09:00:00` }, { alerts: [alert] }))
+  const again = [4, 5].map(n => noticeEntry(n, { objeto: 'Publicado de novo', valor_estimado: 4000 }))
   const company = await startCompany([])
   const marts = await openMarts()
   for (const { when, shown, gone } of [
-    { when: at(-2), shown: [leaving, ...others, noticeEntry(1), ...near], gone: [] },
+    { when: at(-2), shown: [leaving, ...others, noticeEntry(1), ...near, ...again], gone: [] },
     { when: at(-1), shown: [changed], gone: [leaving] },
   ]) {
     for (const entry of shown) company.world.put(entry)

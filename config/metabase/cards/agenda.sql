@@ -4,7 +4,7 @@ SELECT data_sessao_local AS "Sessão", dias_ate_sessao AS "Dias", curto(orgao, 5
   valor_estimado_informado AS "Valor", recomendacao AS "Parecer", requisitos_vermelhos AS "Vermelhos",
   ultimo_dia_impugnacao AS "Impugnar até", certeza_impugnacao AS "Certeza", pncp_url AS "PNCP",
   dia_da_semana AS "Dia da semana", regra_impugnacao AS "Regra do prazo", modalidade AS "Modalidade", numero AS "Número", fase AS "Fase",
-  requisitos_amarelos AS "Amarelos", alertas_criticos AS "Alertas críticos"
+  requisitos_amarelos AS "Amarelos", alertas_criticos AS "Alertas críticos", contado_no_numero AS "Republicado no nº"
 FROM agenda_sessoes
 WHERE true [[AND chave(uf) = chave({{uf}})]]
 ORDER BY data_sessao_local, edital_id

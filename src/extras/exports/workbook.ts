@@ -25,7 +25,7 @@ const FIRST = ['decisoes', 'agenda_sessoes', 'pendencias_habilitacao', 'alertas_
 /** What other sheets are computed from is hidden, and so not printed, but can be used by formulas. */
 const TECHNICAL = [
   ...['editais_ativos', 'riscos_pagamento', 'prazos_impugnacao', 'passagens_por_fase', 'fases', 'rotulos'],
-  ...['feriados', 'calendario', 'grafias', 'prazos_calculados'],
+  ...['feriados', 'calendario', 'grafias', 'prazos_calculados', 'republicacoes'],
 ]
 const PLACES = [...FIRST, '', ...TECHNICAL]
 const placeOf = ({ name }: Pick<Mart, 'name'>) => PLACES.indexOf(PLACES.includes(name) ? name : '')
@@ -167,7 +167,7 @@ function sheetOf(
 /** Returns whether people need no such column: ids, orders, times in UTC, and codes, whose labels are in another column. */
 function isForPrograms({ name, type, from }: MartColumn): boolean {
   const isCode = from !== undefined && (hasLabels(from) || from.endsWith('.status'))
-  const isId = ['edital_id', 'pncp_id', 'ordinal', 'snapshot'].includes(name)
+  const isId = ['edital_id', 'contado_no_edital', 'pncp_id', 'ordinal', 'snapshot'].includes(name)
   return isCode || isId || type === 'TIMESTAMPTZ' || name.endsWith('_ordem')
 }
 

@@ -200,7 +200,7 @@ async function readWeeks(db: Database): Promise<Week[]> {
      weeks AS (
        SELECT unnest(generate_series(semana - ${7 * (LIMITS.weeks - 1)}, semana, INTERVAL 7 DAY))::DATE AS semana FROM this),
      arrived AS (
-       SELECT ${weekOf('criado_local')} AS semana, count(*) AS novos, soma(valor_estimado_informado) AS valor_novos
+       SELECT ${weekOf('criado_local')} AS semana, count(*) AS novos, soma(valor_somado) AS valor_novos
        FROM editais_ativos GROUP BY 1),
      moved AS (
        SELECT ${weekOf('observado_dia')} AS semana,
@@ -289,12 +289,12 @@ async function readAgainst(db: Database): Promise<Against[]> {
   const since = (today: string) => `date_trunc('week', ${today})::DATE - ${7 * LIMITS.weeks}`
   return await db.rows<Against>(
     `WITH cases AS (
-       SELECT 'perdido' AS caso, valor_estimado_informado AS valor FROM sessoes_perdidas
+       SELECT 'perdido' AS caso, valor_somado AS valor FROM sessoes_perdidas
        WHERE verdict_recommendation = 'participar' AND semana > ${since('data_sessao_dia + dias_desde_sessao::INTEGER')}
        UNION ALL
        SELECT CASE WHEN status = 'discarded' AND verdict_recommendation = 'participar' THEN 'descartado'
            WHEN status <> 'discarded' AND verdict_recommendation = 'nao_recomendado' AND participation_confirmed
-           THEN 'confirmado' END || if(situacao_sessao = 'futura', ' por vir', ''), valor_estimado_informado
+           THEN 'confirmado' END || if(situacao_sessao = 'futura', ' por vir', ''), valor_somado
        FROM editais_ativos JOIN analyses USING (company, edital_id)
        WHERE situacao_sessao = 'futura' OR (situacao_sessao = 'passada'
          AND date_trunc('week', data_sessao_dia)::DATE > ${since('data_sessao_dia - dias_ate_sessao::INTEGER')}))

@@ -7,6 +7,7 @@ import {
   buyersOf,
   bySession,
   coming,
+  countedOnce,
   daysTo,
   inDispute,
   isGrave,
@@ -77,7 +78,8 @@ const funnel: Readonly<Record<string, Card>> = {
     const verdicts = Map.groupBy(coming(picture.open, picture), ({ recommendation }) => recommendation)
     const rows = [...verdicts].map(([verdict, notices]) => {
       const [firm = [], rp = []] = [false, true].map(is => notices.filter(one => one.registersPrices === is))
-      const selected = (all: readonly Notice[]) => sum(all.map(one => Math.round(one.selected * 1e4))) / 1e4
+      const selected = (all: readonly Notice[]) =>
+        sum(countedOnce(all).map(one => Math.round(one.selected * 1e4))) / 1e4
       return {
         Parecer: labelOf(verdict) ?? 'Sem parecer',
         Editais: firm.length,
@@ -217,7 +219,7 @@ const funnel: Readonly<Record<string, Card>> = {
 
   maiores_editais: picture =>
     sorted(
-      sessionsAhead(picture).filter(({ value }) => value !== null),
+      countedOnce(sessionsAhead(picture)).filter(({ value }) => value !== null),
       down(({ value }) => value),
       ({ id }) => id,
     )
@@ -307,6 +309,7 @@ const agenda: Readonly<Record<string, Card>> = {
         Amarelos: notice.requirements.filter(({ colour }) => colour === 'yellow').length,
         'Alertas críticos': notice.alerts.filter(alert => isGrave(alert, ['critical'])).length,
         PNCP: notice.url,
+        'Republicado no nº': notice.countsIn && (notice.countsIn.numero ?? 'sem número'),
       })),
 
   pendencias: picture =>

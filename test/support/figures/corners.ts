@@ -53,6 +53,7 @@ export function cornersOf(run: number, now: Date): Entry[] {
     ...strangers(make, ahead, run),
     ...decided(make, ahead, run),
     ...priced(make, ahead),
+    ...republished(make, ahead, run),
   ]
 }
 
@@ -412,6 +413,55 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
       data_sessao: run === 1 ? `${ahead(9)}T12:00:00Z` : `${ahead(9)}T09:00:00-03:00`,
       ...movedAt(run),
     }),
+  ]
+}
+
+/** Purchases that were published again, and notices that only look like that; those with higher numbers came first. */
+function republished(make: Make, ahead: Ahead, run: number): Entry[] {
+  const bidding = {
+    ...{ pricing: { garantia_proposta: 1000 }, verdict: { recommendation: 'participar' } },
+    items: [{ ai_selected: true, valor_total: 500 }],
+    requirements: [{ category: 'garantias', title: 'Republicado', status: 'red' }],
+  }
+  const near = { data_sessao: `${ahead(15)}T10:00:00`, valor_estimado: 32_000.5 }
+  const later = { ...near, data_sessao: `${ahead(22)}T10:00:00` }
+  const of = (objeto: string, fields: Fields = near) => ({ objeto, ...fields })
+  const since = (days: number) => ({
+    created_at: Temporal.PlainDate.from(ahead(-days)).toZonedDateTime('UTC').toInstant().toString(),
+  })
+  const nameless = { ...near, pncp_id: 'processo' }
+  return [
+    // Three publications, in three spellings, one by another portal.
+    make(430, of('Aquisição de Cadeiras', later), bidding),
+    make(431, of('[LICITANET] - AQUISIÇÃO  DE CADEIRAS'), bidding),
+    make(432, of(' aquisicao de cadeiras\u200b', { ...near, valor_estimado: 32_000.504 }), bidding),
+    // A cent more is another purchase; so is the same text from another buyer.
+    make(433, of('Aquisição de Cadeiras', { ...near, valor_estimado: 32_000.51 }), bidding),
+    make(434, { ...of('Aquisição de Cadeiras'), pncp_id: `${'13'.repeat(7)}-2026-434` }, bidding),
+    // Without a value, or one to believe, and without an object, nothing says that it is the same.
+    ...[0, 0, undefined, undefined, 99_999_999.99, 99_999_999.99].map((valor_estimado, index) =>
+      make(435 + index, { ...of('Sem valor'), valor_estimado }, bidding),
+    ),
+    ...[undefined, '', '[LICITANET] - '].flatMap((objeto, index) => [
+      make(441 + 2 * index, { ...near, objeto }),
+      make(442 + 2 * index, { ...near, objeto }),
+    ]),
+    // The latest is discarded, perhaps as a copy; all are discarded; the latest is gone.
+    make(450, { ...of('Mesas'), status: 'discarded' }, bidding),
+    make(451, { ...of('Mesas'), participation_confirmed: true }, bidding),
+    make(452, { ...of('Armários'), status: 'discarded' }, bidding),
+    make(453, { ...of('Armários'), status: 'discarded' }, bidding),
+    ...(run === 2 ? [] : [make(454, of('Estantes', later), bidding)]),
+    make(455, of('Estantes'), bidding),
+    // Published again after 180 days, in time, and after 181, too late.
+    make(456, { ...of('Lousas', later), ...since(20) }, bidding),
+    make(457, { ...of('Lousas'), ...since(200) }, bidding),
+    make(458, { ...of('Lousas'), ...since(381) }, bidding),
+    // Without a CNPJ, by name.
+    make(459, { ...of('Murais', nameless), orgao: 'AUTARQUIA  DO LIVRO' }, bidding),
+    make(460, { ...of('Murais', nameless), orgao: 'Autarquia do Livro' }, bidding),
+    make(461, { ...of('Murais', nameless), orgao: undefined }, bidding),
+    make(462, { ...of('Murais', nameless), orgao: undefined }, bidding),
   ]
 }
 

@@ -4,6 +4,7 @@ import { brief, type Card, date, labelOf, WEEKDAYS } from './card.ts'
 import {
   alertsOf,
   bySession,
+  countedOnce,
   daysTo,
   requirementsOf,
   sessionStateOf,
@@ -435,7 +436,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
   },
 
   capital_por_semana: picture =>
-    sessionWeeksOf(picture)
+    sessionWeeksOf({ ...picture, open: countedOnce(picture.open) })
       .slice(0, 12)
       .map(({ monday, notices }) => {
         const [sure, unsure] = [true, false].map(is => capitalOf(notices.filter(one => one.confirmed === is)))

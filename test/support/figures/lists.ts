@@ -53,9 +53,16 @@ export function isGrave(alert: Alert, severities: readonly string[]): boolean {
   return isRisk(alert) && alert.severity !== null && severities.includes(alert.severity)
 }
 
+/** Without those whose purchase counts in another notice. */
+export function countedOnce<T extends Notice>(notices: readonly T[]): T[] {
+  return notices.filter(({ countsIn }) => countsIn === null)
+}
+
 /** Summed in cents, so that the sum is exact in any order. */
 export function worthOf(notices: readonly Notice[]): number {
-  return sum(known(notices.map(({ value }) => value)).map(value => Math.round(value * 100))) / 100
+  return (
+    sum(known(countedOnce(notices).map(({ value }) => value)).map(value => Math.round(value * 100))) / 100
+  )
 }
 
 /** Notices whose session has not begun. */

@@ -71,6 +71,8 @@ export type Notice = {
   /** The estimated value, if it is plausible. */
   readonly value: number | null
   readonly suspect: boolean
+  /** The live notice of the same purchase that sums have instead. */
+  readonly countsIn: Pick<Notice, 'id' | 'numero'> | null
   readonly session: Temporal.PlainDateTime | null
   readonly sessionDay: Temporal.PlainDate | null
   readonly contest: Contest | null
@@ -168,7 +170,9 @@ export type Stay = {
 
 export function pictureAt(history: History, now: Date): Picture {
   const followed = respelled([...history.followed.values()])
-  const all = followed.map(notice => noticeOf(notice, history))
+  const alone = followed.map(notice => noticeOf(notice, history))
+  const counted = republished(alone.filter((_, index) => followed[index]?.goneAt === null))
+  const all = alone.map(notice => ({ ...notice, countsIn: counted.get(notice.id) ?? null }))
   const live = all.filter((_, index) => followed[index]?.goneAt === null)
   return {
     now,
@@ -288,6 +292,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     discardReason: textOf(edital.discard_reason),
     value,
     suspect,
+    countsIn: null,
     session,
     sessionDay,
     contest,
@@ -316,6 +321,38 @@ function noticeOf(followed: Followed, history: History): Notice {
       riskNamed(partOf(analysis, 'pricing').risco_pagamento),
     ),
   }
+}
+
+/** A purchase that is published again within so many days is the same one. */
+const SAME_PURCHASE_MS = 180 * 86_400_000
+
+/** By id, the live notices whose purchase counts in another one, which is the value. */
+function republished(live: readonly Notice[]): ReadonlyMap<string, Notice> {
+  const purchases = Map.groupBy(live, ({ cnpj, orgao, objeto, value }) => {
+    const buyer = cnpj ?? plain(seen(orgao) ?? '')
+    const object = plain(seen(objeto) ?? '').replace(/^\[.*?\] ?-? ?/, '')
+    return buyer && object && value !== null ? [buyer, object, value.toFixed(2)].join('\n') : null
+  })
+  purchases.delete(null)
+  const pairs = [...purchases.values()].flatMap(notices => {
+    const inOrder = sorted(
+      notices,
+      ({ createdAt }) => createdAt.getTime(),
+      ({ id }) => id,
+    )
+    const groups: Notice[][] = []
+    for (const notice of inOrder) {
+      const before = groups.at(-1)?.at(-1)
+      if (before && notice.createdAt.getTime() - before.createdAt.getTime() <= SAME_PURCHASE_MS)
+        groups.at(-1)?.push(notice)
+      else groups.push([notice])
+    }
+    return groups.flatMap(group => {
+      const counts = group.findLast(({ phase }) => phase.open) ?? (group.at(-1) as Notice)
+      return group.filter(notice => notice !== counts).map(({ id }) => [id, counts] as const)
+    })
+  })
+  return new Map(pairs)
 }
 
 function isReservedIn({ exclusivo_me_epp: is }: Document): boolean | null {

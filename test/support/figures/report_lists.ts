@@ -23,6 +23,7 @@ import {
   buyersOf,
   bySession,
   coming,
+  countedOnce,
   daysTo,
   inDispute,
   isGrave,
@@ -61,7 +62,7 @@ export function sessions(picture: Picture): string[] {
   if (all.length === 0)
     return sentences(heading, `Nenhuma sessão de edital em andamento até ${lastDayOf(picture)}.`)
   const [first] = all
-  const capital = capitalOf(sessionsAhead(picture))
+  const capital = capitalOf(countedOnce(sessionsAhead(picture)))
   const byDay = [...Map.groupBy(all, ({ sessionDay }) => sessionDay.toString())]
   return [
     ...sentences(

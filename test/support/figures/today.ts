@@ -5,6 +5,7 @@ import { isRecommended } from './decisions.ts'
 import {
   alertsOf,
   coming,
+  countedOnce,
   daysTo,
   isGrave,
   isRisk,
@@ -276,7 +277,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
       })),
 
   sessoes_simultaneas: picture => {
-    const timed = sessionsAhead(picture).filter(
+    const timed = countedOnce(sessionsAhead(picture)).filter(
       ({ session, sessionDay }) => !session.equals(sessionDay.toPlainDateTime()),
     )
     const times = [...Map.groupBy(timed, ({ session }) => session.toString())].filter(

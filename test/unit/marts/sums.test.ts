@@ -300,3 +300,49 @@ test('a notice is a price registration if a part of its analysis says so, else n
   )
   expect(found).toEqual({ all: [true, true, false, false, null] })
 })
+
+test('a purchase that is published again counts once, in its latest notice in progress', async () => {
+  const base = { objeto: 'Aquisição de Cadeiras', valor_estimado: 1000 }
+  const since = (day: string) => ({ ...base, created_at: `${day}T12:00:00Z` })
+  const published = [
+    since('2026-01-10'),
+    {
+      ...since('2026-03-01'),
+      objeto: '[LICITANET] - AQUISIÇÃO\u00a0 de cadeiras ',
+      valor_estimado: 1000.004,
+    },
+    { ...since('2026-08-28'), objeto: 'aquisicao de ca\u00addeiras', status: 'expired' },
+    // One day more than half a year.
+    { ...since('2027-02-25'), status: 'discarded' },
+    { ...since('2027-02-26'), status: 'discarded' },
+    // A cent, another buyer, another object.
+    { ...since('2026-03-01'), valor_estimado: 1000.01 },
+    { ...since('2026-03-01'), pncp_id: `${'12'.repeat(7)}-2026-1` },
+    { ...since('2026-03-01'), objeto: 'Aquisição de 2 cadeiras' },
+    // What says nothing.
+    ...[0, 0, undefined, undefined, 1e12, 1e12].map(valor_estimado => ({ ...base, valor_estimado })),
+    ...['', ' ', undefined, undefined, '[LICITANET] - ', '[BLL]'].map(objeto => ({ ...base, objeto })),
+    // Without a CNPJ, by name; without a name, not at all.
+    ...['Câmara', ' CAMARA ', undefined, undefined].map(orgao => ({ ...base, pncp_id: 'x', orgao })),
+  ]
+  const entries = published.map((fields, index) => noticeEntry(index + 1, fields))
+  const marts = await openMarts(entries)
+  const counted = () =>
+    marts.query('SELECT edital_id, contado_no_edital AS em FROM republicacoes ORDER BY edital_id')
+  const [camara, later] = [21, 22].map(idOf)
+  expect(await counted()).toEqual([
+    { edital_id: idOf(1), em: idOf(2) },
+    { edital_id: idOf(3), em: idOf(2) },
+    { edital_id: idOf(4), em: idOf(5) },
+    { edital_id: later, em: camara },
+  ])
+  const sums =
+    'SELECT sum(editais)::INT AS editais, sum(valor_total) AS total, sum(valor_em_andamento) AS andamento'
+  expect(await marts.query(`${sums} FROM valor_por_uf`)).toEqual([
+    { editais: entries.length, total: 14_000.014, andamento: 13_000.014 },
+  ])
+  expect(await marts.query(`SELECT sum(valor_total) AS total FROM funil`)).toEqual([{ total: 14_000.014 }])
+  // The one that counted is gone: of the others, none is in progress within half a year.
+  await marts.run(new Date(), { gone: [entries[1] as Entry] })
+  expect((await counted()).slice(0, 1)).toEqual([{ edital_id: idOf(4), em: idOf(5) }])
+})
