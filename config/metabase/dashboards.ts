@@ -237,7 +237,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
     key: 'decisoes',
     name: 'Decisões',
     description:
-      'O trabalho das próximas semanas, o capital que exige, o que bloqueia mais valor, o que se descartou ou perdeu contra o parecer, e quanto custam itens comparáveis.',
+      'O trabalho das próximas semanas, o capital que exige, o que bloqueia mais valor, o que se descartou ou perdeu contra o parecer, quanto custam itens comparáveis, e com que regularidade os editais foram lidos.',
     filters: [],
     cards: [
       tableCard(
@@ -314,6 +314,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         at(149, 0, 24, 14),
         'Órgão | UF | Editais | Itens comparáveis | Diferença (%) | Acima de 10% | Abaixo de 10%',
       ),
+      tableCard('servico', at(163, 0, 24, 15), 'Dia | Execuções | Boas | Boas (%) | Maior intervalo (h)'),
     ],
   },
 ]

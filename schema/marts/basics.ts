@@ -197,6 +197,60 @@ export const calendario: Mart = {
 
 /** How fresh the data are. */
 
+export const leituras: Mart = {
+  name: 'leituras',
+  description: 'Runs over all notices, one row each, and which of them were good',
+  portuguese: ['Leituras', 'Execuções sobre todos os editais, uma por linha, e quais foram boas'],
+  columns: [
+    ...same('sync_runs', 'company', 'run_id'),
+    moment('terminou_em', 'End of the run; its start if it has no end', [
+      'Terminou em (UTC)',
+      'Fim da execução; o início, quando ela não terminou',
+    ]),
+    local('terminou_local', 'The same', ['Terminou em', 'Fim da execução, na hora local']),
+    flag('boa', 'Whether it was ok or partial and left no notice out', [
+      'Boa',
+      'Se terminou sem problemas ou parcial e não deixou nenhum edital sem tentar',
+    ]),
+  ],
+}
+
+export const servico: Mart = {
+  name: 'servico',
+  description:
+    'How regularly all notices were read, one row per local day from the first run to today: the runs over all notices, and how old the data became. Looks that find nothing new are no runs: RUN_AT_LEAST_EVERY, 1 hour by default, is a normal interval',
+  portuguese: [
+    'Regularidade das leituras',
+    'Com que regularidade todos os editais foram lidos, uma linha por dia, da primeira execução até hoje; enquanto nada muda, é normal um intervalo de até uma hora (RUN_AT_LEAST_EVERY)',
+  ],
+  columns: [
+    ...ofCompany,
+    date('dia', 'Day', ['Dia', 'Dia no fuso local']),
+    count('execucoes', 'Runs over all notices that ended on that day, or began on it without an end', [
+      'Execuções',
+      'Quantidade de execuções sobre todos os editais que terminaram no dia, ou começaram nele e não terminaram',
+    ]),
+    count('execucoes_boas', 'Good ones, as in leituras', [
+      'Execuções boas',
+      'Quantidade das que foram boas: sem problemas ou parciais, sem deixar nenhum edital sem tentar',
+    ]),
+    derived('DOUBLE', 'parcela_boa', 'Share of the runs that were good, 0 to 1; NULL without a run', [
+      'Parcela boa',
+      'Parcela das execuções que foi boa, de 0 a 1; vazio quando não houve nenhuma',
+    ]),
+    derived(
+      'DOUBLE',
+      'maior_intervalo_horas',
+      'The longest time since the last good run that the day saw: until the next one, the end of the day, or now; NULL before the first one',
+      [
+        'Maior intervalo',
+        'Maior tempo desde a última execução boa que o dia viu, em horas: até a seguinte, o fim do dia ou agora; vazio antes da primeira',
+      ],
+      'hours',
+    ),
+  ],
+}
+
 export const frescor: Mart = {
   name: 'frescor',
   description: 'How fresh and how complete the data are, one row per company',

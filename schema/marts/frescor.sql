@@ -1,10 +1,6 @@
 WITH execucoes AS (
   SELECT company,
-    arg_max({'em': coalesce(finished_at, started_at), 'status': status, 'erro': error}, started_at) AS ultima,
-    -- Only unfiltered runs: a filtered run or a replay shows nothing about the other notices.
-    max(finished_at) FILTER (
-      mode IN ('full', 'incremental') AND status IN ('ok', 'partial') AND not_attempted = 0
-    ) AS ultima_boa_em
+    arg_max({'em': coalesce(finished_at, started_at), 'status': status, 'erro': error}, started_at) AS ultima
   FROM sync_runs GROUP BY company
 ),
 estados AS (
@@ -41,6 +37,7 @@ SELECT company, snapshot,
   coalesce(ultima_execucao_resultado, ultima.status) AS ultima_execucao_resultado
 FROM snapshot_info
 LEFT JOIN execucoes USING (company)
+LEFT JOIN (SELECT company, max(terminou_em) AS ultima_boa_em FROM leituras WHERE boa GROUP BY ALL) USING (company)
 LEFT JOIN estados USING (company)
 LEFT JOIN quarentena USING (company)
 LEFT JOIN desvios USING (company)

@@ -5,8 +5,10 @@ import {
   feriados,
   frescor,
   grafias,
+  leituras,
   republicacoes,
   rotulos,
+  servico,
   snapshotInfo,
 } from './basics.ts'
 import type { Mart, MartColumn } from './columns.ts'
@@ -106,6 +108,8 @@ export const MARTS: readonly Mart[] = [
   antecedenciaPorOrgao,
   faixasDePreco,
   precosPorOrgao,
+  leituras,
+  servico,
   frescor,
 ]
 

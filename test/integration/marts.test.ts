@@ -14,8 +14,8 @@ import { startCompany } from '#test/support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
-/** Those of one snapshot. */
-const OWN = ['snapshot', 'publicado_em', 'publicado_local', 'idade_minutos']
+/** Those of one snapshot, or of one of its runs. */
+const OWN = ['run_id', 'snapshot', 'publicado_em', 'publicado_local', 'idade_minutos']
 
 /** What each mart computes is tested in `test/unit/marts/`, over lines of the log. */
 test('each mart of a snapshot has the rows that it has over the same lines of the log', async () => {

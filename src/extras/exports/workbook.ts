@@ -25,7 +25,7 @@ const FIRST = ['decisoes', 'agenda_sessoes', 'pendencias_habilitacao', 'alertas_
 /** What other sheets are computed from is hidden, and so not printed, but can be used by formulas. */
 const TECHNICAL = [
   ...['editais_ativos', 'riscos_pagamento', 'prazos_impugnacao', 'passagens_por_fase', 'fases', 'rotulos'],
-  ...['feriados', 'calendario', 'grafias', 'prazos_calculados', 'republicacoes'],
+  ...['feriados', 'calendario', 'grafias', 'leituras', 'prazos_calculados', 'republicacoes'],
 ]
 const PLACES = [...FIRST, '', ...TECHNICAL]
 const placeOf = ({ name }: Pick<Mart, 'name'>) => PLACES.indexOf(PLACES.includes(name) ? name : '')

@@ -59,6 +59,7 @@ const ORDER: Readonly<Record<string, string>> = {
   itens_selecionados: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
   mudancas: 'observado_em DESC, edital_id, campo',
   mudancas_parecer: 'observado_em DESC, edital_id',
+  leituras: 'terminou_em DESC, run_id',
 }
 
 /**

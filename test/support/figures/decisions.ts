@@ -1,5 +1,5 @@
 import { down, known, median, sorted, sum } from './arithmetic.ts'
-import { daysBetween, goodFriday, localDay, mondayOf } from './calendar.ts'
+import { daysBetween, goodFriday, localDay, localTime, mondayOf } from './calendar.ts'
 import { brief, type Card, date, labelOf, WEEKDAYS } from './card.ts'
 import {
   alertsOf,
@@ -347,6 +347,23 @@ function quantile(those: readonly { readonly price: number }[], share: number): 
   return low + (high - low) * (place - Math.floor(place))
 }
 
+/** How many hours had passed since the last good run, at most, on each day from the first run on. */
+function serviceOf({ today, now, history: { runs } }: Picture) {
+  const local = runs.map(({ at, isGood }) => ({ at: localTime(at), isGood }))
+  const good = local.filter(({ isGood }) => isGood).map(({ at }) => at)
+  const first = local[0]?.at.toPlainDate() ?? today
+  return Array.from({ length: daysBetween(first, today) + 1 }, (_, ago) => {
+    const day = today.subtract({ days: ago })
+    const those = local.filter(({ at }) => at.toPlainDate().equals(day))
+    const end = day.equals(today) ? localTime(now) : day.add({ days: 1 }).toPlainDateTime()
+    const ages = [...good.filter(at => at.toPlainDate().equals(day)), end].map(moment => {
+      const last = good.findLast(at => Temporal.PlainDateTime.compare(at, moment) < 0)
+      return last ? last.until(moment).total('hours') : null
+    })
+    return { day, those, ...{ good: those.filter(({ isGood }) => isGood), longest: known(ages) } }
+  })
+}
+
 /** The cards of the dashboard on decisions. */
 
 const WEEK = ['Seg', 'Ter', 'Qua', 'Qui', 'Sex', 'Sáb', 'Dom']
@@ -558,5 +575,16 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         'Diferença (%)': Math.sign(middle) * Math.round(100 * Math.abs(middle)) || 0,
         'Acima de 10%': all.filter(one => one > 1.1).length,
         'Abaixo de 10%': all.filter(one => one < 0.9).length,
+      })),
+
+  servico: picture =>
+    serviceOf(picture)
+      .slice(0, 14)
+      .map(({ day, those, good, longest }) => ({
+        Dia: date(day),
+        Execuções: those.length,
+        Boas: good.length,
+        'Boas (%)': those.length > 0 ? Math.round((100 * good.length) / those.length) : null,
+        'Maior intervalo (h)': longest.length > 0 ? Math.round(10 * Math.max(...longest)) / 10 : null,
       })),
 }

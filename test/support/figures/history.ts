@@ -64,6 +64,7 @@ export type History = {
   readonly lastGoodAt: Date
   /** The first run that read everything. */
   readonly firstGoodAt: Date
+  readonly runs: readonly { readonly at: Date; readonly isGood: boolean }[]
   /** Phases whose analyses the last run would have requested. */
   readonly analysed: readonly string[]
 }
@@ -180,16 +181,16 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
     }
     miss(new Set(served.map(({ edital }) => edital.id)), at)
   }
-  const [last, good] = [readings.at(-1), readings.findLast(({ served }) => served)]
-  const first = readings.find(({ served }) => served)
-  if (!last || !good || !first) throw new RangeError('no reading was successful')
+  const good = readings.filter(({ served }) => served)
+  const [last, lastGood, first] = [readings.at(-1), good.at(-1), good[0]]
+  if (!last || !lastGood || !first) throw new RangeError('no reading was successful')
   return {
     followed,
     analysed,
-    setAside: [...setAside.values()],
-    drift: [...drift.values()],
+    ...{ setAside: [...setAside.values()], drift: [...drift.values()] },
     lastRun: { at: last.at, failed: last.served === null },
-    lastGoodAt: good.at,
+    lastGoodAt: lastGood.at,
     firstGoodAt: first.at,
+    runs: readings.map(one => ({ at: one.at, isGood: good.includes(one) })),
   }
 }

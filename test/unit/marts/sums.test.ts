@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { VIEWS } from '#schema/marts/marts.ts'
+import { countDaysFrom } from '#src/core/lake/read.ts'
 import { readCard } from '#src/present/questions.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { type ContractField, fieldsBelow, isMoment } from '#test/support/contract_tables.ts'
@@ -345,4 +346,41 @@ test('a purchase that is published again counts once, in its latest notice in pr
   // The one that counted is gone: of the others, none is in progress within half a year.
   await marts.run(new Date(), { gone: [entries[1] as Entry] })
   expect((await counted()).slice(0, 1)).toEqual([{ edital_id: idOf(4), em: idOf(5) }])
+})
+
+test('the service of a day is its good runs, and how old the data became; also on a day on which nobody read', async () => {
+  const marts = await openMarts()
+  const runs = [
+    ['2026-03-02T12:00:00Z', 'full', 'failed', 0],
+    ['2026-03-02T15:00:00Z', 'full', 'ok', 0],
+    ['2026-03-02T21:00:00Z', 'incremental', 'partial', 0],
+    // One that left notices out, and those that say nothing about the other notices.
+    ['2026-03-02T23:00:00Z', 'incremental', 'partial', 3],
+    ...['filtered', 'replay', 'salvage'].map(mode => ['2026-03-03T12:00:00Z', mode, 'ok', 0] as const),
+    // After midnight in UTC, and still the day before in São Paulo.
+    ['2026-03-05T02:30:00Z', 'incremental', 'ok', 0],
+    ['2026-03-05T03:00:00Z', 'incremental', 'interrupted', 0],
+  ] as const
+  const rows = runs.map(
+    ([at, mode, status, left], n) => `('r${n}', '${at}'::TIMESTAMPTZ, '${mode}', '${status}', ${left})`,
+  )
+  await marts.db.run(
+    `INSERT INTO sync_runs BY NAME SELECT run_id, moment AS started_at, if(status = 'interrupted', NULL, moment) AS finished_at, mode, status, not_attempted
+     FROM (VALUES ${rows.join(', ')}) AS run(run_id, moment, mode, status, not_attempted)`,
+  )
+  await countDaysFrom(marts.db, new Date('2026-03-05T15:00:00Z'))
+  onTestFinished(() => marts.db.run('RESET VARIABLE editais_agora'))
+  expect(
+    await marts.query(
+      `SELECT dia::VARCHAR AS dia, execucoes, execucoes_boas AS boas, parcela_boa AS parcela, maior_intervalo_horas AS horas FROM servico`,
+    ),
+  ).toEqual([
+    // Until midnight: 6 hours between two good runs, then 6 more.
+    { dia: '2026-03-02', execucoes: 4, boas: 2, parcela: 0.5, horas: 6 },
+    { dia: '2026-03-03', execucoes: 0, boas: 0, parcela: null, horas: 30 },
+    { dia: '2026-03-04', execucoes: 1, boas: 1, parcela: 1, horas: 53.5 },
+    { dia: '2026-03-05', execucoes: 1, boas: 0, parcela: 0, horas: 12.5 },
+  ])
+  const [frescor] = await marts.query('SELECT ultima_boa_em, ultima_execucao_status AS status FROM frescor')
+  expect(frescor).toEqual({ ultima_boa_em: new Date('2026-03-05T02:30:00Z'), status: 'interrupted' })
 })

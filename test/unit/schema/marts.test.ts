@@ -79,9 +79,7 @@ describe('a good run', () => {
     expect(good).toEqual(runs.filter(isGoodRun))
   })
 
-  it('is what frescor counts as good', async () => {
-    expect((await sqlOf('frescor')).replaceAll(/\s+/g, ' ')).toContain(
-      `FILTER ( ${goodRunSql()} ) AS ultima_boa_em`,
-    )
+  it('is what marts count as good', async () => {
+    expect((await sqlOf('leituras')).replaceAll(/\s+/g, ' ')).toContain(`${goodRunSql()} AS boa FROM`)
   })
 })
