@@ -28,6 +28,11 @@ import { barsOf, figuresOf, partsOf, sharesOf, writtenIn } from '#test/support/r
 import { KEY } from '#test/support/synced.ts'
 
 const NOW = new Date()
+const HOUR_MS = 3_600_000
+/** The last two are further apart than snapshots whose only news is a run. */
+const HOURS_AGO = [144, 60, 2, 0.4]
+/** The moment 7 days and an hour after a run. */
+const weekAfter = (run: number) => new Date(NOW.getTime() + (7 * 24 + 1 - (HOURS_AGO[run] ?? 0)) * HOUR_MS)
 /** Noon on the last day to contest a session, which is never on a weekend, whatever day it is today. */
 const LATER = lastDayToContest(localDay(NOW).add({ days: MONTH_AHEAD })).toZonedDateTime({
   timeZone: 'America/Sao_Paulo',
@@ -120,6 +125,9 @@ function isClose(expected: Cell, actual: unknown): boolean {
 it.each([
   ['at once', NOW],
   ['on the last day of a deadline', new Date(LATER.epochMilliseconds)],
+  // When a notice was gone that returned, and when the last news had been read.
+  ['a week after its second run', weekAfter(1)],
+  ['a week after its third run', weekAfter(2)],
 ])('every figure in the report, made %s, matches the documents, also in its drawings', async (_, now) => {
   const parts = partsOf(await renderLatestReport(companyPaths(dataDir, 'acme').lake, { now }))
   const picture = pictureAt(history, now)
@@ -154,9 +162,6 @@ type Story = {
   readonly tell: (world: World, run: number) => void
 }
 
-const HOUR_MS = 3_600_000
-/** The last two are further apart than snapshots whose only news is a run. */
-const HOURS_AGO = [144, 60, 2, 0.4]
 /** The phases that the last run reads analyses of: unread analyses of other phases are left out from then on. */
 const ANALYSED = ['screening', 'analysis']
 const NOTICES = 200

@@ -70,6 +70,9 @@ export type KeyFigures = BySession & {
   readonly editais_com_alerta_7_dias: number
 }
 
+/** What the tiles showed a week before, as far as it is known. */
+export type WeekAgo = Pick<KeyFigures, 'em_andamento' | 'valor_futuras' | 'sessoes_7_dias'>
+
 export type Phase = {
   readonly fase: string
   readonly em_andamento: boolean

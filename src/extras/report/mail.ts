@@ -21,6 +21,7 @@ import { MAX_CODE, noticeName, sessionCounts } from './charts.ts'
 import { type Bounded, type Decision, type Figures, LIMITS } from './figures.ts'
 import { page, warningsOf } from './page.ts'
 import { readFigures } from './queries.ts'
+import { readWeekAgo } from './week_ago.ts'
 
 /** The last day, or the last seven days. */
 type ReportSpan = 'day' | 'week'
@@ -153,10 +154,10 @@ type Composed = Mail & { readonly report: string }
  * @throws FatalError if there is no snapshot yet.
  */
 export async function composeMail(lake: string, span: ReportSpan, now: Date): Promise<Composed> {
-  const { db } = await openWithOurMarts(lake)
+  const { db, sources } = await openWithOurMarts(lake)
   try {
     const figures = await readFigures(db, now)
-    return { ...mailOf(figures, span), report: page(figures) }
+    return { ...mailOf(figures, span), report: page(figures, await readWeekAgo(sources, now)) }
   } finally {
     db.close()
   }

@@ -4,7 +4,6 @@ import { rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { localTime } from '#schema/times.ts'
 import { openWithOurMarts } from '#src/core/lake/read.ts'
-import type { Database } from '#src/core/warehouse/database.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import {
   day,
@@ -20,9 +19,10 @@ import {
 import { type Html, html, trusted } from '#src/present/text/html.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { more, sessionCounts, table } from './charts.ts'
-import { type Figures, type Freshness, isStale, LIMITS } from './figures.ts'
+import { type Figures, type Freshness, isStale, LIMITS, type WeekAgo } from './figures.ts'
 import { readFigures } from './queries.ts'
 import { sections } from './sections.ts'
+import { readWeekAgo } from './week_ago.ts'
 
 const STYLE = [join('..', '..', 'present', 'text', 'theme.css'), 'report.css']
   .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))
@@ -33,7 +33,7 @@ const MAX_ERROR = 300
 const MAX_REASON = 120
 
 /** Returns the whole document. */
-export function page(figures: Figures): string {
+export function page(figures: Figures, weekAgo: WeekAgo | null): string {
   const { freshness, now } = figures
   const parts = sections(figures)
   const at = (instant: Date | null) => localTimeText(instant, freshness.timezone)
@@ -57,7 +57,7 @@ ${trusted(STYLE)}</style>
     freshness.ultima_boa_em && ` (há ${formatAge(now.getTime() - freshness.ultima_boa_em.getTime())})`
   }. Prazos e sessões contados de <b>${at(now)}</b>, ${zoneName(freshness.timezone)}.</p>
 ${warningsOf(freshness, now).map(text => html`<p class="warning" role="note">${text}</p>`)}
-${keyFigures(figures)}
+${keyFigures(figures, weekAgo)}
 <nav aria-label="Partes do relatório">${[...parts, { id: 'qualidade', title: 'Qualidade dos dados' }].map(
     ({ id, title }) => html`<a href="#${id}">${title}</a> `,
   )}</nav>
@@ -96,20 +96,27 @@ export function warningsOf(freshness: Freshness, now: Date): string[] {
   return list
 }
 
-function keyFigures({ key }: Figures): Html {
+function keyFigures({ key }: Figures, weekAgo: WeekAgo | null): Html {
   const soon = `nos próximos ${LIMITS.soonDays} dias`
   const tiles = [
     {
       name: 'Editais em andamento',
       value: number(key.em_andamento),
+      before: weekAgo && number(weekAgo.em_andamento),
       note: `${sessionCounts(key)}; ${number(key.confirmados)} com participação confirmada`,
     },
     {
       name: 'Valor em disputa',
       value: shortMoney(key.valor_futuras),
+      before: weekAgo && shortMoney(weekAgo.valor_futuras),
       note: `${wholeMoney(key.valor_futuras)} com sessão futura; mais ${wholeMoney(key.valor_passadas)} com sessão passada e ${wholeMoney(key.valor_sem_data)} sem data; ${number(key.sem_valor)} sem valor`,
     },
-    { name: 'Sessões', value: number(key.sessoes_7_dias), note: soon },
+    {
+      name: 'Sessões',
+      value: number(key.sessoes_7_dias),
+      before: weekAgo && number(weekAgo.sessoes_7_dias),
+      note: soon,
+    },
     {
       name: 'Requisitos vermelhos',
       value: number(key.requisitos_vermelhos),
@@ -124,8 +131,8 @@ function keyFigures({ key }: Figures): Html {
     },
   ]
   return html`<dl class="tiles">${tiles.map(
-    ({ name, value, note, alarm }) =>
-      html`<div${alarm && html` class="alarm"`}><dt>${name}</dt><dd>${value} <small>${note}</small></dd></div>`,
+    ({ name, value, before, note, alarm }) =>
+      html`<div${alarm && html` class="alarm"`}><dt>${name}</dt><dd>${value} <small>${note}</small>${before && html` <small>há 7 dias: ${before}</small>`}</dd></div>`,
   )}</dl>`
 }
 
@@ -206,22 +213,14 @@ function localTimeText(instant: Date | null, timeZone: string): string {
 type At = { readonly now: Date }
 
 /**
- * Returns a company's report as one self-contained HTML file: no scripts, no fonts, no requests. The same snapshot and
- * instant give the same text.
- * @param db a snapshot's catalog.
- */
-async function renderReport(db: Database, { now }: At): Promise<string> {
-  return page(await readFigures(db, now))
-}
-
-/**
- * Returns the report of the latest snapshot in a lake.
+ * Returns the report of the latest snapshot in a lake as one self-contained HTML file: no scripts, no fonts, no requests. The
+ * same snapshot and instant give the same text.
  * @throws FatalError if there is no snapshot yet.
  */
-export async function renderLatestReport(lake: string, at: At): Promise<string> {
-  const { db } = await openWithOurMarts(lake)
+export async function renderLatestReport(lake: string, { now }: At): Promise<string> {
+  const { db, sources } = await openWithOurMarts(lake)
   try {
-    return await renderReport(db, at)
+    return page(await readFigures(db, now), await readWeekAgo(sources, now))
   } finally {
     db.close()
   }

@@ -29,6 +29,7 @@ import {
   type SessionDay,
   type Stakes,
   type Week,
+  type WeekAgo,
 } from './figures.ts'
 
 /** Maximum characters read of a text; the page cuts texts even shorter. */
@@ -111,12 +112,21 @@ async function readNumber(db: Database, card: string): Promise<number> {
   return Object.values(row)[0] as number
 }
 
+/** Reads the figures of the tiles that follow from notices alone. */
+export async function readTiles(db: Database): Promise<WeekAgo> {
+  return {
+    em_andamento: await readNumber(db, 'editais_em_andamento'),
+    valor_futuras: await readNumber(db, 'valor_em_disputa'),
+    sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
+  }
+}
+
 async function readKeyFigures(db: Database): Promise<KeyFigures> {
-  const others = await db.row<Omit<KeyFigures, 'sessoes_7_dias' | 'requisitos_vermelhos'>>(
+  const others = await db.row<Omit<KeyFigures, keyof WeekAgo | 'requisitos_vermelhos'>>(
     `WITH phases AS (
-         SELECT sum(editais)::BIGINT AS em_andamento, sum(editais_sessao_futura)::BIGINT AS futuras,
+         SELECT sum(editais_sessao_futura)::BIGINT AS futuras,
            sum(editais_sessao_passada)::BIGINT AS passadas, sum(editais_sem_sessao)::BIGINT AS sem_data,
-           soma(valor_sessao_futura) AS valor_futuras, soma(valor_sessao_passada) AS valor_passadas,
+           soma(valor_sessao_passada) AS valor_passadas,
            soma(valor_sem_sessao) AS valor_sem_data
          FROM funil WHERE em_andamento),
        notices AS (
@@ -140,7 +150,7 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
   )
   return {
     ...others,
-    sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
+    ...(await readTiles(db)),
     requisitos_vermelhos: await readNumber(db, 'requisitos_vermelhos'),
   }
 }

@@ -348,8 +348,8 @@ function quantile(those: readonly { readonly price: number }[], share: number): 
 }
 
 /** How many hours had passed since the last good run, at most, on each day from the first run on. */
-function serviceOf({ today, now, history: { runs } }: Picture) {
-  const local = runs.map(({ at, isGood }) => ({ at: localTime(at), isGood }))
+function serviceOf({ today, now, history: { readings } }: Picture) {
+  const local = readings.map(({ at, served }) => ({ at: localTime(at), isGood: served !== null }))
   const good = local.filter(({ isGood }) => isGood).map(({ at }) => at)
   const first = local[0]?.at.toPlainDate() ?? today
   return Array.from({ length: daysBetween(first, today) + 1 }, (_, ago) => {

@@ -64,7 +64,7 @@ export type History = {
   readonly lastGoodAt: Date
   /** The first run that read everything. */
   readonly firstGoodAt: Date
-  readonly runs: readonly { readonly at: Date; readonly isGood: boolean }[]
+  readonly readings: readonly Reading[]
   /** Phases whose analyses the last run would have requested. */
   readonly analysed: readonly string[]
 }
@@ -191,6 +191,6 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
     lastRun: { at: last.at, failed: last.served === null },
     lastGoodAt: lastGood.at,
     firstGoodAt: first.at,
-    runs: readings.map(one => ({ at: one.at, isGood: good.includes(one) })),
+    readings,
   }
 }

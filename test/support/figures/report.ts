@@ -10,18 +10,20 @@ import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { CARDS } from './cards.ts'
 import { againstLately } from './decisions.ts'
+import { historyOf } from './history.ts'
 import {
   alertsOf,
   bySession,
   coming,
   daysTo,
+  inDispute,
   type Portion,
   portionsOf,
   requirementsOf,
   sessionsAhead,
   worthOf,
 } from './lists.ts'
-import { type Notice, type Phase, type Picture, phasesOf } from './picture.ts'
+import { type Notice, type Phase, type Picture, phasesOf, pictureAt } from './picture.ts'
 import { isSoon, momentOf, more, SOON, sentences, table } from './report_lines.ts'
 import { alerts, buyers, demands, sessions } from './report_lists.ts'
 import { changes, decisions, weeks } from './report_opening.ts'
@@ -56,6 +58,15 @@ export function reportOf(picture: Picture, run: RunItself): ReportText {
   }
 }
 
+/** What was known seven days before; null if nobody had read the list in the day before that. */
+function weekBefore({ now, history: { readings, analysed } }: Picture): Picture | null {
+  const then = new Date(now.getTime() - 7 * DAY_MS)
+  const known = readings.filter(({ at }) => at <= then)
+  const last = known.findLast(({ served }) => served)
+  if (!last || then.getTime() - last.at.getTime() > DAY_MS) return null
+  return pictureAt(historyOf(known, analysed), then)
+}
+
 function top(picture: Picture): string[] {
   const { open, history, now } = picture
   const { lastRun, lastGoodAt } = history
@@ -65,14 +76,16 @@ function top(picture: Picture): string[] {
   const due = alertsOf(open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   const notices = (list: readonly { readonly notice: Notice }[]) =>
     formatPlural(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
+  const before = weekBefore(picture)
+  const ago = (what: (then: Picture) => string) => (before ? ` há 7 dias: ${what(before)}` : '')
   return sentences(
     `Dados de ${momentOf(lastRun.at)}. Última leitura completa: ${momentOf(lastGoodAt)} (há ${formatAge(age)}). Prazos e sessões contados de ${momentOf(now)}, horário de Brasília.`,
     age > DAY_MS &&
       `A última leitura completa foi há ${formatAge(age)}: os números podem estar desatualizados.`,
     lastRun.failed && `A última execução, de ${momentOf(lastRun.at)}, falhou. Veja “Qualidade dos dados”.`,
-    `Editais em andamento | ${number(open.length)} ${sessionCounts(open, picture)}; ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada`,
-    `Valor em disputa | ${shortMoney(future ?? 0)} ${wholeMoney(future ?? 0)} com sessão futura; mais ${wholeMoney(past ?? 0)} com sessão passada e ${wholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor`,
-    `Sessões | ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias`,
+    `Editais em andamento | ${number(open.length)} ${sessionCounts(open, picture)}; ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada${ago(then => number(then.open.length))}`,
+    `Valor em disputa | ${shortMoney(future ?? 0)} ${wholeMoney(future ?? 0)} com sessão futura; mais ${wholeMoney(past ?? 0)} com sessão passada e ${wholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor${ago(then => shortMoney(inDispute(then.open, then)))}`,
+    `Sessões | ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias${ago(then => number(sessionsAhead(then, SOON).length))}`,
     `Requisitos vermelhos | ${number(red.length)} em ${notices(red)} com sessão por vir`,
     `Alertas com prazo | ${number(due.length)} nos próximos 7 dias, em ${notices(due)}`,
     'Sessões dos próximos 30 dias',

@@ -1,0 +1,61 @@
+import { editais, editalVersions, publishedColumns } from '#schema/tables.ts'
+import { type CatalogSource, createRelations, createTableRelations } from '#src/core/lake/catalog.ts'
+import { countDaysFrom } from '#src/core/lake/read.ts'
+import { Database } from '#src/core/warehouse/database.ts'
+import { identifier, literal } from '#src/core/warehouse/quoted.ts'
+import { isStale, type WeekAgo } from './figures.ts'
+import { readTiles } from './queries.ts'
+
+const WEEK_MS = 7 * 24 * 3_600_000
+
+/**
+ * Reads what the tiles that follow from notices alone showed a week before: the same marts, over the notices as they were
+ * known then. Requirements and alerts have no history.
+ * @returns null if the list had not been read in the day before that: then nobody knew.
+ */
+export async function readWeekAgo(sources: readonly CatalogSource[], now: Date): Promise<WeekAgo | null> {
+  const then = new Date(now.getTime() - WEEK_MS)
+  const db = await Database.open(':memory:')
+  try {
+    await db.run(`ATTACH ':memory:' AS latest`)
+    await db.run('USE latest')
+    await createTableRelations(db, sources)
+    const { read } = await db.row<{ read: Date | null }>(
+      `SELECT max(finished_at) AS read FROM sync_runs
+       WHERE scan_complete AND mode IN ('full', 'incremental') AND finished_at <= ${instant(then)}`,
+    )
+    if (read === null || isStale(read, then)) return null
+    await db.run('USE memory')
+    await db.transaction(() =>
+      createRelations(db, sources, {
+        rowsOf: ({ name }) => (name === editais.name ? noticesAt(then) : `latest.${identifier(name)}`),
+      }),
+    )
+    await countDaysFrom(db, then)
+    return await readTiles(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** Returns SQL for the rows of `editais` as they were known at a moment; what has no history is NULL. */
+function noticesAt(moment: Date): string {
+  const kept = new Set(publishedColumns(editalVersions).map(({ name }) => name))
+  const columns = publishedColumns(editais).map(({ name, type }) =>
+    kept.has(name) ? `v.${identifier(name)}` : `NULL::${type} AS ${identifier(name)}`,
+  )
+  // A notice was gone if it returned later, or has not returned.
+  return `(SELECT ${columns.join(', ')}
+    FROM (
+      SELECT *, lead(gone_since) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS next_gone,
+        lead(observed_at) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS next_at
+      FROM latest.edital_versions
+    ) v
+    JOIN (SELECT company, edital_id, deleted_at FROM latest.editais) USING (company, edital_id)
+    WHERE v.observed_at <= ${instant(moment)} AND (v.next_at IS NULL OR v.next_at > ${instant(moment)})
+      AND coalesce(v.next_gone, if(v.next_at IS NULL, deleted_at, NULL), 'infinity') > ${instant(moment)})`
+}
+
+function instant(moment: Date): string {
+  return `TIMESTAMPTZ ${literal(moment.toISOString())}`
+}
