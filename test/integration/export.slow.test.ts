@@ -10,7 +10,7 @@ import { runShared } from '#test/support/shared.ts'
 import { startCompany } from '#test/support/synced.ts'
 
 /** They contain the present time, or durations until now. */
-const MOVING = ['frescor', 'passagens_por_fase', 'funil', 'tempo_por_fase']
+const MOVING = ['frescor', 'servico', 'passagens_por_fase', 'funil', 'tempo_por_fase']
 
 /** Each relation: its rows, and all its values as one hash. */
 const CONTENTS = CATALOG.map(({ name, columns }) => {
