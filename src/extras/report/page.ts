@@ -75,7 +75,7 @@ ${body}
 <h2 id="qualidade-titulo">Qualidade dos dados</h2>
 ${quality(figures)}
 </section>
-<p class="note">Retrato dos dados: ${freshness.snapshot}. Valores estimados são os publicados nos editais, em reais.</p>
+<p class="note">Retrato dos dados: ${freshness.snapshot}. Valores estimados são os publicados nos editais, em reais; nas somas, uma compra republicada conta uma vez.</p>
 </footer>
 </body>
 </html>

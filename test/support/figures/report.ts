@@ -53,7 +53,7 @@ export function reportOf(picture: Picture, run: RunItself): ReportText {
     orgaos: buyers(picture),
     qualidade: quality(picture, run),
     fim: sentences(
-      `Retrato dos dados: ${run.snapshot}. Valores estimados são os publicados nos editais, em reais.`,
+      `Retrato dos dados: ${run.snapshot}. Valores estimados são os publicados nos editais, em reais; nas somas, uma compra republicada conta uma vez.`,
     ),
   }
 }
