@@ -1,22 +1,12 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Mutant } from './mutant.ts'
 
 const PROJECT = join(import.meta.dirname, '../..')
-const COPIED = [
-  'package.json',
-  'vitest.config.ts',
-  'bench',
-  'config',
-  'deploy',
-  'docs',
-  'jobs',
-  'schema',
-  'src',
-  'test',
-] as const
+/** Everything that a checkout has, but no data, keys, history or libraries. */
+const LEFT_OUT: readonly string[] = ['.git', '.tmp', '.env', 'data', 'dist', 'node_modules']
 /** They notice any other text, whatever it does: a mutant must be caught by what it does. */
 const BY_TEXT: readonly string[] = ['test/unit/mutants.test.ts', 'test/unit/schema/tables.test.ts']
 
@@ -30,7 +20,8 @@ export type Caught = { readonly by: string; readonly others: number } | null
 export async function tryMutant(mutant: Mutant | null): Promise<Caught> {
   const copy = await mkdtemp(join(tmpdir(), 'editais-sync-mutant-'))
   try {
-    for (const name of COPIED) await cp(join(PROJECT, name), join(copy, name), { recursive: true })
+    for (const name of await readdir(PROJECT))
+      if (!LEFT_OUT.includes(name)) await cp(join(PROJECT, name), join(copy, name), { recursive: true })
     for (const name of BY_TEXT) await rm(join(copy, name))
     await symlink(join(PROJECT, 'node_modules'), join(copy, 'node_modules'))
     if (mutant !== null) await mutate(copy, mutant)
