@@ -7,21 +7,6 @@ acoes AS (
 ),
 tipos AS (
   SELECT codigo AS type, rotulo AS tipo FROM rotulos WHERE coluna = 'alerts.type'
-),
-lidos AS MATERIALIZED (
-  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
-    ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
-  FROM prazos_impugnacao
-),
--- Deadlines for appeals depend on events at the session, which the API does not report.
-prazos AS (
-  SELECT company, edital_id, 'impugnacao' AS action_type, ultimo_dia_impugnacao AS prazo,
-    dias_ate_impugnacao AS dias_ate_prazo, regra_impugnacao AS regra_prazo, certeza_impugnacao AS certeza_prazo
-  FROM lidos
-  UNION ALL
-  SELECT company, edital_id, 'esclarecimento', ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento,
-    certeza_esclarecimento
-  FROM lidos
 )
 SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase, em_andamento,
   type, type IS NOT DISTINCT FROM 'opportunity' AS oportunidade, severity,
@@ -30,13 +15,21 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   title AS titulo, description AS descricao, action_type,
   coalesce(acao, action_type) AS acao,
   legal_thesis, data_sessao_dia,
-  prazo, dias_ate_prazo, regra_prazo,
+  -- Deadlines for appeals depend on events at the session, which the API does not report.
+  CASE action_type WHEN 'impugnacao' THEN ultimo_dia_impugnacao WHEN 'esclarecimento' THEN ultimo_dia_esclarecimento END AS prazo,
+  CASE action_type WHEN 'impugnacao' THEN dias_ate_impugnacao WHEN 'esclarecimento' THEN dias_ate_esclarecimento END
+    AS dias_ate_prazo,
+  CASE action_type WHEN 'impugnacao' THEN regra_impugnacao WHEN 'esclarecimento' THEN regra_esclarecimento END AS regra_prazo,
   situacao_sessao,
   coalesce(tipo, type) AS tipo,
-  certeza_prazo
+  CASE action_type WHEN 'impugnacao' THEN certeza_impugnacao WHEN 'esclarecimento' THEN certeza_esclarecimento END AS certeza_prazo
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
-LEFT JOIN prazos USING (company, edital_id, action_type)
+LEFT JOIN (
+  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
+    ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
+  FROM prazos_impugnacao
+) USING (company, edital_id)
 LEFT JOIN severidades USING (severity)
 LEFT JOIN acoes USING (action_type)
 LEFT JOIN tipos USING (type)
