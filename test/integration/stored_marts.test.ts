@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { MARTS } from '#schema/marts/marts.ts'
+import { MARTS, type Mart } from '#schema/marts/marts.ts'
 import { analyses, editais } from '#schema/tables.ts'
-import { storedInputs } from '#src/core/lake/catalog.ts'
+import { type StoredInputs, storedInputs } from '#src/core/lake/catalog.ts'
 import { openMarts } from '#test/support/marts.ts'
 import { spelledEntries } from '#test/support/spelled_entries.ts'
 
@@ -15,6 +15,16 @@ function rotate(table: string, columns: readonly string[]): string {
     WHERE n.edital_id = ${table}.edital_id`
 }
 
+/** The marts whose inputs differ. */
+function changedIn(before: StoredInputs, after: StoredInputs): string[] {
+  return Object.keys(after).filter(name => after[name] !== before[name])
+}
+
+function naming(table: string, column?: string): string[] {
+  const names = ({ storedFrom }: Mart) => storedFrom?.[table]
+  return STORED.filter(mart => (column ? names(mart)?.includes(column) : names(mart))).map(({ name }) => name)
+}
+
 it('stored marts follow from the columns that they name, and from no other', async () => {
   const entries = spelledEntries().map(({ edital, analysis }, n) => ({
     edital: {
@@ -26,10 +36,13 @@ it('stored marts follow from the columns that they name, and from no other', asy
       numero: `${n}`,
       created_at: `2026-${['02', '12', '01', '11', '03', '10'][n]}-01T09:00:00Z`,
       data_sessao: `2026-07-${n + 10}T09:00:00`,
+      created_at: `2026-06-${n + 10}T09:00:00Z`,
       ...(n === 4 && { uf: 'RJ', modalidade: 'Dispensa' }),
     },
     analysis: {
       ...analysis,
+      // Without a price, so that other notices are the first and the last ones with one.
+      ...(n === 0 && { items: [] }),
       overview: {
         prazo_impugnacao: n % 4 ? `${n} dias úteis` : null,
         lei_aplicavel: n % 2 ? '14.133' : '13.303',
@@ -42,16 +55,18 @@ it('stored marts follow from the columns that they name, and from no other', asy
     // Stored marts are computed again after a run.
     await marts.run(new Date(), {})
     const found: object[][] = []
-    for (const { name } of STORED) found.push(await marts.query(`FROM ${name} ORDER BY edital_id`))
+    for (const { name } of STORED) found.push(await marts.query(`FROM ${name} ORDER BY ALL`))
     return found
   }
   for (const { name: table, columns } of [editais, analyses]) {
     const named = new Set(STORED.flatMap(({ storedFrom }) => storedFrom?.[table] ?? []))
     let stored = await rows()
     for (const column of [...named].slice(1)) {
-      const inputs = await storedInputs(marts.db)
+      const inputs = await storedInputs(marts.db, new Map())
       await marts.db.run(rotate(table, [column]))
-      expect(await storedInputs(marts.db), column).not.toBe(inputs)
+      expect(changedIn(inputs, await storedInputs(marts.db, new Map())), column).toEqual(
+        naming(table, column),
+      )
       const other = await rows()
       expect(other, column).not.toEqual(stored)
       stored = other
@@ -60,4 +75,18 @@ it('stored marts follow from the columns that they name, and from no other', asy
     await marts.db.run(rotate(table, others))
     expect(await rows()).toEqual(stored)
   }
+})
+
+it('prices are computed again if a file of items differs, and if the day of a notice does', async () => {
+  const marts = await openMarts(spelledEntries())
+  const file = (path: string, sha256: string) => ({ path, month: '2026-07', rows: 1, bytes: 1, sha256 })
+  const files = (items: string) =>
+    new Map([
+      ['items', [file('items/2026-07.parquet', items)]],
+      ['alerts', [file('alerts/2026-07.parquet', items)]],
+    ])
+  const inputs = await storedInputs(marts.db, files('a'))
+  expect(await storedInputs(marts.db, files('a'))).toEqual(inputs)
+  expect(changedIn(inputs, await storedInputs(marts.db, files('b')))).toEqual(naming('items'))
+  expect(naming('items')).toEqual(['faixas_de_preco'])
 })

@@ -43,11 +43,14 @@ export type CatalogSource = {
   readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
 }
 
+/** By stored mart, a hash of all that its rows follow from, besides what `catalogHash` covers. */
+export type StoredInputs = Readonly<Record<string, string>>
+
 /** A published catalog, as recorded in its manifest. `inputs` is what `storedInputs` returned when its rows were computed. */
 export type CatalogFile = {
   readonly path: string
   readonly sha256: string
-  readonly inputs?: string | undefined
+  readonly inputs?: StoredInputs | undefined
 }
 
 /**
@@ -55,20 +58,24 @@ export type CatalogFile = {
  * are stored, and all comments. Opened read-only, it presents the snapshot, or those of several companies, as a database.
  * @param db any database; it is unchanged afterwards.
  * @param like a catalog with the same `catalogHash`, or a template. Its marts are copied, at a tenth of the cost; with
- * their rows, if they follow from the same `inputs`.
+ * the rows of those that follow from the same `inputs`.
  */
 export async function writeCatalog(
   db: Database,
   path: string,
   sources: readonly CatalogSource[],
-  { like = null, inputs }: { like?: CatalogFile | null; inputs?: string } = {},
+  { like = null, inputs }: { like?: CatalogFile | null; inputs?: StoredInputs } = {},
 ): Promise<void> {
   const copied = like !== null && (await copyCatalog(like, path))
   // One commit; otherwise each of some hundred comments would be its own.
   await db.inFile(path, async () => {
     if (!copied) return await createRelations(db, sources)
     await createTableRelations(db, sources)
-    if (inputs === undefined || like.inputs !== inputs) await storeMarts(db)
+    const isCurrent = ({ name }: Mart) => inputs?.[name] !== undefined && like.inputs?.[name] === inputs[name]
+    await storeMarts(
+      db,
+      STORED.filter(mart => !isCurrent(mart)),
+    )
   })
 }
 
@@ -114,6 +121,8 @@ type Shown = {
   readonly tablesAs?: Kind
   /** What a query selects the published columns of a table from: by default its Parquet files. */
   readonly rowsOf?: (table: Table) => string
+  /** Whether marts that follow from the rows of analyses are stored, too: not for a few questions, because it takes as long as asking them. */
+  readonly largeAs?: Kind
 }
 
 /** Creates the relations of a catalog and their comments in an empty database, in the caller's transaction. */
@@ -124,26 +133,32 @@ export async function createRelations(
 ): Promise<void> {
   await createMacros(db, sources)
   await createTableRelations(db, sources, shown)
-  await createMarts(db)
+  await createMarts(db, MARTS, shown.largeAs)
 }
 
 const STORED = MARTS.filter(({ storedFrom }) => storedFrom)
+const ROW_TABLES: ReadonlySet<string> = new Set(TABLES.filter(({ each }) => each).map(({ name }) => name))
 
-/** Computes the marts that are stored, from what the tables have now. */
-export async function storeMarts(db: Database): Promise<void> {
-  await createMarts(db, STORED)
+/** Computes marts that are stored, by default all of them, from what the tables have now. */
+export async function storeMarts(db: Database, chosen = STORED): Promise<void> {
+  await createMarts(db, chosen)
 }
 
-/** Returns a hash of all that the rows of stored marts follow from in a warehouse, besides what `catalogHash` covers. */
-export async function storedInputs(db: Database): Promise<string> {
-  const tables = new Set(STORED.flatMap(({ storedFrom }) => Object.keys(storedFrom ?? {})))
-  const hashes = [...tables].map(table => {
-    const columns = new Set(STORED.flatMap(({ storedFrom }) => storedFrom?.[table] ?? []))
-    const row = [...columns].map(column => `${identifier(column)}::VARCHAR`).join(', ')
-    return `(SELECT bit_xor(md5_number(to_json([${row}])::VARCHAR)) FROM ${identifier(table)})`
+/**
+ * Returns what the rows of stored marts follow from in a warehouse.
+ * @param files of its snapshot. Those with rows of analyses stand for all that is in them: reading these takes too long.
+ */
+export async function storedInputs(db: Database, files: CatalogSource['files']): Promise<StoredInputs> {
+  const inputs = STORED.map(({ name, storedFrom = {} }) => {
+    const hashes = Object.entries(storedFrom).map(([table, columns = []]) => {
+      if (ROW_TABLES.has(table))
+        return literal(hashOf((files.get(table) ?? []).map(({ sha256 }) => sha256).join(' ')))
+      const row = columns.map(column => `${identifier(column)}::VARCHAR`).join(', ')
+      return `(SELECT bit_xor(md5_number(to_json([${row}])::VARCHAR)) FROM ${identifier(table)})`
+    })
+    return `concat_ws(' ', version(), ${hashes.join(', ')}) AS ${identifier(name)}`
   })
-  const inputs = `concat_ws(' ', version(), ${hashes.join(', ')})`
-  return (await db.row<{ inputs: string }>(`SELECT ${inputs} AS inputs`)).inputs
+  return await db.row(`SELECT ${inputs.join(', ')}`)
 }
 
 async function createMacros(
@@ -154,10 +169,13 @@ async function createMacros(
   for (const macro of await readMacros()) await db.run(macro)
 }
 
-async function createMarts(db: Database, chosen: readonly Mart[] = MARTS): Promise<void> {
+async function createMarts(db: Database, chosen = MARTS, largeAs: Kind = 'TABLE'): Promise<void> {
   const marts = await readMarts()
-  for (const mart of chosen)
-    await create(db, mart.storedFrom ? 'TABLE' : 'VIEW', mart, marts.get(mart.name) as string)
+  for (const mart of chosen) {
+    const from = Object.keys(mart.storedFrom ?? {})
+    const stored = from.some(table => ROW_TABLES.has(table)) ? largeAs : 'TABLE'
+    await create(db, from.length > 0 ? stored : 'VIEW', mart, marts.get(mart.name) as string)
+  }
 }
 
 function publishedTable(table: Table) {

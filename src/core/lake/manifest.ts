@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { remove } from '#src/lib/durable.ts'
 import { FatalError } from '#src/lib/errors.ts'
+import type { StoredInputs } from './catalog.ts'
 
 /** If only `sync_runs` changed, one snapshot per hour is enough to watch freshness. */
 export const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
@@ -37,8 +38,11 @@ export type Manifest = {
   readonly catalog_hash: string
   /** Hash of the catalog file; if it no longer matches, later snapshots do not copy the file. */
   readonly catalog_sha256: string
-  /** What the rows in its catalog follow from; while it is the same, later snapshots copy them. Version 0.2.0 did not write it. */
-  readonly stored_inputs?: string
+  /**
+   * By mart, what the rows in its catalog follow from; while it is the same, later snapshots copy them. Version 0.3.0 wrote one text for
+   * all, 0.2.0 none.
+   */
+  readonly stored_inputs?: StoredInputs
   readonly data_version: number
   /** The name of the raw log. Version 0.2.0 did not write it. */
   readonly log?: string | null

@@ -122,9 +122,14 @@ test('rows of stored marts are copied only if they follow from the same inputs',
     const path = join(directory, 'before.duckdb')
     await writeCatalog(db, path, [source])
     await db.inFile(path, () => db.run("INSERT INTO grafias (company, edital_id) VALUES ('acme', 'e1')"))
-    const like = { path, sha256: hashOf(await readFile(path)), inputs: 'a' }
+    const like = {
+      path,
+      sha256: hashOf(await readFile(path)),
+      inputs: { grafias: 'a', faixas_de_preco: 'a' },
+    }
     for (const [inputs, rows] of Object.entries({ a: 1, b: 0 })) {
-      await writeCatalog(db, join(directory, inputs), [source], { like, inputs })
+      const now = { grafias: inputs, faixas_de_preco: 'b' }
+      await writeCatalog(db, join(directory, inputs), [source], { like, inputs: now })
       const check = async () => expect(await db.rows('FROM grafias')).toHaveLength(rows)
       await db.withFile(join(directory, inputs), check)
     }
