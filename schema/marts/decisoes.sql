@@ -17,9 +17,15 @@ casos AS (
     proxima AND NOT confirmada AND coalesce(verdict_recommendation IN ('participar', 'cautela'), false) AS confirmar,
     proxima AND confirmada AND requisitos_vermelhos > 0 AS habilitar
   FROM (
+    -- Not from edital_resumo, which sums all items, too.
     SELECT *, situacao_sessao = 'futura' AND dias_ate_sessao < 7 AS proxima,
-      participation_confirmed IS NOT DISTINCT FROM true AS confirmada
-    FROM edital_resumo WHERE em_andamento
+      participation_confirmed IS NOT DISTINCT FROM true AS confirmada, coalesce(vermelhos, 0) AS requisitos_vermelhos
+    FROM editais_ativos
+    LEFT JOIN (SELECT company, edital_id, verdict_recommendation, analysis_level FROM analyses) USING (company, edital_id)
+    LEFT JOIN (
+      SELECT company, edital_id, count(*) AS vermelhos FROM requirements WHERE status = 'red' GROUP BY ALL
+    ) USING (company, edital_id)
+    WHERE em_andamento
   )
   LEFT JOIN prazos USING (company, edital_id)
   LEFT JOIN vesperas USING (data_sessao_dia)
@@ -31,11 +37,13 @@ SELECT company, edital_id, hoje + dias_ate_decidir::INTEGER AS decidir_ate, dias
     CASE WHEN impugnar > 0 THEN 'impugnar: ' || impugnar || if(impugnar = 1, ' alerta grave', ' alertas graves') END,
     CASE WHEN esclarecer > 0 THEN 'pedir esclarecimento: ' || esclarecer || if(esclarecer = 1, ' alerta grave', ' alertas graves') END
   ) AS decisao,
-  recomendacao, nivel_analise, orgao_cnpj, orgao, uf, numero, modalidade, objeto, fase, valor_estimado_informado,
+  coalesce(v.rotulo, verdict_recommendation) AS recomendacao, coalesce(n.rotulo, analysis_level) AS nivel_analise, orgao_cnpj, orgao, uf, numero, modalidade, objeto, fase, valor_estimado_informado,
   data_sessao_local, participation_confirmed, requisitos_vermelhos, pncp_url
 FROM (
   SELECT *, least(
     CASE WHEN confirmar OR habilitar THEN greatest(dias_ate_sessao - coalesce(antes, 0), 0) END, dias_ate_prazo) AS dias_ate_decidir
   FROM casos WHERE confirmar OR habilitar OR dias_ate_prazo IS NOT NULL
 )
+LEFT JOIN rotulos v ON v.coluna = 'analyses.verdict_recommendation' AND v.codigo = verdict_recommendation
+LEFT JOIN rotulos n ON n.coluna = 'analyses.analysis_level' AND n.codigo = analysis_level
 ORDER BY company, decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id
