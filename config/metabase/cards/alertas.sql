@@ -7,9 +7,11 @@ SELECT prazo AS "Prazo", dias_ate_prazo AS "Dias", certeza_prazo AS "Certeza", a
   curto(orgao, 50) AS "Órgão", uf AS "UF", data_sessao_dia AS "Sessão em", regra_prazo AS "Regra do prazo", tipo AS "Tipo",
   legal_thesis AS "Tese jurídica", numero AS "Número", curto(objeto, 80) AS "Objeto", fase AS "Fase",
   situacao_sessao AS "Situação da sessão"
-FROM alertas_juridicos
-WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
-ORDER BY CASE WHEN dias_ate_prazo >= 0 THEN dias_ate_prazo END NULLS LAST, (situacao_sessao = 'futura') DESC,
-  abs(dias_ate_prazo) NULLS LAST, oportunidade,
-  severidade_ordem, edital_id, ordinal
-LIMIT 200
+FROM (
+  FROM alertas_juridicos
+  WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
+  ORDER BY CASE WHEN dias_ate_prazo >= 0 THEN dias_ate_prazo END NULLS LAST, (situacao_sessao = 'futura') DESC,
+    abs(dias_ate_prazo) NULLS LAST, oportunidade,
+    severidade_ordem, edital_id, ordinal
+  LIMIT 200
+)

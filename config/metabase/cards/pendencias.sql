@@ -3,7 +3,9 @@
 SELECT data_sessao_dia AS "Sessão em", dias_ate_sessao AS "Dias", cor AS "Cor", categoria_rotulo AS "Categoria",
   curto(titulo, 80) AS "Requisito", curto(exigido, 100) AS "Exigido", curto(situacao_atual, 100) AS "Situação atual",
   curto(orgao, 50) AS "Órgão", uf AS "UF", situacao_sessao AS "Situação da sessão", numero AS "Número", fase AS "Fase", notas AS "Notas"
-FROM pendencias_habilitacao
-WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
-ORDER BY (situacao_sessao = 'futura') DESC NULLS LAST, abs(dias_ate_sessao), cor DESC, edital_id, ordinal
-LIMIT 200
+FROM (
+  FROM pendencias_habilitacao
+  WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
+  ORDER BY (situacao_sessao = 'futura') DESC NULLS LAST, abs(dias_ate_sessao), cor DESC, edital_id, ordinal
+  LIMIT 200
+)
