@@ -6,3 +6,4 @@ FROM alertas_juridicos
 WHERE em_andamento AND situacao_sessao = 'futura' AND NOT oportunidade [[AND chave(uf) = chave({{uf}})]]
 GROUP BY severidade, severidade_ordem, coalesce(acao, 'Nenhuma')
 ORDER BY severidade_ordem, severidade, "Ação"
+LIMIT 100

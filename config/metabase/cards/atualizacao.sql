@@ -5,3 +5,4 @@ SELECT publicado_local AS "Publicado em", idade_minutos AS "Idade (min)",
   editais_ativos AS "Editais ativos", pendentes AS "Análises pendentes", em_quarentena AS "Em quarentena"
 FROM frescor
 ORDER BY company
+LIMIT 100

@@ -6,3 +6,4 @@ SELECT dia AS "Dia", dia_da_semana AS "Dia da semana", feriado AS "Feriado", ses
 FROM carga_de_trabalho
 WHERE dias_ate < 7
 ORDER BY dia
+LIMIT 100

@@ -7,3 +7,4 @@ FROM carga_de_trabalho
 WHERE semana < date_trunc('week', dia - dias_ate::INTEGER)::DATE + 56
 GROUP BY semana
 ORDER BY semana
+LIMIT 100

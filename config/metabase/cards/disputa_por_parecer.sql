@@ -14,3 +14,4 @@ FROM (SELECT *, coalesce(registro_de_precos, false) AS rp, CASE WHEN contado_no_
 WHERE em_andamento AND situacao_sessao = 'futura'
 GROUP BY verdict_recommendation, recomendacao
 ORDER BY list_position(['participar', 'cautela', 'nao_recomendado'], verdict_recommendation), "Parecer"
+LIMIT 100

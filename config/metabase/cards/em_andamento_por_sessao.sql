@@ -11,3 +11,4 @@ FROM (
 WHERE em_andamento
 GROUP BY sessao, ordem
 ORDER BY ordem
+LIMIT 100

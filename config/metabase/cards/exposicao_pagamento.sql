@@ -5,3 +5,4 @@ SELECT risco_pagamento_rotulo AS "Risco de pagamento", editais_em_andamento AS "
   valor_confirmado AS "Valor confirmado"
 FROM exposicao_pagamento
 ORDER BY ordem, risco_pagamento
+LIMIT 100

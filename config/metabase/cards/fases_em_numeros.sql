@@ -8,3 +8,4 @@ SELECT fase AS "Fase", editais AS "Editais",
   editais - editais_censurados AS "Medidos na fase", editais_censurados AS "Já na fase na 1ª leitura"
 FROM funil
 ORDER BY fase_ordem, status
+LIMIT 100

@@ -5,3 +5,4 @@ SELECT fase AS "Fase",
 FROM funil
 WHERE em_andamento AND fase_ordem <= 4
 ORDER BY fase_ordem
+LIMIT 100

@@ -11,3 +11,4 @@ SELECT semana AS "Semana",
 FROM carga_de_trabalho
 GROUP BY semana
 ORDER BY semana
+LIMIT 100

@@ -4,3 +4,4 @@ SELECT participacao AS "Participação", editais AS "Editais", editais_em_andame
   valor_em_andamento AS "Valor em andamento", valor_sessao_futura AS "Valor em disputa", valor_total AS "Valor total"
 FROM participacao_me_epp
 ORDER BY participacao
+LIMIT 100

@@ -8,3 +8,4 @@ FROM sessoes_perdidas
 WHERE semana > date_trunc('week', data_sessao_dia + dias_desde_sessao::INTEGER)::DATE - 84
 GROUP BY semana
 ORDER BY semana
+LIMIT 100

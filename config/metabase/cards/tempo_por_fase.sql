@@ -7,3 +7,4 @@ SELECT fase AS "Fase", round(dias_mediana, 1) AS "Concluídas (dias)",
   em_curso - em_curso_censuradas AS "Em curso medidas", em_curso_censuradas AS "Em curso não medidas"
 FROM tempo_por_fase
 ORDER BY fase_ordem, status
+LIMIT 100

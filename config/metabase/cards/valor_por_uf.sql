@@ -5,3 +5,4 @@ SELECT uf AS "UF", valor_em_andamento AS "Valor em andamento", valor_sessao_futu
 FROM valor_por_uf
 WHERE editais_sessao_futura > 0
 ORDER BY valor_sessao_futura DESC, valor_em_andamento DESC, uf
+LIMIT 100

@@ -38,6 +38,25 @@ test('no card overlaps another, and each has its file', async () => {
   expect(files.sort()).toEqual(DASHBOARDS.flatMap(({ cards }) => cards.map(({ key }) => `${key}.sql`)).sort())
 })
 
+const CARDS = DASHBOARDS.flatMap(({ cards }) => cards)
+
+test.for(CARDS.filter(({ display }) => display !== 'scalar'))(
+  '$key shows at most 200 rows, however many there are',
+  async ({ key }) => {
+    const [, limit] =
+      /\nLIMIT (\d+)$|\n {2}LIMIT (\d+)\n\)$/.exec((await readCard(key)).sql)?.filter(Boolean) ?? []
+    expect(Number(limit)).toBeGreaterThan(0)
+    expect(Number(limit)).toBeLessThanOrEqual(200)
+  },
+)
+
+test('a tile is one row', async () => {
+  const world = generateWorld({ seed: 7, company: 'acme', notices: 30, start: new Date() })
+  const marts = await openMarts(world.ids().map(id => world.entry(id) as Entry))
+  for (const { key } of CARDS.filter(({ display }) => display === 'scalar'))
+    expect((await marts.table(withoutValue((await readCard(key)).sql))).rows, key).toHaveLength(1)
+})
+
 /** Its day to contest is over if the session is tomorrow. */
 const TOO_LATE = { type: 'risk', severity: 'high', title: 'Tarde', action_type: 'impugnacao' }
 
