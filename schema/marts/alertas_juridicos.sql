@@ -17,8 +17,7 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   legal_thesis, data_sessao_dia,
   -- Deadlines for appeals depend on events at the session, which the API does not report.
   CASE action_type WHEN 'impugnacao' THEN ultimo_dia_impugnacao WHEN 'esclarecimento' THEN ultimo_dia_esclarecimento END AS prazo,
-  CASE action_type WHEN 'impugnacao' THEN dias_ate_impugnacao WHEN 'esclarecimento' THEN dias_ate_esclarecimento END
-    AS dias_ate_prazo,
+  dias_ate_prazo(prazo, situacao_sessao = 'passada', local_time(company, agora())::DATE) AS dias_ate_prazo,
   CASE action_type WHEN 'impugnacao' THEN regra_impugnacao WHEN 'esclarecimento' THEN regra_esclarecimento END AS regra_prazo,
   situacao_sessao,
   coalesce(tipo, type) AS tipo,
@@ -26,9 +25,9 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
 LEFT JOIN (
-  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
-    ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
-  FROM prazos_impugnacao
+  SELECT company, edital_id, ultimo_dia_impugnacao, regra_impugnacao, certeza_impugnacao,
+    ultimo_dia_esclarecimento, regra_esclarecimento, certeza_esclarecimento
+  FROM prazos_calculados
 ) USING (company, edital_id)
 LEFT JOIN severidades USING (severity)
 LEFT JOIN acoes USING (action_type)

@@ -30,7 +30,7 @@ alertas_por_edital AS (
   GROUP BY ALL
 )
 SELECT e.*,
-  ultimo_dia_impugnacao, dias_ate_impugnacao,
+  ultimo_dia_impugnacao, dias_ate_prazo(ultimo_dia_impugnacao, situacao_sessao = 'passada', hoje) AS dias_ate_impugnacao,
   analysis_level, verdict_recommendation, verdict_reason,
   coalesce(itens, 0) AS itens, itens_valor_total,
   coalesce(itens_selecionados, 0) AS itens_selecionados, itens_selecionados_valor,
@@ -58,7 +58,9 @@ SELECT e.*,
   coalesce(recomendacao, verdict_recommendation) AS recomendacao,
   coalesce(nivel_analise, analysis_level) AS nivel_analise,
   risco_pagamento_rotulo, risco_pagamento_orgao_rotulo, risco_pagamento_precificacao_rotulo,
-  certeza_impugnacao, ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento,
+  certeza_impugnacao,
+  ultimo_dia_esclarecimento, dias_ate_prazo(ultimo_dia_esclarecimento, situacao_sessao = 'passada', hoje) AS dias_ate_esclarecimento,
+  regra_esclarecimento, certeza_esclarecimento,
   coalesce(overview_is_srp OR pricing_is_srp, overview_is_srp, pricing_is_srp) AS registro_de_precos
 FROM editais_ativos e
 LEFT JOIN analyses USING (company, edital_id)
@@ -67,9 +69,9 @@ LEFT JOIN itens_por_edital USING (company, edital_id)
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 LEFT JOIN alertas_por_edital USING (company, edital_id)
 LEFT JOIN (
-  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
-    ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
-  FROM prazos_impugnacao
+  SELECT company, edital_id, local_time(company, agora())::DATE AS hoje, ultimo_dia_impugnacao, regra_impugnacao, certeza_impugnacao,
+    ultimo_dia_esclarecimento, regra_esclarecimento, certeza_esclarecimento
+  FROM prazos_calculados
 ) USING (company, edital_id)
 LEFT JOIN (
   SELECT codigo AS verdict_recommendation, rotulo AS recomendacao FROM rotulos

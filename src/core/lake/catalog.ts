@@ -28,6 +28,7 @@ const MACROS = [
   { name: 'item_suspeito', parameters: 'valor, do_edital' },
   { name: 'unidade_comparavel', parameters: 'unidade' },
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },
+  { name: 'dias_ate_prazo', parameters: 'dia, comecou, hoje' },
   { name: 'curto', parameters: 'texto, maximo' },
 ] as const
 
