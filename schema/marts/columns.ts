@@ -28,8 +28,7 @@ export type Mart = {
   readonly orderBy?: string
   /**
    * The columns of tables that its rows follow from. Then they are in the catalog, and are computed only when one of these
-   * changes, or anything in a table with rows of analyses: for what does not depend on the time, and would cost every mart
-   * that builds upon it.
+   * changes: for what does not depend on the time, and would cost every mart that builds upon it.
    */
   readonly storedFrom?: Readonly<Partial<Record<string, readonly string[]>>>
 }

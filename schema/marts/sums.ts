@@ -343,10 +343,6 @@ export const antecedenciaPorOrgao: Mart = {
 
 export const faixasDePreco: Mart = {
   name: 'faixas_de_preco',
-  storedFrom: {
-    editais: ['edital_id', 'created_at'],
-    items: ['edital_id', 'descricao', 'descricao_limpa', 'unidade_medida', 'valor_unitario_estimado'],
-  },
   description:
     'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone; without those whose 90th percentile is over 20 times the 10th',
   portuguese: [

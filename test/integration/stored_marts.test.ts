@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { MARTS, type Mart } from '#schema/marts/marts.ts'
+import { MARTS } from '#schema/marts/marts.ts'
 import { analyses, editais } from '#schema/tables.ts'
 import { type StoredInputs, storedInputs } from '#src/core/lake/catalog.ts'
 import { openMarts } from '#test/support/marts.ts'
@@ -20,9 +20,8 @@ function changedIn(before: StoredInputs, after: StoredInputs): string[] {
   return Object.keys(after).filter(name => after[name] !== before[name])
 }
 
-function naming(table: string, column?: string): string[] {
-  const names = ({ storedFrom }: Mart) => storedFrom?.[table]
-  return STORED.filter(mart => (column ? names(mart)?.includes(column) : names(mart))).map(({ name }) => name)
+function naming(table: string, column: string): string[] {
+  return STORED.filter(({ storedFrom }) => storedFrom?.[table]?.includes(column)).map(({ name }) => name)
 }
 
 it('stored marts follow from the columns that they name, and from no other', async () => {
@@ -36,13 +35,10 @@ it('stored marts follow from the columns that they name, and from no other', asy
       numero: `${n}`,
       created_at: `2026-${['02', '12', '01', '11', '03', '10'][n]}-01T09:00:00Z`,
       data_sessao: `2026-07-${n + 10}T09:00:00`,
-      created_at: `2026-06-${n + 10}T09:00:00Z`,
       ...(n === 4 && { uf: 'RJ', modalidade: 'Dispensa' }),
     },
     analysis: {
       ...analysis,
-      // Without a price, so that other notices are the first and the last ones with one.
-      ...(n === 0 && { items: [] }),
       overview: {
         prazo_impugnacao: n % 4 ? `${n} dias úteis` : null,
         lei_aplicavel: n % 2 ? '14.133' : '13.303',
@@ -62,11 +58,9 @@ it('stored marts follow from the columns that they name, and from no other', asy
     const named = new Set(STORED.flatMap(({ storedFrom }) => storedFrom?.[table] ?? []))
     let stored = await rows()
     for (const column of [...named].slice(1)) {
-      const inputs = await storedInputs(marts.db, new Map())
+      const inputs = await storedInputs(marts.db)
       await marts.db.run(rotate(table, [column]))
-      expect(changedIn(inputs, await storedInputs(marts.db, new Map())), column).toEqual(
-        naming(table, column),
-      )
+      expect(changedIn(inputs, await storedInputs(marts.db)), column).toEqual(naming(table, column))
       const other = await rows()
       expect(other, column).not.toEqual(stored)
       stored = other
@@ -75,18 +69,4 @@ it('stored marts follow from the columns that they name, and from no other', asy
     await marts.db.run(rotate(table, others))
     expect(await rows()).toEqual(stored)
   }
-})
-
-it('prices are computed again if a file of items differs, and if the day of a notice does', async () => {
-  const marts = await openMarts(spelledEntries())
-  const file = (path: string, sha256: string) => ({ path, month: '2026-07', rows: 1, bytes: 1, sha256 })
-  const files = (items: string) =>
-    new Map([
-      ['items', [file('items/2026-07.parquet', items)]],
-      ['alerts', [file('alerts/2026-07.parquet', items)]],
-    ])
-  const inputs = await storedInputs(marts.db, files('a'))
-  expect(await storedInputs(marts.db, files('a'))).toEqual(inputs)
-  expect(changedIn(inputs, await storedInputs(marts.db, files('b')))).toEqual(naming('items'))
-  expect(naming('items')).toEqual(['faixas_de_preco'])
 })

@@ -122,8 +122,6 @@ type Shown = {
   readonly tablesAs?: Kind
   /** What a query selects the published columns of a table from: by default its Parquet files. */
   readonly rowsOf?: (table: Table) => string
-  /** Whether marts that follow from the rows of analyses are stored, too: not for a few questions, because it takes as long as asking them. */
-  readonly largeAs?: Kind
 }
 
 /** Creates the relations of a catalog and their comments in an empty database, in the caller's transaction. */
@@ -134,26 +132,20 @@ export async function createRelations(
 ): Promise<void> {
   await createMacros(db, sources)
   await createTableRelations(db, sources, shown)
-  await createMarts(db, MARTS, shown.largeAs)
+  await createMarts(db)
 }
 
 const STORED = MARTS.filter(({ storedFrom }) => storedFrom)
-const ROW_TABLES: ReadonlySet<string> = new Set(TABLES.filter(({ each }) => each).map(({ name }) => name))
 
 /** Computes marts that are stored, by default all of them, from what the tables have now. */
 export async function storeMarts(db: Database, chosen = STORED): Promise<void> {
   await createMarts(db, chosen)
 }
 
-/**
- * Returns what the rows of stored marts follow from in a warehouse.
- * @param files of its snapshot. Those with rows of analyses stand for all that is in them: reading these takes too long.
- */
-export async function storedInputs(db: Database, files: CatalogSource['files']): Promise<StoredInputs> {
+/** Returns what the rows of stored marts follow from in a warehouse. */
+export async function storedInputs(db: Database): Promise<StoredInputs> {
   const inputs = STORED.map(({ name, storedFrom = {} }) => {
     const hashes = Object.entries(storedFrom).map(([table, columns = []]) => {
-      if (ROW_TABLES.has(table))
-        return literal(hashOf((files.get(table) ?? []).map(({ sha256 }) => sha256).join(' ')))
       const row = columns.map(column => `${identifier(column)}::VARCHAR`).join(', ')
       return `(SELECT bit_xor(md5_number(to_json([${row}])::VARCHAR)) FROM ${identifier(table)})`
     })
@@ -170,13 +162,10 @@ async function createMacros(
   for (const macro of await readMacros()) await db.run(macro)
 }
 
-async function createMarts(db: Database, chosen = MARTS, largeAs: Kind = 'TABLE'): Promise<void> {
+async function createMarts(db: Database, chosen = MARTS): Promise<void> {
   const marts = await readMarts()
-  for (const mart of chosen) {
-    const from = Object.keys(mart.storedFrom ?? {})
-    const stored = from.some(table => ROW_TABLES.has(table)) ? largeAs : 'TABLE'
-    await create(db, from.length > 0 ? stored : 'VIEW', mart, marts.get(mart.name) as string)
-  }
+  for (const mart of chosen)
+    await create(db, mart.storedFrom ? 'TABLE' : 'VIEW', mart, marts.get(mart.name) as string)
 }
 
 function publishedTable(table: Table) {

@@ -170,10 +170,11 @@ async function writeSnapshot(
   const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
   await mkdir(directory, PRIVATE_DIRECTORY)
   // One transaction, so that all tables show the same committed state.
-  const { files, notices, inputs } = await db.transaction(async () => {
-    const files = await writeTables(request, { directory, previous, previousDirectory })
-    return { files, notices: await countNotices(db), inputs: await storedInputs(db, files) }
-  })
+  const { files, notices, inputs } = await db.transaction(async () => ({
+    files: await writeTables(request, { directory, previous, previousDirectory }),
+    notices: await countNotices(db),
+    inputs: await storedInputs(db),
+  }))
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
   const like =

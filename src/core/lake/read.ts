@@ -58,7 +58,7 @@ export async function openSnapshots(
   const sources = await latestSources(lakes)
   const db = await Database.open(':memory:', { temporaryDirectory })
   try {
-    await db.transaction(() => createRelations(db, sources, { largeAs: 'VIEW' }))
+    await db.transaction(() => createRelations(db, sources))
     return { db, sources }
   } catch (error) {
     db.close()

@@ -125,10 +125,10 @@ test('rows of stored marts are copied only if they follow from the same inputs',
     const like = {
       path,
       sha256: hashOf(await readFile(path)),
-      inputs: { grafias: 'a', faixas_de_preco: 'a' },
+      inputs: { grafias: 'a', republicacoes: 'a' },
     }
     for (const [inputs, rows] of Object.entries({ a: 1, b: 0 })) {
-      const now = { grafias: inputs, faixas_de_preco: 'b' }
+      const now = { grafias: inputs, republicacoes: 'b' }
       await writeCatalog(db, join(directory, inputs), [source], { like, inputs: now })
       const check = async () => expect(await db.rows('FROM grafias')).toHaveLength(rows)
       await db.withFile(join(directory, inputs), check)
