@@ -15,7 +15,7 @@ import type { CommandTools } from '#src/extras/extra.ts'
 import { counted } from '#src/lib/count.ts'
 import { writeBeside } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
-import { FORBIDDEN, inOrder, MAX_CELL_TEXT } from '#src/present/text/cells.ts'
+import { BYTE_ORDER_MARK, FORBIDDEN, FORMULA, inOrder, MAX_CELL_TEXT } from '#src/present/text/cells.ts'
 
 const ANOTHER_FILE = 'Name another file with --to.'
 
@@ -150,8 +150,6 @@ const CONVERTED = `(?i)${SPACE}(?:${NUMBER}|(?:${DATE}|${TIME}|${WEEKDAY})(?:(?:
 const SHOWN_ALIKE = '0|[1-9][0-9]{0,10}'
 /** Excel's limit for a text in a formula. */
 const MAX_FORMULA_TEXT = 255
-/** A text that begins like this could be a formula of a spreadsheet program. */
-const FORMULA = '^[\\s\\p{Z}\\p{C}]*[=+@＝＋＠－-]'
 /** Two UTF-16 units each. No text has the mark: it is one of the forbidden characters. */
 const WIDE = '[\\x{10000}-\\x{10FFFF}]'
 const MARK = '\uFFFF'
@@ -179,9 +177,6 @@ export const CSV_TEXT_MACROS: readonly string[] = [
       lambda t: shown_as_it_is(t)),
     lambda t: cut_for_a_cell(t))`,
 ]
-
-/** Excel recognizes UTF-8 by this mark. */
-const BYTE_ORDER_MARK = '\uFEFF'
 
 /**
  * Writes a mart as CSV in the form that spreadsheet programs expect in Brazil: semicolons, decimal commas, days before

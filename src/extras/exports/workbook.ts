@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { crc32, createInflateRaw } from 'node:zlib'
-import { type Cell, type CellValue, type WriteSheet, writeXlsx } from 'hucre/xlsx'
+import { type Cell, type CellValue, rangeRef, type WriteSheet, writeXlsx } from 'hucre/xlsx'
 import { hasLabels } from '#schema/labels.ts'
 import { MARTS, type Mart, type MartColumn } from '#schema/marts/marts.ts'
 import { isPlausible } from '#schema/times.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
-import { hasForbidden, inOrder, workbookText } from '#src/present/text/cells.ts'
+import { hasForbidden, inOrder, PRINTED_SHEET, workbookText } from '#src/present/text/cells.ts'
 import { usableLink } from '#src/present/text/format.ts'
 
 /**
@@ -30,16 +30,6 @@ const TECHNICAL = [
 const PLACES = [...FIRST, '', ...TECHNICAL]
 const placeOf = ({ name }: Pick<Mart, 'name'>) => PLACES.indexOf(PLACES.includes(name) ? name : '')
 
-const PAGE = {
-  paperSize: 'a4',
-  orientation: 'landscape',
-  fitToPage: true,
-  fitToWidth: 1,
-  // As many as it takes.
-  fitToHeight: 0,
-  printTitlesRow: '$1:$1',
-  margins: { left: 0.3, right: 0.3, top: 0.4, bottom: 0.4 },
-} as const
 const LINE_POINTS = 15
 
 const TIME = 'dd/mm/yyyy hh:mm'
@@ -127,7 +117,7 @@ function about(sources: readonly Published[], marts: readonly { mart: Mart; rows
     columns: [{ width: 34 }, { width: 26, numFmt: TIME }, { width: 12, numFmt: '#,##0' }, { width: 90 }],
     rows: [[...dates], ...published, [], [...names], ...described],
     cells: new Map([...heading(0, dates), ...heading(published.length + 2, names)]),
-    pageSetup: PAGE,
+    pageSetup: PRINTED_SHEET,
   }
 }
 
@@ -144,20 +134,20 @@ function sheetOf(
     name: portuguese[0],
     columns: columns.map((column, index) => ({
       width: widths[index] as number,
-      numFmt: formatOf(column) ?? 'General',
+      numFmt: formatOf(column),
       hidden: column.name === 'company' ? !hasCompanies : isForPrograms(column),
     })),
     rows: [labels, ...cells],
     cells: new Map<string, Partial<Cell>>([...heading(0, labels), ...links(columns, cells)]),
     freezePane: { rows: 1 },
     rowDefs: new Map([[0, { height: LINE_POINTS * Math.max(...lines) }]]),
-    pageSetup: PAGE,
+    pageSetup: PRINTED_SHEET,
     // A table has filters, and a name for formulas and Power Query. It has at least one row.
     tables: [
       {
         name,
         columns: labels.map(label => ({ name: label })),
-        range: `A1:${lettersOf(columns.length)}${Math.max(cells.length, 1) + 1}`,
+        range: rangeRef(0, 0, Math.max(cells.length, 1), columns.length - 1),
         style: 'TableStyleLight1',
       },
     ],
@@ -184,10 +174,10 @@ function heading(row: number, labels: readonly string[]) {
   return labels.map((value, column) => [`${row},${column}`, { value, style: HEADER }] as const)
 }
 
-function formatOf({ type, unit }: MartColumn): string | undefined {
+function formatOf({ type, unit }: MartColumn): string {
   if (unit === 'BRL') return MONEY
   if (type === 'DOUBLE' && unit === 'days') return DURATION
-  return FORMATS[type]
+  return FORMATS[type] ?? 'General'
 }
 
 /**
@@ -211,15 +201,9 @@ function widthOf(column: MartColumn, cells: readonly CellValue[][], index: numbe
 }
 
 function lengthOf(value: CellValue, column: MartColumn): number {
-  if (value instanceof Date) return formatOf(column)?.length ?? 0
-  if (typeof value === 'number') return value.toFixed(formatOf(column)?.includes('.') ? 2 : 0).length
+  if (value instanceof Date) return formatOf(column).length
+  if (typeof value === 'number') return value.toFixed(formatOf(column).includes('.') ? 2 : 0).length
   return String(value ?? '').length
-}
-
-/** Returns the name of the column with this number, from 1: A, Z, AA. */
-function lettersOf(column: number): string {
-  const before = Math.floor((column - 1) / 26)
-  return `${before > 0 ? lettersOf(before) : ''}${String.fromCharCode(65 + ((column - 1) % 26))}`
 }
 
 /** Signature of the end of a ZIP archive, in little-endian numbers. */

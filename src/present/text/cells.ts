@@ -8,6 +8,23 @@ export const MAX_CELL_TEXT = 32_767
 export const FORBIDDEN = '[^\\t\\n\\r\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\\x{10FFFF}]'
 /** Characters that XML 1.0 does not allow in a JavaScript string, which can also have halves of surrogates. */
 const NOT_IN_XML = new RegExp(FORBIDDEN.replaceAll('\\x', '\\u'), 'gu')
+/** The beginning of a text that a spreadsheet program could run as a formula; for DuckDB, and with the flag `u`. */
+export const FORMULA = '^[\\s\\p{Z}\\p{C}]*[=+@＝＋＠－-]'
+/** Excel recognizes UTF-8 by this mark at the beginning of a file. */
+export const BYTE_ORDER_MARK = '\uFEFF'
+
+/** How a sheet of a workbook is printed: as wide as a page, with the headings on each. */
+export const PRINTED_SHEET = {
+  paperSize: 'a4',
+  orientation: 'landscape',
+  fitToPage: true,
+  fitToWidth: 1,
+  // As many as it takes.
+  fitToHeight: 0,
+  printTitlesRow: '$1:$1',
+  margins: { left: 0.3, right: 0.3, top: 0.4, bottom: 0.4 },
+} as const
+
 /** The beginning of what a workbook reads as the character with this code. */
 const ESCAPED = /_(?=x[0-9A-Fa-f]{4}_)/g
 

@@ -63,7 +63,7 @@ export async function sendFile(
   const { limit, cursor, fields, ...search } = parsed.data
   const origin = originOf(context)
   const about = {
-    ...{ company, deadlines, timeZone: snapshot.timeZone },
+    ...{ company, today, deadlines, timeZone: snapshot.timeZone },
     addressOf: (id: string) => `${origin}/editais/${encodeURIComponent(id)}`,
     isWanted: () => !context.env.outgoing?.destroyed,
   }

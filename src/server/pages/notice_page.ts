@@ -1,7 +1,16 @@
 import { ANALYSIS } from '#schema/analysis.ts'
 import { NOTICE } from '#schema/notice.ts'
 import type { Fields } from '#schema/record.ts'
-import { formatMoment, formatPlural, line, NONE, number, usableLink } from '#src/present/text/format.ts'
+import {
+  day,
+  formatMoment,
+  formatPlural,
+  inDays,
+  line,
+  NONE,
+  number,
+  usableLink,
+} from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import {
   nameAction,
@@ -41,7 +50,7 @@ import {
   writeFreeForm,
   yesOrNo,
 } from './show.ts'
-import { deadlineOf } from './today.ts'
+import { lastDayOf } from './today.ts'
 
 /** One thing that happened to the notice; the newest comes first. */
 export type Past = {
@@ -170,8 +179,8 @@ function facts({ notice, deadline, analysis, timeZone, today }: NoticePage): Htm
       'Sessão',
       html`${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}`,
     ],
-    ['Impugnar até', deadlineOf(deadline, 'impugnar', today)],
-    ['Pedir esclarecimento até', deadlineOf(deadline, 'esclarecer', today)],
+    ['Impugnar até', showLastDay(lastDayOf(deadline, 'impugnar', today))],
+    ['Pedir esclarecimento até', showLastDay(lastDayOf(deadline, 'esclarecer', today))],
     ['Parecer', chip(nameVerdict(recommendation), toneOf(recommendation)) ?? NONE],
     ['Fase', chip(namePhase(notice.status), toneOf(notice.status)) ?? NONE],
     ['Motivo do descarte', paragraphs(notice, 'discard_reason', MAX_TEXT)],
@@ -190,6 +199,10 @@ function facts({ notice, deadline, analysis, timeZone, today }: NoticePage): Htm
     ['Atualizado em', formatMoment(notice.updated_at, timeZone)],
   ])
   return html`${first}<details class="more"><summary>Mais dados do edital</summary>${others}</details>`
+}
+
+function showLastDay(last: ReturnType<typeof lastDayOf>): Html | null {
+  return last && html`${day(last.day)} <b>(${inDays(last.days)})</b> <span class="muted">${last.why}</span>`
 }
 
 /** Shows where a link leads before the reader follows it: the address comes from a stranger. */

@@ -1,8 +1,7 @@
 import type { Logger } from 'pino'
-import { localTime } from '#schema/times.ts'
+import { isPlausible, localTime } from '#schema/times.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import {
-  day,
   dayAndMonth,
   dayAndTime,
   formatMoment,
@@ -78,9 +77,8 @@ const STATEMENTS = {
     maxRows: MAX_NEWS,
   },
   deadlines: {
-    sql: `SELECT edital_id, ultimo_dia_impugnacao AS impugnar, dias_ate_impugnacao AS dias_impugnar, regra_impugnacao AS regra_impugnar,
-        certeza_impugnacao AS certeza_impugnar, ultimo_dia_esclarecimento AS esclarecer, dias_ate_esclarecimento AS dias_esclarecer,
-        regra_esclarecimento AS regra_esclarecer, certeza_esclarecimento AS certeza_esclarecer
+    sql: `SELECT edital_id, ultimo_dia_impugnacao AS impugnar, regra_impugnacao AS regra_impugnar, certeza_impugnacao AS certeza_impugnar,
+        ultimo_dia_esclarecimento AS esclarecer, regra_esclarecimento AS regra_esclarecer, certeza_esclarecimento AS certeza_esclarecer
       FROM prazos_impugnacao WHERE dias_ate_impugnacao >= 0 OR dias_ate_esclarecimento >= 0
       ORDER BY greatest(dias_ate_impugnacao, dias_ate_esclarecimento), edital_id`,
     maxRows: MAX_DEADLINES,
@@ -314,7 +312,7 @@ function buyer({ orgao, uf, numero }: ReadRecord): string {
 }
 
 /** Returns a day or a local time of the database as a Date whose UTC parts it has. */
-export function timeIn(text: string): Date {
+function timeIn(text: string): Date {
   return new Date(text.length > 10 ? `${text.replace(' ', 'T')}Z` : text)
 }
 
@@ -327,18 +325,22 @@ function instantOf(value: unknown): Date {
   return new Date(String(value).replace(' ', 'T').replace(/\+00$/, 'Z'))
 }
 
-/** Shows the last day to act, how it was computed, and how certain it is; null if it has passed. @param today `2026-12-31`. */
-export function deadlineOf(
-  row: ReadRecord | null,
+/**
+ * Returns the last day to act, how far away it is, and how it was computed; null if it has passed.
+ * @param today `2026-12-31`.
+ */
+export function lastDayOf(
+  row: ReadRecord | null | undefined,
   act: 'impugnar' | 'esclarecer',
   today: string,
-): Html | null {
+): { readonly day: Date; readonly days: number; readonly why: string } | null {
   const last = row?.[act]
-  if (!row || typeof last !== 'string' || Number(row[`dias_${act}`] ?? -1) < 0) return null
-  const days = (timeIn(last).getTime() - Date.parse(today)) / DAY_MS
-  if (days < 0) return null
+  if (!row || typeof last !== 'string') return null
+  const day = timeIn(last)
+  const days = (day.getTime() - Date.parse(today)) / DAY_MS
+  if (days < 0 || !isPlausible(day)) return null
   const why = [row[`regra_${act}`], row[`certeza_${act}`]].flatMap(text =>
     typeof text === 'string' ? (line(text, MAX_REASON) ?? []) : [],
   )
-  return html`${day(timeIn(last))} <b>(${inDays(days)})</b> <span class="muted">${why.join(' · ')}</span>`
+  return { day, days, why: why.join(' · ') }
 }

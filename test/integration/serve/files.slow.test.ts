@@ -17,8 +17,8 @@ const NOTICES = [
   noticeEntry(3, { uf: 'SP', status: 'discarded', data_sessao: inDays(12) }),
 ]
 
-async function serveFiles() {
-  const { environment } = await startSynced(NOTICES)
+async function serveFiles(notices = NOTICES, settings = {}) {
+  const { environment } = await startSynced(notices, settings)
   const { url, keys, lines } = await serveApi(environment)
   const create = async (scopes: string) =>
     (await runShared(['keys', 'create', '--description', 'a', '--scopes', scopes], environment)).stdout.trim()
@@ -71,6 +71,22 @@ test('a search can be kept as a calendar, whose address has a key that reads not
   expect((await get(`/editais/calendario.ics?fase=xyz&chave=${calendar}`)).status).toBe(400)
   expect((await get('/editais/calendario.ics', key)).status).toBe(200)
   expect(lines.join('')).not.toContain(calendar)
+})
+
+test('a session in an hour that is there twice, at the end of summer time, begins at its own instant', async () => {
+  const zone = 'America/New_York'
+  let end = Temporal.Now.zonedDateTimeISO(zone)
+  do end = end.getTimeZoneTransition('next') as Temporal.ZonedDateTime
+  while (end.subtract({ nanoseconds: 1 }).offsetNanoseconds < end.offsetNanoseconds)
+  // Both at 01:30, with summer time and without.
+  const instants = [end.subtract({ minutes: 30 }), end.add({ minutes: 30 })].map(at =>
+    at.toInstant().toString(),
+  )
+  const notices = instants.map((data_sessao, index) => noticeEntry(index + 1, { data_sessao }))
+  const { get, create } = await serveFiles(notices, { SOURCE_TIMEZONE: zone })
+  const { text } = await get(`/editais/calendario.ics?chave=${await create('calendar')}`)
+  const starts = linesOf(text).filter(line => line.startsWith('DTSTART:'))
+  expect(starts.toSorted()).toEqual(instants.map(at => `DTSTART:${at.replaceAll(/[-:]/g, '')}`))
 })
 
 test('a search can be kept as a table, in which texts of strangers are texts', async () => {

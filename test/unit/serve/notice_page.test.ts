@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { renderNoticePage } from '#src/server/pages/notice_page.ts'
+import { lastDayOf } from '#src/server/pages/today.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 
 const PAGE = {
@@ -252,4 +253,18 @@ test('what needs work comes first: red requirements and grave alerts, those that
   )
   expect(text.indexOf('>R2<')).toBeGreaterThan(0)
   expect(text).toContain('30/11/2026 às 09:00 <b>(em 5 dias)</b>')
+})
+
+test('a last day is shown until it has passed, also if the other one is still to come', () => {
+  const row = {
+    edital_id: 'n',
+    impugnar: '2026-12-04',
+    regra_impugnar: 'três dias úteis',
+    esclarecer: '2026-12-09',
+  }
+  expect(lastDayOf(row, 'impugnar', '2026-12-04')).toMatchObject({ days: 0, why: 'três dias úteis' })
+  expect(lastDayOf(row, 'impugnar', '2026-12-05')).toBeNull()
+  expect(lastDayOf(row, 'esclarecer', '2026-12-05')).toMatchObject({ days: 4, why: '' })
+  expect(lastDayOf({ ...row, impugnar: '9999-12-04' }, 'impugnar', '2026-12-05')).toBeNull()
+  expect(lastDayOf(null, 'impugnar', '2026-12-05')).toBeNull()
 })
