@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { HTTP_DEFAULTS, type HttpSettings } from '#src/lib/http/settings.ts'
+import { HTTP_DEFAULTS, type HttpSettings, hostAndPort } from '#src/lib/http/settings.ts'
 import { commaList } from './setting_kinds.ts'
 import { durationSetting, type Environment, onOff, parseSettings, wholeNumberSetting } from './settings.ts'
 
@@ -48,6 +48,11 @@ export type ServeSettings = HttpSettings & {
 /** Settings of `editais serve`. Throws FatalError (usage) that names every wrong variable. */
 export function readServeSettings(environment: Environment): ServeSettings {
   return serveSettings(parseSettings(schema, environment))
+}
+
+/** Returns the address of a server for this machine: one that listens on every address does so on this one. */
+export function localAddress({ host, port }: Pick<HttpSettings, 'host' | 'port'>): string {
+  return `http://${hostAndPort(['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host, port)}`
 }
 
 export function serveSettings(values: z.output<typeof schema>): ServeSettings {

@@ -1,18 +1,12 @@
 import { get } from 'node:http'
 import { readDaemonSettings } from '#config/daemon.ts'
+import { localAddress } from '#config/http.ts'
 import { loadEnvironment } from '#config/settings.ts'
 import { messageOf, systemCode } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
 
 /** A worker that is alive answers within milliseconds. */
 const TIMEOUT_MS = 4000
-
-/** Returns the URL of the worker on this machine; if it listens on every address, it does so on this one. */
-function localAddress(): string {
-  const { serve } = readDaemonSettings(loadEnvironment())
-  const host = ['0.0.0.0', '::'].includes(serve.host) ? '127.0.0.1' : serve.host
-  return `http://${host.includes(':') ? `[${host}]` : host}:${serve.port}/healthz`
-}
 
 function statusOf(url: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
@@ -29,7 +23,7 @@ function statusOf(url: string): Promise<number | undefined> {
 async function problem(): Promise<string | null> {
   let url = ''
   try {
-    url = localAddress()
+    url = `${localAddress(readDaemonSettings(loadEnvironment()).serve)}/healthz`
     const status = await statusOf(url)
     return status === 200 ? null : `${url} answered ${status}.`
   } catch (error) {

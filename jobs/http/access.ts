@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Logger } from 'pino'
 import { type HttpBindings, isFromElsewhere } from '#src/lib/http/outgoing.ts'
-import { shownPath } from '#src/server/contract/answers.ts'
+import { asksForHtml, shownPath } from '#src/server/contract/answers.ts'
 import { presentedKey } from '#src/server/contract/routes.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
@@ -50,7 +50,9 @@ export function operatorsOnly(
         // Otherwise a page that is open would go on sending it, and its address would have to wait.
         if (!isProgram) signOut(c, OPERATOR_PATHS)
       }
-      if (!isProgram && asksForPage(c)) return c.redirect(signInFor(c.req.path), 303)
+      // A person can sign in.
+      if (!isProgram && c.req.method === 'GET' && asksForHtml(c))
+        return c.redirect(signInFor(c.req.path), 303)
       throw new Refusal(401, key === null ? NEEDS_A_KEY : `The key is wrong. ${NEEDS_A_KEY}`)
     }
     const problem = whyRefused(operator, c)
@@ -84,9 +86,4 @@ function whyRefused({ company, prefix, scopes }: KeyHolder, c: OperatorContext):
 
 function isChange({ req }: Pick<Context, 'req'>): boolean {
   return !['GET', 'HEAD'].includes(req.method)
-}
-
-/** Returns whether a browser asks for a page, so that a person can sign in. */
-function asksForPage({ req }: OperatorContext): boolean {
-  return req.method === 'GET' && (req.header('accept') ?? '').includes('text/html')
 }

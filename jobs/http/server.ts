@@ -23,7 +23,7 @@ import {
 import { createService, type Service } from '#src/server/contract/app.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import type { createServeRoutes } from '#src/server/mirror/app.ts'
-import { errorsAsPages, HOME_PATH, routePages } from '#src/server/pages/routes.ts'
+import { HOME_PATH, routePages } from '#src/server/pages/routes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import { OPERATOR_PATHS, operatorsOnly } from './access.ts'
 import { createBoard } from './board.ts'
@@ -83,15 +83,14 @@ export function createHttp(options: HttpOptions): Service {
   const tooLarge = () => {
     throw new HTTPException(413, { message: `The body is larger than ${MAX_BODY_BYTES} bytes.` })
   }
-  app.use('*', errorsAsPages)
-  const access = operatorsOnly(entrance, log)
-  for (const path of OPERATOR_PATHS)
-    app.use(`${path}/*`, access, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
   const lastRunOf = async (slug: string) => {
     const company = registry.companies.get(slug)
     return company ? await knownState(queues, company) : { state: null, failure: null }
   }
   routePages(app, { served, entrance, log, operatorPaths: OPERATOR_PATHS, lastRunOf })
+  const access = operatorsOnly(entrance, log)
+  for (const path of OPERATOR_PATHS)
+    app.use(`${path}/*`, access, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
   routeReports(app, { ...options, lastRunOf })
   routeBoard(app, queues)
   routeCompanies(app, options)

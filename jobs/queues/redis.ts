@@ -4,6 +4,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
 import type { Address, RedisSettings, SentinelSettings } from '#config/daemon.ts'
 import { messageOf } from '#src/lib/errors.ts'
+import { hostAndPort } from '#src/lib/http/settings.ts'
 import {
   isHangUp,
   isLostJob,
@@ -217,7 +218,7 @@ function listenToCluster(cluster: Cluster, status: RedisStatus, address: string)
   })
   cluster.on('+node', (node: Redis) => {
     const { host = '', port = 0 } = node.options
-    const own = `${protocol}//${host.includes(':') ? `[${host}]` : host}:${port}`
+    const own = `${protocol}//${hostAndPort(host, port)}`
     listenToRefreshes(node, error => {
       cause = { error, address: own }
     })

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
-import { readServeSettings } from '#config/http.ts'
+import { localAddress, readServeSettings } from '#config/http.ts'
 import { durationSetting, type Environment, readSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
@@ -178,10 +178,7 @@ async function link(environment: Environment, options: Options): Promise<void> {
   const company = await knownCompany(environment, dataDir, options.company)
   const description = descriptionOf(options)
   const expiresAt = parseExpiry(valid, now, '--valid')
-  const { host, port } = readServeSettings(environment)
-  const isOnAll = ['0.0.0.0', '::'].includes(host)
-  const own = isOnAll ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
-  const base = URL.parse(options.url ?? `http://${own}:${port}`)
+  const base = URL.parse(options.url ?? localAddress(readServeSettings(environment)))
   if (base === null || !/^https?:$/.test(base.protocol) || base.pathname !== '/')
     throw new FatalError(
       '--url must be an address without a path, such as https://editais.example.com.',

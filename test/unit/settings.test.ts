@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it, test } from 'vitest'
 import { readCompanies } from '#config/companies.ts'
 import { DAEMON_SETTINGS, readDaemonSettings, readRedisSettings, readSchedule } from '#config/daemon.ts'
-import { readServeSettings } from '#config/http.ts'
+import { localAddress, readServeSettings } from '#config/http.ts'
 import { MERGED_SETTINGS, REMOVED_SETTINGS } from '#config/setting_kinds.ts'
 import { COMPANY_SETTINGS, KEY_SETTINGS, readSettings, SCHEDULE_SETTINGS } from '#config/settings.ts'
 import { nextAfter } from '#jobs/queues/company_registry.ts'
@@ -170,4 +170,15 @@ test('a warning does not repeat an invalid name, which may be a secret', async (
   const file = join(await temporaryDirectory(), 'companies.yaml')
   await writeFile(file, `companies:\n  acme: { ${ENTRY} }\n  T0k3n9b1c: { ${ENTRY}, sync_timezone: UTC }\n`)
   expect((await readCompanies({ COMPANIES_FILE: file })).warnings).toEqual([])
+})
+
+test('this machine reaches a server at its address, or here if it listens on every one', () => {
+  for (const [host, address] of [
+    ['127.0.0.1', 'http://127.0.0.1:8080'],
+    ['0.0.0.0', 'http://127.0.0.1:8080'],
+    ['::', 'http://127.0.0.1:8080'],
+    ['::1', 'http://[::1]:8080'],
+    ['worker', 'http://worker:8080'],
+  ] as const)
+    expect(localAddress({ host, port: 8080 })).toBe(address)
 })

@@ -9,7 +9,7 @@ import { createClientAddresses, networkOf } from './client_address.ts'
 import { type ConnectionCounts, Connections } from './connections.ts'
 import { measure, Outgoing, REFUSAL_WITHIN_MS, SECURITY_HEADERS } from './outgoing.ts'
 import { badRequest } from './request_target.ts'
-import { HTTP_DEFAULTS, type HttpSettings } from './settings.ts'
+import { HTTP_DEFAULTS, type HttpSettings, hostAndPort } from './settings.ts'
 import { countArrival } from './waiting_room.ts'
 
 /** Answers an error. If the adapter could not read the request, the client is at fault; otherwise this server is. */
@@ -149,7 +149,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   answerRequests(server, { addresses, connections, respond, isClosing: () => closing })
   const actualPort = await listen(server, { host, port }, code => (explain ?? portProblem(settings))(code))
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${actualPort}`,
+    url: `http://${hostAndPort(host, actualPort)}`,
     port: actualPort,
     connections: () => ({
       ...connections.counts,

@@ -14,6 +14,11 @@ export type HttpSettings = {
   readonly answerTimeoutMs: number
 }
 
+/** Returns a host and a port as an address has them: `127.0.0.1:8080`, `[::1]:8080`. */
+export function hostAndPort(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
 /** For a server that only this machine can reach, on any free port. */
 export const HTTP_DEFAULTS: HttpSettings = {
   host: '127.0.0.1',

@@ -62,6 +62,12 @@ export function sendRefusal(context: Context, error: Error): Response | null {
   return sendError(context, error.status, error.message, error.code)
 }
 
+/** Returns whether a request asks for a page rather than for JSON, as browsers do. */
+export function asksForHtml(context: Context): boolean {
+  const supports = ['text/html', 'application/json']
+  return accepts(context, { header: 'Accept', supports, default: 'application/json' }) === 'text/html'
+}
+
 /** Sends the answer to a request on which this program failed; the log has the details. */
 export function sendFault(context: Context): Response {
   return sendError(context, 500, 'Something went wrong. See the log.')

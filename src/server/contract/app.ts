@@ -7,7 +7,15 @@ import { explain } from '#src/lib/errors.ts'
 import { tagOf } from '#src/lib/hash.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { requestPath } from '#src/lib/http/request_target.ts'
-import { sendFault, sendJson, sendNoSuchRoute, sendRefusal, sendWrongMethod, shownPath } from './answers.ts'
+import {
+  asksForHtml,
+  sendFault,
+  sendJson,
+  sendNoSuchRoute,
+  sendRefusal,
+  sendWrongMethod,
+  shownPath,
+} from './answers.ts'
 import { describeServer, type Extras } from './openapi.ts'
 import { createRoutes, type Routes } from './routes.ts'
 import { Json } from './source.ts'
@@ -45,8 +53,7 @@ export function createService({ api, extras, log, contents, home }: ServiceOptio
   })
   pages.get('/', context => {
     context.header('Vary', 'Accept')
-    const isBrowser = (context.req.header('accept') ?? '').includes('text/html')
-    return home !== undefined && isBrowser ? context.redirect(home, 303) : context.json(contents)
+    return home !== undefined && asksForHtml(context) ? context.redirect(home, 303) : context.json(contents)
   })
   pages.get('/healthz', context => context.json({ alive: true }))
   api.notFound(sendNoSuchRoute)

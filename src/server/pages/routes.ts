@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import { messageOf } from '#src/lib/errors.ts'
 import { type HttpBindings, isFromElsewhere } from '#src/lib/http/outgoing.ts'
 import { html } from '#src/present/text/html.ts'
+import { asksForHtml } from '#src/server/contract/answers.ts'
 import type { Routes } from '#src/server/contract/routes.ts'
 import { type Json, Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
@@ -155,26 +156,30 @@ export function routePages(app: Routes, options: PagesOptions): void {
   pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
 }
 
-const NOT_READY = ['Ainda não está pronto', 'Tente de novo em instantes.'] as const
-const ERRORS: Readonly<Record<number, readonly [title: string, sentence: string]>> = {
-  403: ['Sem permissão', 'Esta chave não abre esta página.'],
-  404: ['Página não encontrada', 'Este endereço não existe.'],
+type Words = { readonly title: string; readonly sentence: string }
+
+const NO_PAGE = { title: 'Página não encontrada', sentence: 'Este endereço não existe.' }
+const NOT_READY = { title: 'Ainda não está pronto', sentence: 'Tente de novo em instantes.' }
+const TOO_MANY = { title: 'Espere um pouco', sentence: 'Pedidos demais. Tente de novo em instantes.' }
+const ERRORS: Readonly<Record<number, Words>> = {
+  403: { title: 'Sem permissão', sentence: 'Esta chave não abre esta página.' },
+  404: NO_PAGE,
   409: NOT_READY,
-  429: ['Espere um pouco', 'Pedidos demais. Tente de novo em instantes.'],
+  429: TOO_MANY,
   503: NOT_READY,
 }
-const OTHER_ERROR = ['Não deu certo', 'O pedido não pôde ser atendido.'] as const
+const OTHER_ERROR = { title: 'Não deu certo', sentence: 'O pedido não pôde ser atendido.' }
 
 /** Shows an error to a person as a page; programs get it as JSON. */
-export async function errorsAsPages(context: PageContext, next: () => Promise<void>): Promise<void> {
+async function errorsAsPages(context: PageContext, next: () => Promise<void>): Promise<void> {
   await next()
   const { status, headers } = context.res
-  const isPerson = (context.req.header('accept') ?? '').includes('text/html')
-  if (status < 400 || !isPerson || !headers.get('content-type')?.startsWith('application/json')) return
+  if (status < 400 || !headers.get('content-type')?.startsWith('application/json')) return
+  context.header('Vary', 'Accept', { append: true })
+  if (!asksForHtml(context)) return
   const { error, detail = '' } = (await context.res.clone().json()) as { error?: string; detail?: string }
   if (error === undefined) return
-  const [title, sentence] = ERRORS[status] ?? OTHER_ERROR
-  const page = messagePage(null, { title, sentence, detail })
+  const page = messagePage(null, { ...(ERRORS[status] ?? OTHER_ERROR), detail })
   context.header('Content-Security-Policy', PAGE_POLICY)
   context.res = context.html(page, status as ContentfulStatusCode) as Response
 }
@@ -385,23 +390,21 @@ async function shown<T extends Response | null>(
   }
 }
 
-function refusalInWords({ status, message, code }: Refusal): { title: string; sentence: string } {
+function refusalInWords({ status, message, code }: Refusal): Words {
   if (status === 400) return { title: 'Confira a busca', sentence: message }
   if (code === LINK_UNUSABLE)
     return { title: 'Ainda não', sentence: 'O link não pode ser usado agora. Tente de novo em instantes.' }
-  if (status === 429)
-    return { title: 'Espere um pouco', sentence: 'Pedidos demais. Tente de novo em instantes.' }
-  const sentence = 'Os dados desta empresa ainda não estão prontos aqui. Tente de novo em instantes.'
-  return { title: 'Ainda não está pronto', sentence }
+  if (status === 429) return TOO_MANY
+  const sentence = `Os dados desta empresa ainda não estão prontos aqui. ${NOT_READY.sentence}`
+  return { ...NOT_READY, sentence }
 }
 
 const NO_NOTICE = {
   title: 'Edital não encontrado',
   sentence: 'Este edital não existe aqui, ou foi removido da origem.',
 }
-const NO_PAGE = { title: 'Página não encontrada', sentence: 'Este endereço não existe.' }
 
-function missing(context: PageContext, message: typeof NO_PAGE): Response | Promise<Response> {
+function missing(context: PageContext, message: Words): Response | Promise<Response> {
   return context.html(messagePage(context.var.holder.company, message, context.var.dataState), 404)
 }
 

@@ -10,14 +10,14 @@ const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 
 async function text(worker: Worker, path: string, headers: Record<string, string> = BROWSER) {
   const response = await worker.ask(path, { headers })
-  return { status: response.status, body: await response.text() }
+  return { status: response.status, body: await response.text(), vary: response.headers.get('vary') }
 }
 
 test('operators get the report at /report; / leads browsers to the pages, and lists the paths for programs', async () => {
   const worker = await serveWorker({ companies: ['acme'] })
   await leaveSnapshot(worker.company('acme'))
-  expect(await text(worker, '/report')).toEqual({ status: 200, body: '<h1>acme</h1>' })
-  expect(await text(worker, '/companies/acme/report')).toEqual({ status: 200, body: '<h1>acme</h1>' })
+  expect(await text(worker, '/report')).toMatchObject({ status: 200, body: '<h1>acme</h1>' })
+  expect(await text(worker, '/companies/acme/report')).toMatchObject({ status: 200, body: '<h1>acme</h1>' })
 
   const stranger = await fetch(worker.url, { headers: BROWSER, redirect: 'manual' })
   expect([stranger.status, stranger.headers.get('location')]).toEqual([303, '/editais/hoje'])
@@ -53,11 +53,14 @@ test('with several companies it shows their health; a company without a snapshot
   })
   // A person gets a page, a program JSON.
   const missing = await text(worker, '/companies/other/report')
-  expect([missing.status, missing.body]).toEqual([
-    404,
-    expect.stringContaining('<h1>Página não encontrada</h1>'),
+  expect([missing.status, missing.vary, missing.body]).toEqual([
+    ...[404, 'Accept', expect.stringContaining('<h1>Página não encontrada</h1>')],
   ])
-  const asJson = JSON.parse((await text(worker, '/companies/other/report', {})).body)
+  const program = await text(worker, '/companies/other/report', {})
+  expect(program.vary).toBe('Accept')
+  const prefersJson = { accept: 'application/json, text/html;q=0.5' }
+  expect(await text(worker, '/companies/other/report', prefersJson)).toEqual(program)
+  const asJson = JSON.parse(program.body)
   expect(asJson).toMatchObject({
     error: 'not_found',
     detail: expect.stringContaining('other is not configured'),
