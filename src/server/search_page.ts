@@ -59,25 +59,19 @@ function writeSearchCursor({ snapshot, search, last }: Cursor): string {
 }
 
 /**
- * Returns the snapshot that a cursor continues in, and the ordinal of the last notice before.
- * @param search identifies the search that it must come from.
- * @throws Refusal (400) if it is not from this search, (410) if the snapshot is no longer there.
+ * Returns the snapshot that a cursor continues in, its search, and the ordinal of the last notice before.
+ * @throws Refusal (400) if it is none of ours, (410) if the snapshot is no longer there.
  */
 function readSearchCursor(
   text: string,
-  search: string,
   source: Pick<Searched, 'findSnapshot'>,
-): { snapshot: ServedSnapshot; last: number } {
+): Omit<Cursor, 'snapshot'> & { readonly snapshot: ServedSnapshot } {
   const cursor = parse(text)
   if (!cursor) throw wrong('cursor: not a cursor of this search. Begin again without it.')
   const snapshot = source.findSnapshot(({ name }) => name === cursor.snapshot)
-  if (!snapshot) {
-    const message = `The snapshot of this cursor was replaced, and is no longer kept: that ends ${KEPT_MINUTES} minutes after it was read last, or earlier if many others are read. Begin again without cursor.`
-    throw new Refusal(410, message, null, 'snapshot_gone')
-  }
-  if (cursor.search !== search || cursor.last >= snapshot.size)
-    throw wrong('cursor: it belongs to another search. Send the parameters of the first page with it.')
-  return { snapshot, last: cursor.last }
+  if (snapshot) return { ...cursor, snapshot }
+  const message = `The snapshot of this cursor was replaced, and is no longer kept: that ends ${KEPT_MINUTES} minutes after it was read last, or earlier if many others are read. Begin again without cursor.`
+  throw new Refusal(410, message, null, 'snapshot_gone')
 }
 
 function parse(text: string): Cursor | null {
@@ -93,6 +87,7 @@ function parse(text: string): Cursor | null {
 }
 
 export type SearchPage = {
+  readonly ids: readonly string[]
   /** Each in parts, as JSON. */
   readonly documents: readonly (readonly Buffer[])[]
   /** For each, the numbers of its red requirements and grave alerts. */
@@ -117,13 +112,17 @@ export async function searchPage(source: Searched, parameters: SearchParameters)
   // Commands and companies without searches need no stemmer.
   const [{ find }, { parseText }] = await Promise.all([import('./find.ts'), import('./search/words.ts')])
   const { limit, fields, cursor, ...what } = parameters
-  // The order of `next` is another one each day.
-  const day = what.sort === 'next' ? startOfDay(source.snapshot().timeZone) : null
-  const search = tagOf(JSON.stringify([what, day]))
-  const start = cursor === undefined ? null : readSearchCursor(cursor, search, source)
+  const start = cursor === undefined ? null : readSearchCursor(cursor, source)
   const snapshot = start?.snapshot ?? source.snapshot()
+  const { timeZone } = snapshot
+  const today = startOfDay(timeZone)
+  // The order of `next` is another one each day.
+  const day = what.sort === 'next' ? today : null
+  const search = tagOf(JSON.stringify([what, day]))
+  if (start && (start.search !== search || start.last >= snapshot.size))
+    throw wrong('cursor: it belongs to another search. Send the parameters of the first page with it.')
   const terms = termsOf(what.q, parseText)
-  const query = queryOf(parameters, terms, { after: start?.last ?? null, timeZone: snapshot.timeZone })
+  const query = queryOf(parameters, terms, { after: start?.last ?? null, timeZone, today })
   const { ordinals, total, hasMore } = await find(snapshot.months, query)
   const cursorAfter = (count: number) => {
     snapshot.noteReader()
@@ -131,18 +130,22 @@ export async function searchPage(source: Searched, parameters: SearchParameters)
   }
   const next = hasMore && ordinals.length > 0 ? cursorAfter(ordinals.length) : null
   const pause = createPause()
+  const places = ordinals.map(ordinal => snapshot.at(ordinal))
   const documents: (readonly Buffer[])[] = []
-  for (const ordinal of ordinals) {
-    documents.push(documentAt(snapshot, ordinal, fields ?? null))
+  for (const place of places) {
+    documents.push(documentAt(place, fields ?? null))
     await pause()
   }
-  const urgent = ordinals.map((ordinal): Urgent => {
-    const { prepared, at } = snapshot.at(ordinal)
-    const { reds, graves } = prepared.search.numbers
-    return { reds: reds[at] || 0, graves: graves[at] || 0 }
-  })
-  const tag = tagOf(JSON.stringify([snapshot.name, parameters, day]))
-  return { documents, urgent, total, next, cursorAfter, snapshot: snapshot.name, tag }
+  return {
+    ids: places.map(({ prepared, at }) => prepared.index.ids[at] as string),
+    documents,
+    urgent: places.map(({ prepared, at }): Urgent => {
+      const { reds, graves } = prepared.search.numbers
+      return { reds: reds[at] || 0, graves: graves[at] || 0 }
+    }),
+    ...{ total, next, cursorAfter, snapshot: snapshot.name },
+    tag: tagOf(JSON.stringify([snapshot.name, parameters, day])),
+  }
 }
 
 function termsOf(
@@ -159,7 +162,7 @@ function termsOf(
 function queryOf(
   parameters: SearchParameters,
   terms: readonly Term[],
-  { after, timeZone }: { after: number | null; timeZone: string },
+  { after, timeZone, today }: { after: number | null; timeZone: string; today: number },
 ): Query {
   const { limit } = parameters
   const { session_from, session_to, value_min, value_max, updated_from } = parameters
@@ -179,7 +182,7 @@ function queryOf(
     },
     terms,
     sort: { key: sort.replace(/^-/, '') as SortKey, descending: sort.startsWith('-') },
-    today: startOfDay(timeZone),
+    today,
     after,
     limit,
   }
@@ -232,11 +235,9 @@ function wrong(message: string): Refusal {
 
 /** Returns the notice as the contract has it, with the verdict of its current analysis; in parts. */
 function documentAt(
-  snapshot: ServedSnapshot,
-  ordinal: number,
+  { prepared, at }: ReturnType<ServedSnapshot['at']>,
   fields: readonly string[] | null,
 ): readonly Buffer[] {
-  const { prepared, at } = snapshot.at(ordinal)
   const notice = prepared.notices(at, at + 1)
   const { values, of } = prepared.search.choices.verdict
   const recommendation = values[(of[at] as number) - 1]

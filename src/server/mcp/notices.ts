@@ -73,8 +73,7 @@ export const SEARCH_NOTICES = tool({
   input: SEARCH,
   async find({ sort, uf, ...search }, { read, searched }) {
     const order = sort ?? (search.q === undefined ? 'next' : 'relevance')
-    const page = await found(await searched(), { ...search, uf: uf?.split(','), sort: order })
-    const ids = page.documents.map(parts => String(JSON.parse(Buffer.concat([...parts]).toString()).id))
+    const { ids, ...page } = await found(await searched(), { ...search, uf: uf?.split(','), sort: order })
     const answer = await read([byIds(FOUND, ids)])
     const rows = new Map(records(resultOf(answer, 0)).map(row => [String(row.edital_id), row]))
     const notices = ids.map(id => rows.get(id)).filter(row => row !== undefined)
