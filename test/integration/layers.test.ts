@@ -198,7 +198,7 @@ describe('A wrong import is named with its reason', () => {
     ['src/lib/log.ts', '#schema/notice.ts', 'lib would serve any program, and knows nothing of notices'],
     [
       'jobs/main.ts',
-      '../src/cli/main.ts',
+      '../src/cli/sync.ts',
       'the daemon and the commands know nothing of each other: start.ts brings them together',
     ],
     [
@@ -236,12 +236,12 @@ describe('A wrong import is named with its reason', () => {
 
   it('also where it is a file that is run or read, but not where it is allowed', () => {
     expect(
-      wrongImports({ path: 'jobs/process.ts', text: "join(import.meta.dirname, '../src/cli/main.ts')" }),
+      wrongImports({ path: 'jobs/process.ts', text: "join(import.meta.dirname, '../src/cli/sync.ts')" }),
     ).toHaveLength(1)
     expect(
       wrongImports({ path: 'src/lib/x.ts', text: "new URL('../core/company/state.ts', import.meta.url)" }),
     ).toHaveLength(1)
-    expect(wrongImports({ path: 'jobs/x.ts', text: "import.meta.resolve('#src/cli/main.ts')" })).toHaveLength(
+    expect(wrongImports({ path: 'jobs/x.ts', text: "import.meta.resolve('#src/cli/sync.ts')" })).toHaveLength(
       1,
     )
     const allowed = [

@@ -49,7 +49,7 @@ test('the image contains only what runs, and all of it is read-only', () => {
 })
 
 test('a command runs on a read-only file system, even without temporary files', async () => {
-  const { ended } = image.start(['node', 'src/cli/main.ts', '--help'], { TMPDIR: '/nowhere' })
+  const { ended } = image.start(['node', 'src/cli/main.js', '--help'], { TMPDIR: '/nowhere' })
   expect(await ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('sync') })
 })
 
