@@ -1,6 +1,6 @@
 import { MIRROR_EXTRAS } from '#src/server/api_extras.ts'
 import { describeServer } from '#src/server/contract/openapi.ts'
-import { mirrorRoutes } from '#src/server/mirror/all.ts'
+import { mirrorRoutes } from '#src/server/mirror/app.ts'
 import { describeMirror } from '#src/server/mirror/routes.ts'
 
 /** OpenAPI 3.1, as JSON. */

@@ -7,11 +7,9 @@ import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { formatMoment } from '#src/present/text/format.ts'
 import type { Builders } from './builders.ts'
 import { Refusal } from './contract/source.ts'
-import { Feed } from './feed/feed.ts'
-import type { BringUp } from './feed/indexers.ts'
-import { MonthStore } from './month_store.ts'
+import { type BringUp, Feed } from './feed/feed.ts'
 import { KeptSnapshots, type PageCache } from './page_cache.ts'
-import type { PreparedMonth } from './prepared_month.ts'
+import { MonthStore, type PreparedMonth } from './prepared_month.ts'
 import { feedSnapshot, type Month, monthsOf, ServedSnapshot } from './snapshot.ts'
 
 /** How often the link to the latest snapshot is read. */

@@ -6,9 +6,8 @@ import { Json, type NoticeFilter, type NoticeSource, Refusal } from './contract/
 import { DOCUMENT_TABLES, type MonthFiles } from './documents.ts'
 import type { FeedSnapshot } from './feed/feed.ts'
 import type { VersionFiles } from './feed/segments.ts'
-import { monthKey } from './month_store.ts'
 import type { PageCache } from './page_cache.ts'
-import type { MonthOrder, PreparedMonth } from './prepared_month.ts'
+import { type MonthOrder, monthKey, type PreparedMonth } from './prepared_month.ts'
 
 /** A missing analysis may come with the next run. */
 const RETRY_ANALYSIS_AFTER_SECONDS = 300

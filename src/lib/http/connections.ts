@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createAllowance } from './allowance.ts'
-import { networkOf, peerAddress } from './client_address.ts'
+import { createAllowance, networkOf, peerAddress } from './client_address.ts'
 import { LinkedList, Place, TurnPace, WaitingRoom } from './waiting_room.ts'
 
 /** If nothing of an answer is read for this long, its connection may be closed to make room. */

@@ -10,7 +10,7 @@ import { Refusal } from '#src/server/contract/source.ts'
 import { download } from '#src/server/export/download.ts'
 import { exportBytes, exportTag, WHAT, type What } from '#src/server/export/lines.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
-import { type MirrorSource, mirrorRoute } from './route.ts'
+import { type MirrorSource, mirrorRoute } from './routes.ts'
 
 /** The bytes from one number up to and without another. */
 type ByteRange = { readonly from: number; readonly to: number }

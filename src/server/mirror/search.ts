@@ -7,7 +7,7 @@ import { isDateTime } from '#schema/times.ts'
 import { sendJson } from '#src/server/contract/answers.ts'
 import { Json } from '#src/server/contract/source.ts'
 import { SEARCH_ORDERS, searchPage } from '#src/server/search_page.ts'
-import { mirrorRoute, wholeParameter } from './route.ts'
+import { mirrorRoute, wholeParameter } from './routes.ts'
 
 /** Maximum length of what people type; a longer text is a mistake. */
 const MAX_TEXT = 500

@@ -4,7 +4,7 @@ import { FatalError, messageOf } from '#src/lib/errors.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { KeyHolder } from '#src/server/key_file.ts'
 import { keyLines, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
-import { type MirrorRoute, mirrorRoute } from './route.ts'
+import { type MirrorRoute, mirrorRoute } from './routes.ts'
 
 /** Short, because reading the file blocks all answers. */
 const WAIT_MS = 50

@@ -5,8 +5,7 @@ import { latestName, readManifest, snapshotsDirectory } from '#src/core/lake/man
 import type { Sources } from '#src/server/company.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import { KINDS } from '#src/server/feed/events.ts'
-import { CursorGone, Feed, type FeedSnapshot } from '#src/server/feed/feed.ts'
-import { type BringUp, createIndexers } from '#src/server/feed/indexers.ts'
+import { type BringUp, CursorGone, createIndexers, Feed, type FeedSnapshot } from '#src/server/feed/feed.ts'
 import { feedSnapshot } from '#src/server/snapshot.ts'
 import type { Delivery, Subscription } from './subscriptions.ts'
 
