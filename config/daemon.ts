@@ -7,9 +7,9 @@ import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddressSetting } from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
-import { checkMailSettings } from './mail.ts'
 import { commaList } from './setting_kinds.ts'
 import {
+  checkMailSettings,
   durationSetting,
   type Environment,
   parseSettings,

@@ -5,11 +5,10 @@ import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
-import { LOG_LEVELS } from '#src/lib/log_level.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { type LakeSettings, lakeShape } from './lake.ts'
-import { mailShape } from './mail_shape.ts'
+import { addressedMail, type MailSettings, mailShape } from './mail.ts'
 import {
   type RemoteLakeSettings,
   remoteLakeSettings,
@@ -136,6 +135,9 @@ const dataDirectory = z.string().transform((text, context) => {
 
 /** An API that refuses or restarts needs a moment; the pauses double, so five retries cover half a minute. */
 const API_RETRY_MS = 500
+
+/** From most to least verbose. */
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 const schema = z.object({
   API_BASE_URL: baseUrl.optional(),
@@ -310,6 +312,27 @@ export function readMetabaseSettings(
     adminPassword: file ? readSecretFile(file, `--admin-password-file (${shownSecretPath(file)})`) : null,
     trino: trino === undefined ? null : trinoTarget(trino, remoteLakeOf(values)),
   }
+}
+
+/**
+ * Checks the settings of mail without the password, which may be read later.
+ * @throws FatalError (usage) that names what is missing or wrong.
+ */
+export function checkMailSettings(environment: Environment): void {
+  addressedMail(parse(environment))
+}
+
+/** Reads the settings of mail. @throws FatalError (usage) that names what is missing or wrong, also an unreadable password. */
+export function readMailSettings(environment: Environment): MailSettings {
+  const { server, from, to } = addressedMail(parse(environment))
+  const { user, ...at } = server
+  if (user === null) return { ...at, from, to, login: null }
+  const { value: password, origin } = readSecret(environment, 'SMTP_PASSWORD', "the user's password")
+  if (password !== null) return { ...at, from, to, login: { user, password } }
+  throw new FatalError(
+    `SMTP_URL names a user, but ${origin} is not set. Set it to the user's password, or name no user.`,
+    EXIT.usage,
+  )
 }
 
 /** Settings of the commands that call the API; the key's file is read again at each call. */

@@ -1,8 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pino, { type DestinationStream, type Logger } from 'pino'
+import pino, { type DestinationStream, type LevelWithSilent, type Logger } from 'pino'
 import { counted } from './count.ts'
-import type { LogLevel } from './log_level.ts'
 
 const STDERR = 2
 /** Bound for unread lines, some thousands. Further lines are dropped and counted. */
@@ -19,7 +18,7 @@ export const LEVEL_OF_STATUS = { ok: 'info', partial: 'warn', interrupted: 'warn
  * job. Request headers are never logged; the redaction is a safeguard in case an object with headers is logged.
  */
 export function createLogger(
-  level: LogLevel,
+  level: LevelWithSilent,
   about: Readonly<Record<string, string>>,
   destination: DestinationStream = fstatSync(STDERR).isFile() ? fileStderr() : boundedStderr(),
 ): Logger {

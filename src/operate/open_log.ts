@@ -1,11 +1,11 @@
 import { isatty } from 'node:tty'
 import type { DestinationStream, Logger } from 'pino'
+import type { Settings } from '#config/settings.ts'
 import { printable, printableLines } from '#schema/text_key.ts'
 import type { Retry } from '#src/core/api/client.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { counted, formatSeconds } from '#src/lib/count.ts'
 import { createLogger } from '#src/lib/log.ts'
-import type { LogLevel } from '#src/lib/log_level.ts'
 
 export const STAGES = ['open', 'scan', 'fetch', 'load', 'publish'] as const
 export type Stage = (typeof STAGES)[number]
@@ -55,7 +55,10 @@ export function describeRetry({ path, reason, againMs, untilMs }: Retry, nowMs: 
 const STDERR = 2
 
 /** Returns a logger for interactive use: colours on a terminal, JSON elsewhere. */
-export async function openLog(level: LogLevel, about: Readonly<Record<string, string>>): Promise<Logger> {
+export async function openLog(
+  level: Settings['logLevel'],
+  about: Readonly<Record<string, string>>,
+): Promise<Logger> {
   if (!isatty(STDERR)) return createLogger(level, about)
   return createLogger(level, about, await forTerminal(STDERR))
 }

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, test } from 'vitest'
-import { readMailSettings } from '#config/mail.ts'
+import { readMailSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { composeMail } from '#src/extras/report/mail.ts'
 import type { Entry } from '#src/sandbox/world.ts'

@@ -1,4 +1,4 @@
-import { readMailSettings } from '#config/mail.ts'
+import { readMailSettings } from '#config/settings.ts'
 import type { Extra } from '#src/extras/extra.ts'
 
 /**

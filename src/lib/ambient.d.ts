@@ -11,3 +11,7 @@ interface JSON {
     reviver: (this: unknown, key: string, value: unknown, context: { readonly source?: string }) => unknown,
   ): unknown
 }
+
+declare module 'undici/lib/dispatcher/pool.js' {
+  export { Pool as default } from 'undici'
+}
