@@ -11,7 +11,7 @@ import { firstTry, fromRedis, RedisAwayError, type RedisClient } from '#jobs/que
 import { isOfRedis, isRefusal } from '#jobs/queues/redis_problem.ts'
 import type { Standby } from '#jobs/queues/standby.ts'
 import type { CompanyState } from '#src/core/company/state.ts'
-import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { ifThere, messageOf } from '#src/lib/errors.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { Alerts } from './alerts.ts'
 import type { AlertName } from './table.ts'
@@ -362,11 +362,8 @@ function refusesInfo(error: unknown): string[] {
 }
 
 async function inspectDisk(directory: string, { alerts, readSpace = statfs }: Inspection): Promise<void> {
-  const space = await readSpace(directory).catch(error => {
-    // The first run creates it.
-    if (systemCode(error) === 'ENOENT') return null
-    throw error
-  })
+  // The first run creates it.
+  const space = await ifThere(readSpace(directory))
   if (!space || space.blocks === 0) return
   const share = space.bavail / space.blocks
   const about = { name: 'disk_low', company: null, subject: directory } as const

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AlertRoute, ReceiverName, Severity } from '#config/alerts.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
 import { systemCode } from '#src/lib/errors.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import type { HttpRequest } from '#src/lib/http/client.ts'
 import { NetworkError } from '#src/lib/http/network_error.ts'
 import { type Alert, type AlertMessage, composeAlert, type Outcome } from './alert.ts'
@@ -65,9 +65,7 @@ export function receiverOf(route: AlertRoute, prefix: string): Receiver {
  */
 function keyOf({ name, subject }: Alert, prefix: string): string {
   // A directory is too long, and has other characters.
-  const what = /^[\w-]{1,63}$/.test(subject)
-    ? subject
-    : createHash('sha256').update(subject).digest('hex').slice(0, 16)
+  const what = /^[\w-]{1,63}$/.test(subject) ? subject : hashOf(subject).slice(0, 16)
   return `editais-sync.${prefix}.${name}.${what}`
 }
 

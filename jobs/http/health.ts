@@ -8,7 +8,7 @@ import { fromRedis } from '#jobs/queues/redis.ts'
 import { isRefusal, probe } from '#jobs/queues/redis_problem.ts'
 import type { Standby } from '#jobs/queues/standby.ts'
 import { counted } from '#src/lib/count.ts'
-import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { ifThere, messageOf, systemCode } from '#src/lib/errors.ts'
 import { redisRefusal } from '#src/lib/redis_refusal.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 
@@ -154,11 +154,6 @@ async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Spa
 
 /** Returns the path, or until the first run creates it, the nearest parent that exists. */
 async function nearestPresent(path: string): Promise<string> {
-  try {
-    await stat(path)
-    return path
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT' || dirname(path) === path) throw error
-    return await nearestPresent(dirname(path))
-  }
+  const isThere = (await ifThere(stat(path))) !== null
+  return isThere || dirname(path) === path ? path : await nearestPresent(dirname(path))
 }

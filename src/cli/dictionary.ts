@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Command } from 'commander'
-import { EXIT, FatalError, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, ifThere } from '#src/lib/errors.ts'
 import { assertVersionRaised, renderDictionary } from '#src/present/dictionary.ts'
 
 export const DICTIONARY_FILE = join(import.meta.dirname, '../../docs/DATA_DICTIONARY.md')
@@ -21,22 +21,13 @@ export function dictionaryCommand(): Command {
 
 /** Writes the dictionary. @throws FatalError if the tables changed, but not their version. */
 export async function writeDictionary(file: string): Promise<void> {
-  assertVersionRaised((await readIfThere(file)) ?? '')
+  assertVersionRaised((await ifThere(readFile(file, 'utf8'))) ?? '')
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, renderDictionary())
 }
 
 /** Checks the dictionary. @throws FatalError if the file is missing or out of date. */
 export async function checkDictionary(file: string): Promise<void> {
-  if ((await readIfThere(file)) === renderDictionary()) return
+  if ((await ifThere(readFile(file, 'utf8'))) === renderDictionary()) return
   throw new FatalError(`${file} does not match schema/. Run editais dictionary.`, EXIT.failed)
-}
-
-async function readIfThere(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
-    throw error
-  }
 }

@@ -63,6 +63,14 @@ export function throwIfInterrupted(signal: AbortSignal): void {
   if (signal.aborted) throw new InterruptedError()
 }
 
+/** Returns what was read; null if nothing is there. */
+export async function ifThere<T>(reading: Promise<T>): Promise<T | null> {
+  return await reading.catch(error => {
+    if (systemCode(error) === 'ENOENT') return null
+    throw error
+  })
+}
+
 /** Returns the system error code (`ENOSPC`, `ECONNREFUSED`, …), even if the error is wrapped. */
 export function systemCode(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LIST_LIMIT } from '#schema/notice.ts'
 import { messageOf } from '#src/lib/errors.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import { type Intercept, startHttp } from '#src/lib/http/server.ts'
 import { createService } from '#src/server/contract/app.ts'
 import type { Extras } from '#src/server/contract/openapi.ts'
@@ -32,19 +32,15 @@ function createKeyring<T>(
   holders: readonly { key: string; holder: T }[],
   revoked: readonly string[] = [],
 ): Keyring<T> {
-  const byHash = new Map(holders.map(({ key, holder }) => [hash(key), holder]))
-  const revoke = (key: string) => void byHash.delete(hash(key))
+  const byHash = new Map(holders.map(({ key, holder }) => [hashOf(key), holder]))
+  const revoke = (key: string) => void byHash.delete(hashOf(key))
   revoked.forEach(revoke)
-  return { find: key => byHash.get(hash(key)) ?? null, revoke }
+  return { find: key => byHash.get(hashOf(key)) ?? null, revoke }
 }
 
 /** Returns the key of a company in the sandbox; the same seed and slug give the same key. */
 export function sandboxKey(seed: string | number, slug: string): string {
-  return `edk_${slug}_${hash(`sandbox ${seed} ${slug}`).slice(0, 32)}`
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return `edk_${slug}_${hashOf(`sandbox ${seed} ${slug}`).slice(0, 32)}`
 }
 
 export type SandboxCompany = {

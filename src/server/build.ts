@@ -6,10 +6,10 @@ import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { answerOrders } from '#src/lib/child.ts'
 import { openNew, writeNew } from '#src/lib/durable.ts'
-import { tagOf } from '#src/lib/hash.ts'
+import { hashOf, tagOf } from '#src/lib/hash.ts'
 import { type Batch, type DocumentRow, documentsOf, textBytesOf } from './documents.ts'
 import { servedAnalysis, servedNotice } from './feed/events.ts'
-import { type MonthIndex, type MonthOrder, preparedFiles, sha256 } from './prepared_month.ts'
+import { type MonthIndex, type MonthOrder, preparedFiles } from './prepared_month.ts'
 import { differentWords, indexMonth, type SearchRow } from './search/month_search.ts'
 
 /** Documents of which the tables have a text cut, as JSON text. */
@@ -117,12 +117,12 @@ async function build({ files, rows, timeZone, directory }: MonthOrder): Promise<
     placed.sort((a, b) => b.row.created - a.row.created || (a.row.id < b.row.id ? -1 : 1))
     const notices = Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA]))
     const search = serialize(indexMonth(placed.map(({ row }) => row)))
-    const sums = { noticesSha256: sha256(notices), searchSha256: sha256(search), analysesBytes: at }
+    const sums = { noticesSha256: hashOf(notices), searchSha256: hashOf(search), analysesBytes: at }
     const index = JSON.stringify({ ...indexOf(placed), ...sums } satisfies MonthIndex)
     await writeNew(paths.notices, notices)
     await writeNew(paths.search, search)
     await writeNew(paths.index, index)
-    await writeNew(paths.sum, sha256(index))
+    await writeNew(paths.sum, hashOf(index))
   } finally {
     await analyses.close()
     db.close()

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { type FileHandle, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -6,7 +5,7 @@ import { deserialize } from 'node:v8'
 import { zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import { makePrivateDirectory } from '#src/lib/access.ts'
 import { systemCode } from '#src/lib/errors.ts'
-import { tagOf } from '#src/lib/hash.ts'
+import { hashOf, tagOf } from '#src/lib/hash.ts'
 import { createTurns } from '#src/lib/http/waiting_room.ts'
 import { Json } from '#src/server/contract/source.ts'
 import type { MonthSearch } from '#src/server/search/month_search.ts'
@@ -71,10 +70,6 @@ class DamagedError extends Error {
   override readonly name = 'DamagedError'
 }
 
-export function sha256(bytes: string | Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
-}
-
 /** Decompressing this much takes 0.15 ms, less than handing it to another thread. */
 const SMALL_BYTES = 128 * 1024
 /** Larger ones may have tens of megabytes: this many are decompressed at the same time, in total. */
@@ -116,13 +111,13 @@ export class PreparedMonth {
   static async open(directory: string): Promise<PreparedMonth> {
     const paths = preparedFiles(directory)
     const text = await readFile(paths.index)
-    if (sha256(text) !== (await readFile(paths.sum, 'utf8')))
+    if (hashOf(text) !== (await readFile(paths.sum, 'utf8')))
       throw new DamagedError(`${paths.index} is damaged`)
     const index = JSON.parse(text.toString()) as MonthIndex
     const notices = await readFile(paths.notices)
-    if (sha256(notices) !== index.noticesSha256) throw new DamagedError(`${paths.notices} is damaged`)
+    if (hashOf(notices) !== index.noticesSha256) throw new DamagedError(`${paths.notices} is damaged`)
     const search = await readFile(paths.search)
-    if (sha256(search) !== index.searchSha256) throw new DamagedError(`${paths.search} is damaged`)
+    if (hashOf(search) !== index.searchSha256) throw new DamagedError(`${paths.search} is damaged`)
     const analyses = await open(paths.analyses)
     const { size } = await analyses.stat()
     if (size === index.analysesBytes) return new PreparedMonth(index, search, notices, analyses)
@@ -250,9 +245,7 @@ const RECIPE = documentsOf(
 
 /** Returns the key of a month: a hash of everything that its documents depend on. */
 export function monthKey(checksums: readonly (string | null)[], timeZone: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify([FORMAT, RECIPE, timeZone, checksums]))
-    .digest('hex')
+  return hashOf(JSON.stringify([FORMAT, RECIPE, timeZone, checksums]))
 }
 
 /**

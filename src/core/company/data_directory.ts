@@ -13,7 +13,7 @@ import {
   setMode,
 } from '#src/lib/access.ts'
 import { syncPath, writeNew } from '#src/lib/durable.ts'
-import { systemCode } from '#src/lib/errors.ts'
+import { ifThere, systemCode } from '#src/lib/errors.ts'
 
 /** The files that this program creates in DATA_DIR beside the companies' directories. */
 const OUR_FILES =
@@ -101,10 +101,5 @@ export async function directoryId(path: string): Promise<string> {
 /** Reads the directory's id without creating it; null if it has none yet. */
 export async function knownDirectoryId(path: string): Promise<string | null> {
   refuseStrange(path)
-  try {
-    return (await readFile(path, 'utf8')).trim()
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
-    throw error
-  }
+  return (await ifThere(readFile(path, 'utf8')))?.trim() ?? null
 }

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import type { CardSpec } from '#config/metabase/card_forms.ts'
 import { DASHBOARDS, type DashboardSpec, type FilterSpec } from '#config/metabase/dashboards.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import { readCard } from '#src/present/questions.ts'
 import type {
   Metabase,
@@ -299,6 +299,6 @@ function variable(key: string) {
 
 /** Returns a stable UUID: cards must not change from run to run. */
 function tagId(key: string): string {
-  const hex = createHash('sha256').update(`editais-sync ${key}`).digest('hex')
+  const hex = hashOf(`editais-sync ${key}`)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }

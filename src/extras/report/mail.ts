@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createTransport } from 'nodemailer'
 import type { MailSettings } from '#config/mail.ts'
 import { localTime } from '#schema/times.ts'
 import { openWithOurMarts } from '#src/core/lake/read.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import {
   day,
   dayAndTime,
@@ -213,8 +213,7 @@ export async function sendMail(mail: Composed, settings: MailSettings, occasion:
 }
 
 function messageId(occasion: string, from: string): string {
-  const id = createHash('sha256').update(occasion).digest('hex').slice(0, 32)
-  return `<${id}.editais-sync@${from.split('@')[1]}>`
+  return `<${hashOf(occasion).slice(0, 32)}.editais-sync@${from.split('@')[1]}>`
 }
 
 function problemOf(error: unknown, { host, port, tls, login }: MailSettings): FatalError {

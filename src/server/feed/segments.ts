@@ -3,7 +3,7 @@ import { readBase, segmentPath } from '#src/core/rawlog/files.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { counted } from '#src/lib/count.ts'
-import { FatalError, systemCode } from '#src/lib/errors.ts'
+import { FatalError, ifThere } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 
@@ -57,13 +57,8 @@ export async function openSegments(raw: string, shared: SharedSegments | null): 
 
 /** Changes if the file is written again; null without a file. */
 async function identityOf(path: string): Promise<string | null> {
-  try {
-    const { ino, size, mtimeMs, ctimeMs } = await stat(path)
-    return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
-    throw error
-  }
+  const found = await ifThere(stat(path))
+  return found && `${found.ino} ${found.size} ${found.mtimeMs} ${found.ctimeMs}`
 }
 
 /** Lines with these documents are events only if the warehouse loaded them. */

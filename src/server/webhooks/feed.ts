@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import { latestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { hashOf } from '#src/lib/hash.ts'
 import type { Sources } from '#src/server/company.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import { KINDS } from '#src/server/feed/events.ts'
@@ -142,7 +142,7 @@ export function composeEvent({ id, company }: Subscription, event: ShownEvent): 
   const same = JSON.stringify([id, kind, at, what])
   return {
     // No dot: it separates the id from the rest of what is signed.
-    id: `msg_${createHash('sha256').update(same).digest('hex').slice(0, 32)}`,
+    id: `msg_${hashOf(same).slice(0, 32)}`,
     subscription: id,
     body: JSON.stringify({ type: kind, timestamp: at, data: { company, ...event } }),
   }
