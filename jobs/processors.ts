@@ -192,38 +192,30 @@ async function lookBefore(job: RunJob, company: Company, context: Context): Prom
 type InSlot = Context & { readonly taken: Taken; readonly slot: Slot }
 
 async function carryOut(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
-  if (job.name === 'sync') return await syncCompany(job, company, context)
-  if (job.name === 'mail') return await mailReport(job, company, context)
-  if (job.name === 'publish') return await publishCompany(job, company, context)
-  const order = { kind: 'maintain', job: job.id ?? '' } as const
-  const signal = AbortSignal.any([context.signal, context.slot.signal])
-  return await inProcess({ ...context, company, order, signal })
-}
-
-/** Publishes the lake to the object store. If it fails, each tick tries again. */
-async function publishCompany(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
-  const { alerts } = context.shared
-  const signal = AbortSignal.any([context.signal, context.slot.signal])
-  const order = { kind: 'publish', job: job.id ?? '' } as const
-  const ended = await inProcess({ ...context, company, order, signal })
-  await judgeStore(alerts, company)
+  const { name } = job
+  if (name === 'sync') return await syncCompany(job, company, context)
+  const ended = await inProcess({
+    ...context,
+    company,
+    order: { kind: name as 'publish' | 'mail' | 'maintain', job: job.id ?? '' },
+    signal: AbortSignal.any([context.signal, context.slot.signal]),
+  })
+  if (name === 'mail') await judgeMail(job, company, ended, context)
+  // If it failed, each tick tries again.
+  if (name === 'publish') await judgeStore(context.shared.alerts, company)
   return ended
 }
 
-async function mailReport(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
+async function judgeMail(job: RunJob, company: Company, ended: Ended, context: InSlot): Promise<void> {
   const { alerts, log } = context.shared
   const about = { name: 'report_not_mailed', company: company.slug } as const
-  const signal = AbortSignal.any([context.signal, context.slot.signal])
-  const order = { kind: 'mail', job: job.id ?? '' } as const
-  const ended = await inProcess({ ...context, company, order, signal })
   if (ended.kind === 'mailed') await alerts.clear({ ...about, message: 'The report was mailed.' })
-  if (ended.kind !== 'failed' || isInterrupted(ended) || ended.exitCode === EXIT.held) return ended
+  if (ended.kind !== 'failed' || isInterrupted(ended) || ended.exitCode === EXIT.held) return
   if (ended.cause === 'mail_unreachable') {
     log.warn({ company: company.slug, job: job.id }, ended.message)
     await handOn(job, context, MAX_REFUSALS.mailServer, MAIL_AGAIN_MS)
   }
   await alerts.raise({ ...about, message: ended.message })
-  return ended
 }
 
 async function syncCompany(job: RunJob, company: Company, context: InSlot): Promise<Ended> {

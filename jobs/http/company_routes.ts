@@ -10,6 +10,7 @@ import { fromRedis } from '#jobs/queues/redis.ts'
 import { reach } from '#jobs/queues/redis_problem.ts'
 import { describeFailure, readFailure } from '#src/core/company/run_report.ts'
 import { latestLink } from '#src/core/lake/manifest.ts'
+import { createSlots } from '#src/lib/concurrency.ts'
 import { formatMoment, formatPlural, number } from '#src/present/text/format.ts'
 import { html } from '#src/present/text/html.ts'
 import { chip, describeData, document, type LastRun, PAGE_POLICY } from '#src/server/pages/layout.ts'
@@ -17,8 +18,8 @@ import { mayReach, type OperatorEnv } from './access.ts'
 
 /** Long enough for a busy Redis. */
 const REDIS_WITHIN_MS = 5000
-/** Each one is a process that loads DuckDB. */
-const MAX_STATUSES = 2
+/** Statuses, or reports, that are made at once: each is a process that loads DuckDB. */
+const AT_ONCE = 2
 
 /** The requests that an operator may make for a company. */
 export type CompanyRequests = {
@@ -35,7 +36,7 @@ type Options = CompanyRequests & {
 
 /** Adds the routes below `/companies`; access is checked before them. */
 export function routeCompanies(app: Hono, { registry, queues, requestSync, log, ...options }: Options): void {
-  const status = sharing(MAX_STATUSES, options.status)
+  const status = sharing(options.status)
   app.post('/companies/:company/sync', async c => {
     const { slug } = findCompany(c, registry)
     const full = await readFull(c)
@@ -80,52 +81,27 @@ const syncBody = z.strictObject({ full: z.boolean().default(false) })
 
 /** Reads from a request's body whether the run is full. Without a body, it is incremental. */
 async function readFull(c: Context): Promise<boolean> {
-  const text = (await c.req.text()).trim()
-  if (text === '') return false
+  if ((await c.req.text()).trim() === '') return false
   const [type] = (c.req.header('content-type') ?? '').split(';')
   if (type?.trim().toLowerCase() !== 'application/json') {
     throw new HTTPException(415, { message: 'A body needs Content-Type: application/json.' })
   }
-  const body = syncBody.safeParse(parseJson(text))
+  const body = syncBody.safeParse(await c.req.json().catch(() => undefined))
   if (body.success) return body.data.full
   throw new HTTPException(400, { message: 'The body must be {"full": true} or {"full": false}, or none.' })
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** Wraps `ask` so that concurrent calls about the same thing share one answer; at most `places` calls run, and others wait. */
-function sharing(places: number, ask: (about: string) => Promise<string>): typeof ask {
+/** Wraps `ask` so that concurrent calls about the same thing share one answer; a few calls run, and others wait. */
+function sharing(ask: (about: string) => Promise<string>): typeof ask {
   const answers = new Map<string, Promise<string>>()
-  let taken = 0
-  const waiting: (() => void)[] = []
-  async function answer(about: string): Promise<string> {
-    if (taken >= places) await new Promise<void>(resolve => waiting.push(resolve))
-    else taken += 1
-    try {
-      return await ask(about)
-    } finally {
-      answers.delete(about)
-      // The next one takes over the place.
-      const next = waiting.shift()
-      if (next) next()
-      else taken -= 1
-    }
-  }
+  const inSlot = createSlots(AT_ONCE)
   return about => {
-    const present = answers.get(about) ?? answer(about)
+    const present = answers.get(about) ?? inSlot(() => ask(about)).finally(() => answers.delete(about))
     answers.set(about, present)
     return present
   }
 }
 
-/** Each one is a process that loads DuckDB. */
-const MAX_REPORTS = 2
 /** Each one can take two megabytes. */
 const MAX_KEPT = 8
 /** A report counts days until sessions and deadlines, so it goes out of date even without a new snapshot. */
@@ -147,7 +123,7 @@ type ReportOptions = ReportRequests & {
  * links), and each at `/companies/<company>/report`. Access is checked before them.
  */
 export function routeReports(app: Hono<OperatorEnv>, { registry, report, lastRunOf }: ReportOptions): void {
-  const show = remembering(sharing(MAX_REPORTS, report))
+  const show = remembering(sharing(report))
   const theirs = (c: Context<OperatorEnv>) =>
     [...registry.companies.values()].filter(({ slug }) => mayReach(c.var.operator, slug))
   const health = async (c: Context<OperatorEnv>) => {
