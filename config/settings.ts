@@ -7,9 +7,9 @@ import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { decodeText } from '#src/lib/text_file.ts'
-import { type LakeSettings, lakeShape } from './lake.ts'
-import { addressedMail, type MailSettings, mailShape } from './mail.ts'
 import {
+  type LakeSettings,
+  lakeShape,
   type RemoteLakeSettings,
   remoteLakeSettings,
   remoteLakeShape,
@@ -17,7 +17,8 @@ import {
   s3Settings,
   type TrinoTarget,
   trinoTarget,
-} from './remote_lake.ts'
+} from './lake.ts'
+import { addressedMail, type MailSettings, mailShape } from './mail.ts'
 import { MERGED_SETTINGS, serverAddress } from './setting_kinds.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>

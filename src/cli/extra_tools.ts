@@ -1,6 +1,6 @@
 import type { CommandTools } from '#src/extras/extra.ts'
+import { bringUpToDate } from '#src/operate/maintain.ts'
 import { holdingCompany, localContext } from '#src/operate/open.ts'
-import { bringUpToDate } from '#src/operate/up_to_date.ts'
 import { assertHasData } from './known_company.ts'
 import { withDisplay } from './progress.ts'
 import { lakesOf } from './snapshot_sql.ts'

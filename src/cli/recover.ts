@@ -6,12 +6,11 @@ import type { CompanyPaths } from '#src/core/company/company.ts'
 import { exitOf } from '#src/core/company/run_report.ts'
 import { LogPosition } from '#src/core/company/state.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
-import type { Published } from '#src/core/lake/publish.ts'
-import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
 import { readBase, segmentNumbers } from '#src/core/rawlog/files.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
+import { publishFrom } from '#src/operate/maintain.ts'
 import { holdingCompany, localContext } from '#src/operate/open.ts'
 import { replay, salvage } from '#src/operate/replay.ts'
 import { companyCommand } from '#src/present/terminal/options.ts'
@@ -90,16 +89,7 @@ async function run(environment: Environment, name: string, options: Options, wor
 }
 
 const publishNow: Work = async (context, options, print) => {
-  print(describeSnapshot(await publishOnly(context), options))
-}
-
-async function publishOnly(context: CompanyContext): Promise<Published> {
-  const warehouse = await openWarehouse(openOptions(context))
-  try {
-    return await publishWarehouse(context, warehouse)
-  } finally {
-    warehouse.db.close()
-  }
+  print(describeSnapshot(await publishFrom(openWarehouse, context), options))
 }
 
 function restoring(environment: Environment, forget: Forget): Work {
@@ -111,7 +101,10 @@ function restoring(environment: Environment, forget: Forget): Work {
         `${raw} has no segments, and LOG_URL is not set, so there is no log to restore ${slug} from. Copy the segments of a backup there, or set LOG_URL.`,
         EXIT.usage,
       )
-    const published = sharedLog === null ? await rebuildAndPublish(context) : await publishOnly(context)
+    const published =
+      sharedLog === null
+        ? await publishFrom(rebuildWarehouse, context)
+        : await publishFrom(openWarehouse, context)
     print(describeSnapshot(published, options))
     const { log: logName } = await requireLatest(paths.lake)
     const end = LogPosition.of(logName, await lastSegment(raw))
@@ -136,21 +129,12 @@ const rebuildNow: Work = async (context, options, print) => {
   const result = salvaged ? { salvaged } : {}
   if (salvaged && !options.json) print(describeSalvage(salvaged, context.paths.raw))
   try {
-    const published = await rebuildAndPublish(context)
+    const published = await publishFrom(rebuildWarehouse, context)
     print(describeSnapshot({ ...published, ...result }, options))
   } catch (error) {
     // Printed now: the next attempt finds the log intact and would not report it.
     if (salvaged && options.json) print(`${JSON.stringify(result)}\n`)
     throw error
-  }
-}
-
-async function rebuildAndPublish(context: CompanyContext): Promise<Published> {
-  const warehouse = await rebuildWarehouse(openOptions(context))
-  try {
-    return await publishWarehouse(context, warehouse)
-  } finally {
-    warehouse.db.close()
   }
 }
 

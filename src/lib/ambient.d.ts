@@ -15,3 +15,7 @@ interface JSON {
 declare module 'undici/lib/dispatcher/pool.js' {
   export { Pool as default } from 'undici'
 }
+
+declare module '*/compile_cache.js' {
+  export function keepCompiled(): void
+}

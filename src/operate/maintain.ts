@@ -1,11 +1,15 @@
 import { stat, statfs } from 'node:fs/promises'
 import { finishedSnapshots, latestName, removeExpired, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import type { Published } from '#src/core/lake/publish.ts'
 import { openSnapshot } from '#src/core/lake/read.ts'
-import type { RunContext } from '#src/core/pipeline/run.ts'
-import { rawLogSize } from '#src/core/rawlog/files.ts'
-import type { Publishing } from '#src/extras/extra.ts'
+import { openOptions, publishWarehouse, type RunContext } from '#src/core/pipeline/run.ts'
+import { rawLogSize, sealedSegments } from '#src/core/rawlog/files.ts'
+import { openWarehouse } from '#src/core/warehouse/warehouse.ts'
+import type { CompanyContext, Publishing } from '#src/extras/extra.ts'
+import { holdingDisk, type Listener } from '#src/extras/hold.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { publisher } from './extras.ts'
+import { bringing, noteRestored } from './open.ts'
 
 /** Result of the nightly maintenance; bytes and counts. */
 export type Maintenance = {
@@ -80,4 +84,34 @@ async function troubles(lake: string): Promise<Pick<Maintenance, 'quarantined' |
   } finally {
     db.close()
   }
+}
+
+/**
+ * Brings this host's lake to what the shared log has: the last run may have been on another host, and the next one may begin
+ * there meanwhile. Nothing to do if the log is on this disk alone.
+ * @returns the last segment that the lake has; 0 if there is nothing to do.
+ * @throws FatalError (held) if another process on this disk holds the company for longer than the wait.
+ */
+export async function bringUpToDate(
+  context: CompanyContext,
+  listener: Listener,
+  held: { readonly what: string; readonly waitSeconds?: number },
+): Promise<number> {
+  const { sharedLog, paths } = context
+  if (sharedLog === null) return 0
+  return await holdingDisk(context, listener, held, async () => {
+    try {
+      noteRestored(await sharedLog.bring(bringing(context, listener)), listener)
+      await publishFrom(openWarehouse, context)
+      return (await sealedSegments(paths.raw)).length
+    } finally {
+      await sharedLog.release()
+    }
+  })
+}
+
+/** Opens the warehouse, or rebuilds it, and publishes what it has. */
+export async function publishFrom(open: typeof openWarehouse, context: CompanyContext): Promise<Published> {
+  const warehouse = await open(openOptions(context))
+  return await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
 }

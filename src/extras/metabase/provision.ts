@@ -1,6 +1,6 @@
 import { access, constants, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { TrinoTarget } from '#config/remote_lake.ts'
+import type { TrinoTarget } from '#config/lake.ts'
 import { counted } from '#src/lib/count.ts'
 import { openNew, syncPath } from '#src/lib/durable.ts'
 import { EXIT, FatalError, systemCode } from '#src/lib/errors.ts'

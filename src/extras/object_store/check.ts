@@ -1,4 +1,4 @@
-import type { CatalogSettings } from '#config/remote_lake.ts'
+import type { CatalogSettings } from '#config/lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { latestName, requireLatest } from '#src/core/lake/manifest.ts'
 import { type CheckOptions, type Finding, ok, problem, warning } from '#src/extras/extra.ts'

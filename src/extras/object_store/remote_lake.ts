@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import type { RemoteLakeSettings } from '#config/lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import {
   latestName,

@@ -1,4 +1,4 @@
-import { Places, type Whose } from '#src/server/contract/places.ts'
+import { Places, type Whose } from '#src/lib/concurrency.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 
 const RETRY_AFTER_SECONDS = 5

@@ -1,6 +1,6 @@
 import { cp, mkdir, readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { FORMAT_NAMES, type RemoteLakeSettings } from '#config/remote_lake.ts'
+import { FORMAT_NAMES, type RemoteLakeSettings } from '#config/lake.ts'
 import { type Latest, readRemoteLatest, type TableKeeper } from '#src/extras/object_store/tables/format.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import type { Served, Servers } from '#test/api/servers.ts'

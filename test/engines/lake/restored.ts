@@ -1,7 +1,7 @@
 import { cp, mkdir, realpath, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { FORMAT_NAMES } from '#config/remote_lake.ts'
+import { FORMAT_NAMES } from '#config/lake.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import type { Served, Servers } from '#test/api/servers.ts'
 import type { Result } from '../result.ts'

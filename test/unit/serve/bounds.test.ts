@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Places } from '#src/server/contract/places.ts'
+import { Places } from '#src/lib/concurrency.ts'
 import { Json, Refusal } from '#src/server/contract/source.ts'
 import { PageBudget } from '#src/server/page_cache.ts'
 

@@ -1,4 +1,4 @@
-import type { CatalogSettings } from '#config/remote_lake.ts'
+import type { CatalogSettings } from '#config/lake.ts'
 import {
   type Commit,
   DATA_PATH,

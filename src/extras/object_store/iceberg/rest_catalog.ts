@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import pRetry from 'p-retry'
 import { z } from 'zod'
-import type { CatalogLogin, CatalogSettings } from '#config/remote_lake.ts'
+import type { CatalogLogin, CatalogSettings } from '#config/lake.ts'
 import {
   describeRedirect,
   type HttpClient,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { FormatName } from '#config/remote_lake.ts'
+import type { FormatName } from '#config/lake.ts'
 import { comment } from '#schema/columns.ts'
 import { MARTS } from '#schema/marts/marts.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
