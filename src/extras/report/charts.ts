@@ -261,7 +261,7 @@ function fill(colour: Colour): string {
 
 function legend(layers: readonly Layer[]): Html {
   return html`<ul class="legend">${layers.map(
-    ({ name, colour }) => html`<li><span class="chip chip-${colour}"></span>${name}</li>`,
+    ({ name, colour }) => html`<li><span class="swatch ${colour}"></span>${name}</li>`,
   )}</ul>`
 }
 
@@ -407,7 +407,7 @@ export function sessionCounts({
 }
 
 export function badge(colour: string | undefined, text: string): Html {
-  return html`<span class="badge badge-${colour ?? 'plain'}">${text}</span>`
+  return html`<span class="badge ${colour ?? 'plain'}">${text}</span>`
 }
 
 export function numbers(content: Html): Html {

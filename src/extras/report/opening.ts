@@ -212,7 +212,7 @@ function sessionNotice(session: ReportedSession): Html {
 
 function sessionStand({ fase, participation_confirmed, verdict_recommendation }: ReportedSession): Html {
   const verdict = nameVerdict(verdict_recommendation)
-  return html`${line(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge badge-accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
+  return html`${line(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
 }
 
 function sessionProblems({ vermelhos, amarelos, criticos, altos }: ReportedSession): Html | null {
