@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { AlertRoute, ReceiverName, Severity } from '#config/alerts.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
+import { closing } from '#src/lib/closing.ts'
 import { systemCode } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import type { HttpRequest } from '#src/lib/http/client.ts'
@@ -201,24 +202,22 @@ async function send(
 ): Promise<ReceiverAnswer> {
   // Loaded for the first alert: most workers never send one.
   const { isRedirect, openHttpClient } = await import('#src/lib/http/client.ts')
-  const client = openHttpClient({
-    url,
-    // For this request alone: the next alert may be days away.
-    connections: 1,
-    silenceMs: timeoutMs,
-    answerMs: timeoutMs,
-    limit,
-    maxBodyBytes: MAX_ANSWER_BYTES,
-    isStatusEnough: true,
-  })
-  try {
-    const { pathname, search } = new URL(url)
-    const headers = { ...request.headers, ...login(url) }
-    const { status } = await client.send({ ...request, path: `${pathname}${search}`, headers })
-    return judge(status, isRedirect(status))
-  } finally {
-    await client.close()
-  }
+  await using client = closing(
+    openHttpClient({
+      url,
+      // For this request alone: the next alert may be days away.
+      connections: 1,
+      silenceMs: timeoutMs,
+      answerMs: timeoutMs,
+      limit,
+      maxBodyBytes: MAX_ANSWER_BYTES,
+      isStatusEnough: true,
+    }),
+  )
+  const { pathname, search } = new URL(url)
+  const headers = { ...request.headers, ...login(url) }
+  const { status } = await client.send({ ...request, path: `${pathname}${search}`, headers })
+  return judge(status, isRedirect(status))
 }
 
 function judge(status: number, isRedirect: boolean): ReceiverAnswer {

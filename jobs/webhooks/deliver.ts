@@ -1,6 +1,7 @@
 import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import type { Logger } from 'pino'
 import { Counter, Gauge, type Registry } from 'prom-client'
+import { closing } from '#src/lib/closing.ts'
 import { InterruptedError } from '#src/lib/errors.ts'
 import { composeEvent, type Feeds, isWanted, RESET } from '#src/server/webhooks/feed.ts'
 import { type Sent, sendMessage } from '#src/server/webhooks/send.ts'
@@ -330,12 +331,9 @@ export function forgetOld(dataDir: string, now: Date): void {
 
 /** Works with the file of subscriptions; null without one. */
 function withStore<T>(dataDir: string, work: (store: Subscriptions) => T): T | null {
-  const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
-  try {
-    return store && work(store)
-  } finally {
-    store?.close()
-  }
+  const opened = Subscriptions.openIfThere(dataDir, WAIT_MS)
+  using store = opened && closing(opened)
+  return store && work(store)
 }
 
 /** Returns what waits for each receiver. */
@@ -395,12 +393,9 @@ async function withSubscriptions(
 ): Promise<void> {
   const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
   if (!store) return
-  try {
-    const hasKey = validKeys(dataDir, now(), WAIT_MS)
-    if (hasKey) await work(store, hasKey)
-  } finally {
-    store.close()
-  }
+  using _ = closing(store)
+  const hasKey = validKeys(dataDir, now(), WAIT_MS)
+  if (hasKey) await work(store, hasKey)
 }
 
 async function takeNew(

@@ -10,6 +10,7 @@ import {
   type Settings,
 } from '#config/settings.ts'
 import { openSnapshot } from '#src/core/lake/read.ts'
+import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
@@ -64,24 +65,20 @@ async function demo(environment: Environment): Promise<void> {
   const directory = await emptyDirectory(join(readSettings(environment).dataDir, 'demo'))
   const world = generateWorld({ seed: SEED, company: COMPANY, notices: NOTICES, start: new Date() })
   const key = sandboxKey(SEED, COMPANY)
-  const sandbox = await startSandbox({ companies: [{ slug: COMPANY, key, world }] })
-  try {
-    // Uses none of the user's settings: neither their API nor their key.
-    const own = { API_BASE_URL: sandbox.url, API_KEY: key, COMPANY, DATA_DIR: directory, LOG_LEVEL: 'warn' }
-    const settings = readSettings(own)
-    print(`1. A sandbox with ${NOTICES} notices answers like the real API. A full sync:`)
-    await syncAndPrint(settings, readApiSettings(own), true)
-    print(`2. Some notices change: ${describeChanges(letLive(world))}. An incremental sync:`)
-    await syncAndPrint(settings, readApiSettings(own), false)
-    print('3. Three queries, answered from the Parquet files:')
-    await answer(join(directory, COMPANY, 'lake'))
-    const here = `DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} ${environment.npm_command ? 'npx editais' : 'editais'}`
-    print(
-      `Try your own:\n  ${here} query "SELECT * FROM editais LIMIT 5"\n  ${here} report    # one HTML file, to open in a browser\n  ${here} ask decisoes\n  ${here} keys link --description me    # a link to the pages of\n  ${here} serve`,
-    )
-  } finally {
-    await sandbox.close()
-  }
+  await using sandbox = closing(await startSandbox({ companies: [{ slug: COMPANY, key, world }] }))
+  // Uses none of the user's settings: neither their API nor their key.
+  const own = { API_BASE_URL: sandbox.url, API_KEY: key, COMPANY, DATA_DIR: directory, LOG_LEVEL: 'warn' }
+  const settings = readSettings(own)
+  print(`1. A sandbox with ${NOTICES} notices answers like the real API. A full sync:`)
+  await syncAndPrint(settings, readApiSettings(own), true)
+  print(`2. Some notices change: ${describeChanges(letLive(world))}. An incremental sync:`)
+  await syncAndPrint(settings, readApiSettings(own), false)
+  print('3. Three queries, answered from the Parquet files:')
+  await answer(join(directory, COMPANY, 'lake'))
+  const here = `DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} ${environment.npm_command ? 'npx editais' : 'editais'}`
+  print(
+    `Try your own:\n  ${here} query "SELECT * FROM editais LIMIT 5"\n  ${here} report    # one HTML file, to open in a browser\n  ${here} ask decisoes\n  ${here} keys link --description me    # a link to the pages of\n  ${here} serve`,
+  )
 }
 
 async function syncAndPrint(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
@@ -113,13 +110,10 @@ function describeChanges(changes: readonly Change[]): string {
 
 async function answer(lake: string): Promise<void> {
   const { db } = await openSnapshot(lake)
-  try {
-    for (const { title, sql } of QUESTIONS) {
-      const { columns, rows } = await db.table(sql)
-      print(`${title}\n${renderTable(columns, rows)}`)
-    }
-  } finally {
-    db.close()
+  using _ = closing(db)
+  for (const { title, sql } of QUESTIONS) {
+    const { columns, rows } = await db.table(sql)
+    print(`${title}\n${renderTable(columns, rows)}`)
   }
 }
 

@@ -10,6 +10,7 @@ import { type Environment, readApiSettings, readSettings } from '#config/setting
 import { printableLines } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { validatePage } from '#src/core/pipeline/validate.ts'
+import { closing } from '#src/lib/closing.ts'
 import { counted } from '#src/lib/count.ts'
 import { writeBeside, writeNew } from '#src/lib/durable.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
@@ -200,39 +201,31 @@ async function ask(environment: Environment, company: string | undefined): Promi
       EXIT.usage,
     )
   const given = { ...environment }
-  const terminal = openTerminal()
-  try {
-    for (;;) {
-      given.API_BASE_URL = await terminal.ask('Address of the API, before /api/v1', given.API_BASE_URL)
-      const API_KEY = await terminal.askHidden('Key of the API (not shown)')
-      if (company === undefined)
-        given.COMPANY = await terminal.ask(
-          'Short name of the company, a-z, 0-9, - and _',
-          given.COMPANY ?? 'default',
-        )
-      try {
-        return await Promise.race([tried(given, { API_KEY }), terminal.ended])
-      } catch (error) {
-        const { message, exitCode } = explain(error)
-        if (exitCode === EXIT.interrupted) throw error
-        process.stderr.write(`${printableLines(message)}\n\n`)
-      }
+  using terminal = closing(openTerminal())
+  for (;;) {
+    given.API_BASE_URL = await terminal.ask('Address of the API, before /api/v1', given.API_BASE_URL)
+    const API_KEY = await terminal.askHidden('Key of the API (not shown)')
+    if (company === undefined)
+      given.COMPANY = await terminal.ask(
+        'Short name of the company, a-z, 0-9, - and _',
+        given.COMPANY ?? 'default',
+      )
+    try {
+      return await Promise.race([tried(given, { API_KEY }), terminal.ended])
+    } catch (error) {
+      const { message, exitCode } = explain(error)
+      if (exitCode === EXIT.interrupted) throw error
+      process.stderr.write(`${printableLines(message)}\n\n`)
     }
-  } finally {
-    terminal.close()
   }
 }
 
 async function agrees(what: string): Promise<boolean> {
-  const terminal = openTerminal()
-  try {
-    for (;;) {
-      const answer = await terminal.ask(`${what} [Y/n]`)
-      if (/^(y|yes|s|sim)?$/i.test(answer)) return true
-      if (/^(n|no|não|nao)$/i.test(answer)) return false
-    }
-  } finally {
-    terminal.close()
+  using terminal = closing(openTerminal())
+  for (;;) {
+    const answer = await terminal.ask(`${what} [Y/n]`)
+    if (/^(y|yes|s|sim)?$/i.test(answer)) return true
+    if (/^(n|no|não|nao)$/i.test(answer)) return false
   }
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { localAddress, readServeSettings } from '#config/http.ts'
 import { durationSetting, type Environment, readSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/core/company/company.ts'
+import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { wholeNumber } from '#src/present/terminal/options.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
@@ -312,9 +313,6 @@ function dataDirOf(environment: Environment): string {
 }
 
 function withKeys<T>(keys: KeyStore, work: (keys: KeyStore) => T): T {
-  try {
-    return work(keys)
-  } finally {
-    keys.close()
-  }
+  using opened = closing(keys)
+  return work(opened)
 }

@@ -8,6 +8,7 @@ import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { listFiles, openSnapshot, openSnapshots, openWithOurMarts, sourceOf } from '#src/core/lake/read.ts'
 import type { Database, Form, Stream, WrittenRow } from '#src/core/warehouse/database.ts'
+import { closing } from '#src/lib/closing.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { askFenced, askFreely, type ForeignSql, fence } from '#src/present/sql/fence.ts'
@@ -146,12 +147,9 @@ export async function withOpenSnapshot(
   process.once('exit', remove)
   try {
     const { db, sources } = await openFor(environment, options, { temporary, marts })
-    try {
-      if (!options.allowFiles) await fence(db, sources.flatMap(listFiles))
-      await use({ db, ask: sql => (options.allowFiles ? askFreely(db, sql) : askFenced(db, sql)) })
-    } finally {
-      db.close()
-    }
+    using _ = closing(db)
+    if (!options.allowFiles) await fence(db, sources.flatMap(listFiles))
+    await use({ db, ask: sql => (options.allowFiles ? askFreely(db, sql) : askFenced(db, sql)) })
   } finally {
     process.off('exit', remove)
     remove()

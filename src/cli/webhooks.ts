@@ -4,6 +4,7 @@ import { readServeSettings } from '#config/http.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { printable } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
+import { closing } from '#src/lib/closing.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { mayBePublic } from '#src/lib/http/public_lookup.ts'
@@ -102,14 +103,10 @@ async function latest(environment: Environment, company: string): Promise<string
   const { dataDir, remoteLog } = readSettings(place)
   const { lake } = companyPaths(dataDir, company)
   const log = await openLog('error', {})
-  const feeds = openFeeds({ lakeOf: () => lake, logOf: () => remoteLog, log })
-  try {
-    for (let tries = 0; tries < LATEST_TRIES; tries += 1) {
-      const cursor = await feeds.latest(company)
-      if (cursor !== null) return cursor
-    }
-  } finally {
-    await feeds.close()
+  await using feeds = closing(openFeeds({ lakeOf: () => lake, logOf: () => remoteLog, log }))
+  for (let tries = 0; tries < LATEST_TRIES; tries += 1) {
+    const cursor = await feeds.latest(company)
+    if (cursor !== null) return cursor
   }
   throw new FatalError(
     `${company} has no snapshot yet, or its changes are not ready. Try again after its next sync, or use --from-start.`,
@@ -261,9 +258,6 @@ function dataDirOf(environment: Environment): string {
 }
 
 function withStore<T>(store: Subscriptions, work: (store: Subscriptions) => T): T {
-  try {
-    return work(store)
-  } finally {
-    store.close()
-  }
+  using opened = closing(store)
+  return work(opened)
 }

@@ -7,6 +7,7 @@ import { rawLogSize, sealedSegments } from '#src/core/rawlog/files.ts'
 import { openWarehouse } from '#src/core/warehouse/warehouse.ts'
 import type { CompanyContext, Publishing } from '#src/extras/extra.ts'
 import { holdingDisk, type Listener } from '#src/extras/hold.ts'
+import { closing } from '#src/lib/closing.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { publisher } from './extras.ts'
 import { bringing, noteRestored } from './open.ts'
@@ -73,17 +74,14 @@ async function vacuumed(context: Publishing): Promise<RemoteMaintenance | null> 
 async function troubles(lake: string): Promise<Pick<Maintenance, 'quarantined' | 'drift'>> {
   if ((await latestName(lake)) === null) return { quarantined: 0, drift: [] }
   const { db } = await openSnapshot(lake)
-  try {
-    const { open } = await db.row<{ open: number }>(
-      'SELECT count(*)::INTEGER AS open FROM quarantine WHERE resolved_at IS NULL',
-    )
-    const drift = await db.rows<Maintenance['drift'][number]>(
-      `SELECT path, kind, count::DOUBLE AS count FROM schema_drift ORDER BY count DESC, path LIMIT ${DRIFT_SHOWN}`,
-    )
-    return { quarantined: open, drift }
-  } finally {
-    db.close()
-  }
+  using _ = closing(db)
+  const { open } = await db.row<{ open: number }>(
+    'SELECT count(*)::INTEGER AS open FROM quarantine WHERE resolved_at IS NULL',
+  )
+  const drift = await db.rows<Maintenance['drift'][number]>(
+    `SELECT path, kind, count::DOUBLE AS count FROM schema_drift ORDER BY count DESC, path LIMIT ${DRIFT_SHOWN}`,
+  )
+  return { quarantined: open, drift }
 }
 
 /**

@@ -4,6 +4,7 @@ import { describeFailure, type Failure, readFailure } from '#src/core/company/ru
 import { readState } from '#src/core/company/state.ts'
 import { countNotices, type Manifest, type NoticeCounts, requireLatest } from '#src/core/lake/manifest.ts'
 import type { Row } from '#src/core/warehouse/database.ts'
+import { closing } from '#src/lib/closing.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type LockHolder, readHolder } from '#src/lib/lock.ts'
 import { readers } from './extras.ts'
@@ -67,20 +68,16 @@ async function readSnapshot(manifest: Manifest): Promise<Pick<Status, 'notices' 
   if (notices && tables.quarantine?.rows === 0 && tables.schema_drift?.rows === 0)
     return { notices, quarantine: [], drift: [] }
   const { openManifest } = await import('#src/core/lake/read.ts')
-  const db = await openManifest(manifest)
-  try {
-    return {
-      notices: notices ?? (await countNotices(db)),
-      quarantine: await db.rows(
-        `SELECT kind, edital_id, reason, path, attempts, next_attempt_at FROM quarantine
-         WHERE resolved_at IS NULL ORDER BY observed_at DESC`,
-      ),
-      drift: await db.rows(
-        'SELECT path, kind, sample, count, last_seen_at FROM schema_drift ORDER BY last_seen_at DESC',
-      ),
-    }
-  } finally {
-    db.close()
+  using db = closing(await openManifest(manifest))
+  return {
+    notices: notices ?? (await countNotices(db)),
+    quarantine: await db.rows(
+      `SELECT kind, edital_id, reason, path, attempts, next_attempt_at FROM quarantine
+       WHERE resolved_at IS NULL ORDER BY observed_at DESC`,
+    ),
+    drift: await db.rows(
+      'SELECT path, kind, sample, count, last_seen_at FROM schema_drift ORDER BY last_seen_at DESC',
+    ),
   }
 }
 

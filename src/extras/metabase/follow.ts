@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { z } from 'zod'
 import type { MetabaseTarget } from '#config/settings.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
+import { closing } from '#src/lib/closing.ts'
 import { syncPath, writeNew } from '#src/lib/durable.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { readSecretFile } from '#src/lib/http/credentials.ts'
@@ -109,7 +110,7 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
   const { createMetabase } = await import('./client.ts')
   const { pointDatabase } = await import('./database.ts')
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
-  const client = createMetabase({ url, signal, apiKey: readKey(target) })
+  await using client = closing(createMetabase({ url, signal, apiKey: readKey(target) }))
   const catalogPath = join(manifest.directory, 'catalog.duckdb')
   try {
     await pointDatabase({
@@ -129,8 +130,6 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
     throw new FatalError(
       `Metabase at ${url} did not switch to the new snapshot within ${WITHIN_MS / 1000} s. The next run tries again.`,
     )
-  } finally {
-    await client.close()
   }
 }
 

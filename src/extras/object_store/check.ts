@@ -3,6 +3,7 @@ import type { CompanyPaths } from '#src/core/company/company.ts'
 import { latestName, requireLatest } from '#src/core/lake/manifest.ts'
 import { type CheckOptions, type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { checkRace } from '#src/extras/store_race.ts'
+import { closing } from '#src/lib/closing.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 
 const CHECK = 'store'
@@ -51,13 +52,9 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
 /** Returns whether the catalog answers, lets us in, and has the company's tables. */
 async function checkCatalog(settings: CatalogSettings, { patience }: ObjectStore): Promise<Finding> {
   const { openRestCatalog } = await import('./iceberg/rest_catalog.ts')
-  const catalog = await openRestCatalog(settings, patience)
-  try {
-    const has = (await catalog.load('editais')) !== null
-    const what = `has the tables of ${settings.namespace.join('.')}`
-    if (has) return ok(CHECK, catalog.name, `${catalog.name} ${what}`)
-    return warning(CHECK, catalog.name, `${what.replace('has', 'has not yet')}`, 'Run `editais lake publish`')
-  } finally {
-    catalog.close()
-  }
+  using catalog = closing(await openRestCatalog(settings, patience))
+  const has = (await catalog.load('editais')) !== null
+  const what = `has the tables of ${settings.namespace.join('.')}`
+  if (has) return ok(CHECK, catalog.name, `${catalog.name} ${what}`)
+  return warning(CHECK, catalog.name, `${what.replace('has', 'has not yet')}`, 'Run `editais lake publish`')
 }

@@ -10,6 +10,7 @@ import {
 } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import type { PublishedElsewhere } from '#src/extras/extra.ts'
+import { closing } from '#src/lib/closing.ts'
 import { explain, InterruptedError } from '#src/lib/errors.ts'
 import type { ObjectStore } from '#src/lib/objects/objects.ts'
 import type { PatienceOptions } from '#src/lib/objects/patience.ts'
@@ -126,12 +127,8 @@ export async function withS3<T>(
   use: (store: ObjectStore) => Promise<T>,
   patience: Pick<PatienceOptions, 'silenceMs'> = {},
 ): Promise<T> {
-  const store = await openS3(settings, signal ? { ...patience, signal } : patience)
-  try {
-    return await use(store)
-  } finally {
-    store.close()
-  }
+  using store = closing(await openS3(settings, signal ? { ...patience, signal } : patience))
+  return await use(store)
 }
 
 const INTERRUPTED = 'The publish was interrupted.'

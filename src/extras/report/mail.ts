@@ -3,6 +3,7 @@ import { createTransport } from 'nodemailer'
 import type { MailSettings } from '#config/mail.ts'
 import { localTime } from '#schema/times.ts'
 import { openWithOurMarts } from '#src/core/lake/read.ts'
+import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import {
@@ -155,12 +156,9 @@ type Composed = Mail & { readonly report: string }
  */
 export async function composeMail(lake: string, span: ReportSpan, now: Date): Promise<Composed> {
   const { db, sources } = await openWithOurMarts(lake)
-  try {
-    const figures = await readFigures(db, now)
-    return { ...mailOf(figures, span), report: page(figures, await readWeekAgo(sources, now)) }
-  } finally {
-    db.close()
-  }
+  using _ = closing(db)
+  const figures = await readFigures(db, now)
+  return { ...mailOf(figures, span), report: page(figures, await readWeekAgo(sources, now)) }
 }
 
 /**

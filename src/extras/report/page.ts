@@ -4,6 +4,7 @@ import { rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { localTime } from '#schema/times.ts'
 import { openWithOurMarts } from '#src/core/lake/read.ts'
+import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import {
   day,
@@ -219,11 +220,8 @@ type At = { readonly now: Date }
  */
 export async function renderLatestReport(lake: string, { now }: At): Promise<string> {
   const { db, sources } = await openWithOurMarts(lake)
-  try {
-    return page(await readFigures(db, now), await readWeekAgo(sources, now))
-  } finally {
-    db.close()
-  }
+  using _ = closing(db)
+  return page(await readFigures(db, now), await readWeekAgo(sources, now))
 }
 
 /**

@@ -3,6 +3,7 @@ import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { CheckOptions } from '#src/extras/extra.ts'
 import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { checkRace } from '#src/extras/store_race.ts'
+import { closing } from '#src/lib/closing.ts'
 import { counted } from '#src/lib/count.ts'
 import { ForeignObject, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 
@@ -23,16 +24,12 @@ export async function checkSharedLog({
   if (remoteLog === null) return []
   const { openS3 } = await import('#src/lib/objects/s3.ts')
   try {
-    const store = await openS3(remoteLog, { signal })
-    try {
-      return [
-        await checkSegments(store, paths),
-        ...(await checkCheckpoints(store, paths.company, quick)),
-        ...(quick ? [] : [await checkRace(store, paths.company)]),
-      ]
-    } finally {
-      store.close()
-    }
+    using store = closing(await openS3(remoteLog, { signal }))
+    return [
+      await checkSegments(store, paths),
+      ...(await checkCheckpoints(store, paths.company, quick)),
+      ...(quick ? [] : [await checkRace(store, paths.company)]),
+    ]
   } catch (error) {
     if (!(error instanceof RemoteError)) throw error
     const what = `cannot be checked: ${error.message.replace(/\.$/, '')}`

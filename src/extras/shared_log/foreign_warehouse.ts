@@ -6,6 +6,7 @@ import { listRowFiles, rowPath } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES, type RowFile, type RowTable } from '#src/core/warehouse/row_sql.ts'
 import { createTables, SCHEMA_VERSION } from '#src/core/warehouse/schema.ts'
 import { answerOrders } from '#src/lib/child.ts'
+import { closing } from '#src/lib/closing.ts'
 import { counted } from '#src/lib/count.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { fence } from '#src/present/sql/fence.ts'
@@ -49,7 +50,7 @@ const MAX_SHOWN = 60
  */
 export async function copyForeign(warehouse: ForeignWarehouse): Promise<string | null> {
   const { path, fresh, rows, temporary, expected } = warehouse
-  const db = await Database.open(':memory:', { temporaryDirectory: temporary })
+  using db = closing(await Database.open(':memory:', { temporaryDirectory: temporary }))
   try {
     // Rows stay in the order in which they came, as in our own files.
     await db.run('SET preserve_insertion_order = true')
@@ -69,8 +70,6 @@ export async function copyForeign(warehouse: ForeignWarehouse): Promise<string |
   } catch (error) {
     if (error instanceof Refusal) return error.message
     return `cannot be read (${printable(messageOf(error).slice(0, 200))})`
-  } finally {
-    db.close()
   }
 }
 

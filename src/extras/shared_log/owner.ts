@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { printable } from '#schema/text_key.ts'
 import type { Reach } from '#src/extras/extra.ts'
+import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, InterruptedError } from '#src/lib/errors.ts'
 import {
   jsonIn,
@@ -284,19 +285,13 @@ const NO_TAG = '"editais-sync"'
 export async function reachLog(settings: S3Settings, company: string, signal: AbortSignal): Promise<Reach> {
   let aheadMs: number | null = null
   try {
-    const store = await openS3(settings, { signal, onDate: ms => (aheadMs = ms) })
-    try {
-      await currentOwner(store, company)
-      for await (const _ of store.list(`${directoryKey(company)}/`)) break
-      await store
-        .put(`${ownerKey(company)}.probe`, Buffer.from(randomUUID()), { tag: NO_TAG })
-        .catch(error => {
-          // Amazon S3 says so if the condition names a version of an object that does not exist.
-          if (!isMissing(error)) throw error
-        })
-    } finally {
-      store.close()
-    }
+    using store = closing(await openS3(settings, { signal, onDate: ms => (aheadMs = ms) }))
+    await currentOwner(store, company)
+    for await (const _ of store.list(`${directoryKey(company)}/`)) break
+    await store.put(`${ownerKey(company)}.probe`, Buffer.from(randomUUID()), { tag: NO_TAG }).catch(error => {
+      // Amazon S3 says so if the condition names a version of an object that does not exist.
+      if (!isMissing(error)) throw error
+    })
     return { problem: null, aheadMs }
   } catch (error) {
     if (!(error instanceof RemoteError)) throw error

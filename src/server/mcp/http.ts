@@ -7,6 +7,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
+import { closing } from '#src/lib/closing.ts'
 import { messageOf } from '#src/lib/errors.ts'
 import { Readers } from '#src/server/read/readers.ts'
 import type { Searched } from '#src/server/search_page.ts'
@@ -138,9 +139,6 @@ async function answerLegacy(request: Request, server: McpServer, gone: AbortSign
   const unread = new Promise<Response>(resolve =>
     gone.addEventListener('abort', () => resolve(new Response(null, { status: 503 })), { once: true }),
   )
-  try {
-    return await Promise.race([transport.handleRequest(request), unread])
-  } finally {
-    await server.close()
-  }
+  await using _ = closing(server)
+  return await Promise.race([transport.handleRequest(request), unread])
 }

@@ -1,3 +1,4 @@
+import { closing } from '#src/lib/closing.ts'
 import { isInOurWords, NetworkError } from '#src/lib/http/network_error.ts'
 
 /** A receiver that takes longer counts as down. */
@@ -41,17 +42,19 @@ export async function sendMessage(message: Message, options: SendOptions): Promi
   if (!allowPrivate && !mayBePublic(hostname)) return PRIVATE
   // It was subscribed while that was allowed.
   if (!allowPrivate && protocol !== 'https:') return PLAIN
-  const client = openHttpClient({
-    url: origin,
-    connections: 1,
-    silenceMs: TIMEOUT_MS,
-    answerMs: TIMEOUT_MS,
-    limit: `${TIMEOUT_MS / 1000} s`,
-    maxBodyBytes: MAX_ANSWER_BYTES,
-    isStatusEnough: true,
-    ...(signal ? { signal } : {}),
-    ...(allowPrivate ? {} : { lookup: lookupPublic }),
-  })
+  await using client = closing(
+    openHttpClient({
+      url: origin,
+      connections: 1,
+      silenceMs: TIMEOUT_MS,
+      answerMs: TIMEOUT_MS,
+      limit: `${TIMEOUT_MS / 1000} s`,
+      maxBodyBytes: MAX_ANSWER_BYTES,
+      isStatusEnough: true,
+      ...(signal ? { signal } : {}),
+      ...(allowPrivate ? {} : { lookup: lookupPublic }),
+    }),
+  )
   const headers = {
     'content-type': 'application/json',
     'webhook-id': message.id,
@@ -64,8 +67,6 @@ export async function sendMessage(message: Message, options: SendOptions): Promi
     return judge(status)
   } catch (error) {
     return explainSilence(error)
-  } finally {
-    await client.close()
   }
 }
 

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { claimFile } from '#src/lib/access.ts'
+import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { type KeyEntry, reasonOf, stateOf } from '#src/server/key_file.ts'
 import { KeyStore } from '#src/server/keys.ts'
@@ -356,7 +357,8 @@ function subscriptionOf(row: Row): Subscription {
 export function keyLines(dataDir: string, waitMs: number): ((prefix: string) => readonly KeyEntry[]) | null {
   const keys = KeyStore.openIfThere(dataDir, waitMs)
   if (!keys) return null
-  const entries = new Map(entriesOf(keys).map(entry => [entry.prefix, entry]))
+  using _ = closing(keys)
+  const entries = new Map(keys.list(null).map(entry => [entry.prefix, entry]))
   return prefix => {
     const line: KeyEntry[] = []
     for (
@@ -377,12 +379,4 @@ export function validKeys(
 ): ((subscription: Pick<Subscription, 'key'>) => boolean) | null {
   const lines = keyLines(dataDir, waitMs)
   return lines && (({ key }) => lines(key).some(entry => ['valid', 'replaced'].includes(stateOf(entry, now))))
-}
-
-function entriesOf(keys: KeyStore): readonly KeyEntry[] {
-  try {
-    return keys.list(null)
-  } finally {
-    keys.close()
-  }
 }

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import pRetry from 'p-retry'
 import { z } from 'zod'
 import type { CatalogLogin, CatalogSettings } from '#config/lake.ts'
+import { closing } from '#src/lib/closing.ts'
 import {
   describeRedirect,
   type HttpClient,
@@ -307,23 +308,19 @@ async function tokenOf(login: CatalogLogin | null, patience: Patience): Promise<
     throw new RemoteError(`ICEBERG_CREDENTIAL_FILE (${credentialFile}) must have one line, CLIENT:SECRET.`)
   const name = `The authorization server at ${oauthUri}`
   const form = { grant_type: 'client_credentials', client_id: id, client_secret: secret }
-  const http = openClient(oauthUri, name, patience)
-  try {
-    const answer = await ask(http, name, {
-      method: 'POST',
-      path: new URL(oauthUri).pathname,
-      headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
-      body: new URLSearchParams(scope === null ? form : { ...form, scope }).toString(),
-    })
-    const { access_token: token, error } = answer.json
-    if (answer.status === 200 && typeof token === 'string' && token !== '') return token
-    const why = lineOf(typeof error === 'string' ? error : answer.text)
-    throw new RemoteError(
-      `${name} returned no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check ICEBERG_CREDENTIAL_FILE and the ICEBERG_OAUTH settings.`,
-    )
-  } finally {
-    await http.close()
-  }
+  await using http = closing(openClient(oauthUri, name, patience))
+  const answer = await ask(http, name, {
+    method: 'POST',
+    path: new URL(oauthUri).pathname,
+    headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams(scope === null ? form : { ...form, scope }).toString(),
+  })
+  const { access_token: token, error } = answer.json
+  if (answer.status === 200 && typeof token === 'string' && token !== '') return token
+  const why = lineOf(typeof error === 'string' ? error : answer.text)
+  throw new RemoteError(
+    `${name} returned no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check ICEBERG_CREDENTIAL_FILE and the ICEBERG_OAUTH settings.`,
+  )
 }
 
 /** A company's namespace in an Iceberg REST catalog. */
