@@ -7,9 +7,8 @@ import { stopSignal, untilStopped } from '#src/lib/exit.ts'
 import { FAULT_HELP, type Fault, parseFault } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { type Change, startLiving } from '#src/sandbox/live.ts'
-import { readNoticesFile } from '#src/sandbox/notices_file.ts'
 import { type SandboxCompany, sandboxKey, startSandbox } from '#src/sandbox/server.ts'
-import { type ListOrder, ORDERS, World } from '#src/sandbox/world.ts'
+import { type ListOrder, ORDERS, readNoticesFile, World } from '#src/sandbox/world.ts'
 import { LIST_PATH } from '#src/server/contract/routes.ts'
 
 const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const

@@ -7,9 +7,8 @@ import { analysis, notice } from '#schema/zod.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { generateAnalysis, levelViolations } from '#src/sandbox/generate_analysis.ts'
 import { cnpjOf, segmentOf } from '#src/sandbox/generate_tender.ts'
-import { readNoticesFile } from '#src/sandbox/notices_file.ts'
 import { SEGMENTS } from '#src/sandbox/vocabulary/segments.ts'
-import type { Entry, World } from '#src/sandbox/world.ts'
+import { type Entry, readNoticesFile, type World } from '#src/sandbox/world.ts'
 import { START } from '#test/support/sandbox.ts'
 
 const REAL_FILE = fileURLToPath(new URL('../../../../shared/pncp/world.ndjson.gz', import.meta.url))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { readNoticesFile } from '#src/sandbox/notices_file.ts'
+import { readNoticesFile } from '#src/sandbox/world.ts'
 import { START } from '#test/support/sandbox.ts'
 
 const world = generateWorld({ seed: 1, company: 'aurora', notices: 3, start: START })
