@@ -269,6 +269,11 @@ export function readSettings(environment: Environment): Settings {
   }
 }
 
+/** Settings that apply to all companies together. Throws FatalError (usage) that names every wrong variable. */
+export function readCommonSettings(environment: Environment): Omit<Settings, 'company'> {
+  return readSettings({ ...environment, COMPANY: undefined })
+}
+
 function remoteLakeOf(values: Parsed): RemoteLakeSettings | null {
   return remoteLakeSettings(values, {
     company: values.COMPANY,

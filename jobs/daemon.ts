@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { namesOf } from '#config/companies.ts'
 import { type DaemonSettings, readDaemonSettings } from '#config/daemon.ts'
-import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
+import { type Environment, loadEnvironment, readCommonSettings } from '#config/settings.ts'
 import { createHeartbeat } from '#jobs/alerts/receivers.ts'
 import { every } from '#jobs/queues/redis.ts'
 import { printableLines } from '#schema/text_key.ts'
@@ -103,7 +103,7 @@ const EXIT_WITHIN_MS = 57_000
 /** Runs the worker until SIGTERM or SIGINT: takes ticks and runs from Redis, one company per slot at a time, and serves HTTP. */
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
-  const { logLevel, dataDir } = readSettings({ ...environment, COMPANY: undefined })
+  const { logLevel, dataDir } = readCommonSettings(environment)
   const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
   logLibraryLines(log)
   const registry = await openCompanyRegistry(environment)

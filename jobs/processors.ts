@@ -9,7 +9,7 @@ import { noteFailure } from '#src/core/company/run_report.ts'
 import { readState } from '#src/core/company/state.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import { EXIT, explain, FatalError, messageOf } from '#src/lib/errors.ts'
-import { type LockHolder, lockHolder } from '#src/lib/lock.ts'
+import { describeHolder, type LockHolder, lockHolder } from '#src/lib/lock.ts'
 import { type Alerts, afterRun, judgeStore } from './alerts/alerts.ts'
 import type { Metrics } from './http/metrics.ts'
 import { inProcess } from './process.ts'
@@ -158,7 +158,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
   await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the right one again.' })
   // These only read the latest snapshot; if hosts share the log, they bring it up to date, and wait there.
   if (holder && job.name !== 'mail' && job.name !== 'publish') {
-    log.info(about, `The company is held by ${describe(holder)}; retrying later.`)
+    log.info(about, `The company is held by ${describeHolder(holder)}; retrying later.`)
     return await later(job, context, HELD_DELAY_MS)
   }
   const slot = takeSlot(shared.slots, company)
@@ -371,10 +371,6 @@ async function passOn(job: RunJob, { slug, schedule }: Company, context: Context
 
 function wrongDirectory(company: string) {
   return { name: 'wrong_directory', company } as const
-}
-
-function describe({ what, pid, host }: LockHolder): string {
-  return pid === 0 ? what : `${what} (process ${pid} on ${host})`
 }
 
 /** Wraps `send` to keep only the latest of the updates that come while one is sent: Redis may be away for a while. */

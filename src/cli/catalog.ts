@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import type { LakeSettings } from '#config/lake.ts'
-import { type Environment, readSettings } from '#config/settings.ts'
+import { type Environment, readCommonSettings } from '#config/settings.ts'
 import { openToReaders } from '#src/core/lake/access.ts'
 import { writeCatalog } from '#src/core/lake/catalog.ts'
 import { latestSources } from '#src/core/lake/read.ts'
@@ -23,7 +23,7 @@ export function catalogCommand(environment: Environment): Command {
     )
     .action(async ({ output }: { output?: string }) => {
       const sources = await latestSources(await lakesOf(environment))
-      const { dataDir, lake } = readSettings({ ...environment, COMPANY: undefined })
+      const { dataDir, lake } = readCommonSettings(environment)
       const path = resolve(output ?? join(dataDir, 'catalog.duckdb'))
       await writeBeside(path, 'Name another file with --output.', async temporary => {
         const db = await Database.open(':memory:', { threads: 1 })

@@ -10,7 +10,7 @@ import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
 import type { Finding } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { AGAIN, stopSignal } from '#src/lib/exit.ts'
-import { type LockHolder, readHolder, takeLock } from '#src/lib/lock.ts'
+import { describeHolder, type LockHolder, readHolder, takeLock } from '#src/lib/lock.ts'
 import { type Diagnosis, diagnose, diagnoseStores } from '#src/operate/doctor/doctor.ts'
 import { parseSeconds } from '#src/present/terminal/options.ts'
 
@@ -101,8 +101,7 @@ async function holding<T>(
     onWait: holder => {
       // The holder is alive.
       before = null
-      const who = holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'
-      show(`Waiting for ${who} to release the company`)
+      show(`Waiting for ${describeHolder(holder)} to release the company`)
     },
   })
   try {

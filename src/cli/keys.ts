@@ -1,7 +1,7 @@
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { localAddress, readServeSettings } from '#config/http.ts'
-import { durationSetting, type Environment, readSettings } from '#config/settings.ts'
+import { durationSetting, type Environment, readCommonSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/core/company/company.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
@@ -16,7 +16,7 @@ import {
   type Scope,
   stateOf,
 } from '#src/server/key_file.ts'
-import { KeyStore, noValidKey, revokeKey } from '#src/server/keys.ts'
+import { KeyStore, noValidKey, prefixOf, revokeKey } from '#src/server/keys.ts'
 import { knownCompany } from './known_company.ts'
 
 /** Maximum lifetime of a key: a longer one should have no expiry at all. */
@@ -100,7 +100,7 @@ export function keysCommand(environment: Environment): Command {
       parseScopes,
     )
     .option('--max-rps <number>', 'requests per second (default: SERVE_MAX_RPS)', wholeNumber(1))
-    .addOption(json())
+    .option('--json', 'print JSON')
     .action((options: Options) => create(environment, options))
   command
     .command('link')
@@ -115,7 +115,7 @@ export function keysCommand(environment: Environment): Command {
     .command('list')
     .description('list the keys by prefix')
     .option('--company <slug>', 'only the keys of this company')
-    .addOption(json())
+    .option('--json', 'print JSON')
     .action((options: Options) => list(environment, options))
   command
     .command('rotate <prefix>')
@@ -125,7 +125,7 @@ export function keysCommand(environment: Environment): Command {
       '--expires <when>',
       `when the new key expires: ${EXPIRES} (default: same lifetime as the old key)`,
     )
-    .addOption(json())
+    .option('--json', 'print JSON')
     .action((prefix: string, options: Options) => rotate(environment, prefix, options))
   command
     .command('revoke <prefix>')
@@ -134,13 +134,9 @@ export function keysCommand(environment: Environment): Command {
   return command
 }
 
-function json(): Option {
-  return new Option('--json', 'print JSON')
-}
-
 async function create(environment: Environment, options: Options): Promise<void> {
   const now = new Date()
-  const dataDir = dataDirOf(environment)
+  const { dataDir } = readCommonSettings(environment)
   const { scopes = DEFAULT_SCOPES, maxRps = null } = options
   const isForAll = options.company === undefined && !isOfCompany({ scopes })
   const company = isForAll ? ALL_COMPANIES : await knownCompany(environment, dataDir, options.company)
@@ -172,7 +168,7 @@ function descriptionOf(options: Options): string {
 /** Makes a link that signs one person in. Its code is a secret until it is used. */
 async function link(environment: Environment, options: Options): Promise<void> {
   const now = new Date()
-  const dataDir = dataDirOf(environment)
+  const { dataDir } = readCommonSettings(environment)
   const { scopes = ['read'], valid = '' } = options
   if (!scopes.includes('read'))
     throw new FatalError('--scopes must include read: without it, nobody sees the pages.', EXIT.usage)
@@ -197,7 +193,7 @@ async function link(environment: Environment, options: Options): Promise<void> {
 
 async function list(environment: Environment, { company, json }: Options): Promise<void> {
   const now = new Date()
-  const dataDir = dataDirOf(environment)
+  const { dataDir } = readCommonSettings(environment)
   const keys = KeyStore.openIfThere(dataDir, WAIT_MS)
   const all = keys ? withKeys(keys, () => keys.list(null)) : []
   const has = all.some(entry => entry.company === company)
@@ -257,7 +253,7 @@ async function rotate(environment: Environment, given: string, options: Options)
   const prefix = prefixOf(given)
   const overlapMs = parseOverlap(options.overlap ?? '')
   const expiresAt = options.expires === undefined ? undefined : parseExpiry(options.expires, now)
-  const dataDir = dataDirOf(environment)
+  const { dataDir } = readCommonSettings(environment)
   const before = KeyStore.openIfThere(dataDir, WAIT_MS)
   // Opening them for writing would create the file.
   if (!before) throw noValidKey(prefix)
@@ -281,7 +277,7 @@ async function rotate(environment: Environment, given: string, options: Options)
 }
 
 function revoke(environment: Environment, given: string): void {
-  const dataDir = dataDirOf(environment)
+  const { dataDir } = readCommonSettings(environment)
   const prefix = prefixOf(given)
   const { entry, problem } = revokeKey(dataDir, prefix, { now: new Date(), waitMs: WAIT_MS })
   const about = entry ? `${prefix} (${shownCompany(entry.company)}, ${entry.description})` : prefix
@@ -301,15 +297,6 @@ function parseScopes(text: string): readonly Scope[] {
   if (unknown !== undefined)
     throw new InvalidArgumentError(`There is no scope "${unknown}". Choose from ${SCOPES.join(', ')}.`)
   return SCOPES.filter(scope => names.includes(scope))
-}
-
-/** Accepts a whole key as well, so that messages repeat only its prefix. */
-function prefixOf(given: string): string {
-  return given.split('_').slice(0, 2).join('_')
-}
-
-function dataDirOf(environment: Environment): string {
-  return readSettings({ ...environment, COMPANY: undefined }).dataDir
 }
 
 function withKeys<T>(keys: KeyStore, work: (keys: KeyStore) => T): T {

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
-import { type Environment, readSettings } from '#config/settings.ts'
+import { type Environment, readCommonSettings, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { openLog } from '#src/operate/open_log.ts'
 import { serveOnStdio } from '#src/server/mcp/stdio.ts'
@@ -13,7 +13,7 @@ export function mcpCommand(environment: Environment): Command {
     )
     .option('--company <slug>', 'company to serve, instead of COMPANY')
     .action(async ({ company }: { company?: string }) => {
-      const { dataDir } = readSettings({ ...environment, COMPANY: undefined })
+      const { dataDir } = readCommonSettings(environment)
       if (company !== undefined) await knownCompany(environment, dataDir, company)
       const settings = readSettings(await environmentOf(environment, company))
       const log = await openLog(settings.logLevel, { company: settings.company })

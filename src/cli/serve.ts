@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { readCompanies } from '#config/companies.ts'
 import { readServeSettings } from '#config/http.ts'
-import { type Environment, readSettings } from '#config/settings.ts'
+import { type Environment, readCommonSettings, readSettings } from '#config/settings.ts'
 import { companyPaths, makeDataDirectory } from '#src/core/company/company.ts'
 import { shared } from '#src/lib/concurrency.ts'
 import { startHttp } from '#src/lib/http/server.ts'
@@ -30,7 +30,7 @@ export function serveCommand(environment: Environment): Command {
 
 async function serve(environment: Environment): Promise<void> {
   const settings = readServeSettings(environment)
-  const { dataDir, logLevel } = readSettings({ ...environment, COMPANY: undefined })
+  const { dataDir, logLevel } = readCommonSettings(environment)
   const log = await openLog(logLevel, {})
   await runService(log, 'Stopping, after answering the requests in flight.', async () => {
     const { environments, places, problem, warnings } = await readCompanies(environment)

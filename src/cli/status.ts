@@ -8,6 +8,7 @@ import { readState } from '#src/core/company/state.ts'
 import type { Row } from '#src/core/warehouse/database.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
+import { describeHolder } from '#src/lib/lock.ts'
 import { describeReaders, readStatus, type StatusWithReaders } from '#src/operate/status.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
 
@@ -100,7 +101,7 @@ const SHOWN = 10
 function describe(status: StatusWithReaders): string {
   const { last_run: run, last_failure: failure, held_by: holder } = status
   const lines = [
-    `Company   ${status.company}${holder ? `, held by ${holder.what} (process ${holder.pid} on ${holder.host})` : ''}`,
+    `Company   ${status.company}${holder ? `, held by ${describeHolder(holder)}` : ''}`,
     run
       ? `Last run  ${run.status}, ${run.mode}, ended ${run.finished_at}${run.error ? `\n          ${run.error}` : ''}`
       : 'Last run  unknown',

@@ -1,7 +1,7 @@
-import { Command, Option } from 'commander'
+import { Command } from 'commander'
 import { readCompanies } from '#config/companies.ts'
 import { readServeSettings } from '#config/http.ts'
-import { type Environment, readSettings } from '#config/settings.ts'
+import { type Environment, readCommonSettings, readSettings } from '#config/settings.ts'
 import { printable } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { closing } from '#src/lib/closing.ts'
@@ -11,7 +11,7 @@ import { mayBePublic } from '#src/lib/http/public_lookup.ts'
 import { openLog } from '#src/operate/open_log.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
 import { stateOf } from '#src/server/key_file.ts'
-import { KeyStore, noValidKey } from '#src/server/keys.ts'
+import { KeyStore, noValidKey, prefixOf } from '#src/server/keys.ts'
 import { EVENT_KINDS, openFeeds, PING } from '#src/server/webhooks/feed.ts'
 import { sendMessage } from '#src/server/webhooks/send.ts'
 import { type Subscription, Subscriptions, validKeys } from '#src/server/webhooks/subscriptions.ts'
@@ -39,12 +39,12 @@ export function webhooksCommand(environment: Environment): Command {
     .requiredOption('--url <url>', 'address of the receiver')
     .option('--events <kinds>', `only these, separated by commas: ${EVENT_KINDS.join(', ')} (default: all)`)
     .option('--from-start', 'begin with the first event of the log (default: with what changes from now on)')
-    .addOption(json())
+    .option('--json', 'print JSON')
     .action((options: AddOptions) => add(environment, options))
   command
     .command('list')
     .description('list the subscriptions, what waits for them, and what was given up')
-    .addOption(json())
+    .option('--json', 'print JSON')
     .action((options: { json?: true }) => list(environment, options))
   command
     .command('test <id>')
@@ -69,16 +69,12 @@ export function webhooksCommand(environment: Environment): Command {
   return command
 }
 
-function json(): Option {
-  return new Option('--json', 'print JSON')
-}
-
 async function add(
   environment: Environment,
   { key, url, events, fromStart, json }: AddOptions,
 ): Promise<void> {
   const { webhooksToPrivate } = readServeSettings(environment)
-  const dataDir = dataDirOf(environment)
+  const { dataDir } = readCommonSettings(environment)
   const company = companyOf(dataDir, prefixOf(key))
   const kinds = events === undefined ? null : kindsOf(events)
   const about = { company, key: prefixOf(key), url: addressOf(url, webhooksToPrivate), events: kinds }
@@ -99,7 +95,8 @@ async function add(
 /** Returns the place in the feed after which events are new. */
 async function latest(environment: Environment, company: string): Promise<string> {
   const { environments, places } = await readCompanies(environment)
-  const place = environments.get(company) ?? places.get(company) ?? { DATA_DIR: dataDirOf(environment) }
+  const place = environments.get(company) ??
+    places.get(company) ?? { DATA_DIR: readCommonSettings(environment).dataDir }
   const { dataDir, remoteLog } = readSettings(place)
   const { lake } = companyPaths(dataDir, company)
   const log = await openLog('error', {})
@@ -115,7 +112,7 @@ async function latest(environment: Environment, company: string): Promise<string
 }
 
 function list(environment: Environment, { json }: { json?: true }): void {
-  const store = Subscriptions.openIfThere(dataDirOf(environment), WAIT_MS)
+  const store = Subscriptions.openIfThere(readCommonSettings(environment).dataDir, WAIT_MS)
   const all = store
     ? withStore(store, () =>
         store.list().map(subscription => ({
@@ -154,7 +151,7 @@ function list(environment: Environment, { json }: { json?: true }): void {
 
 async function test(environment: Environment, id: string): Promise<void> {
   const { webhooksToPrivate: allowPrivate } = readServeSettings(environment)
-  const store = Subscriptions.openIfThere(dataDirOf(environment), WAIT_MS)
+  const store = Subscriptions.openIfThere(readCommonSettings(environment).dataDir, WAIT_MS)
   const { subscription, secret } = known(id, store, opened => ({
     subscription: opened.find(id),
     secret: opened.secretOf(id),
@@ -199,7 +196,7 @@ const remove: Change = (store, id) => {
 }
 
 function change(environment: Environment, id: string, work: Change): void {
-  const dataDir = dataDirOf(environment)
+  const { dataDir } = readCommonSettings(environment)
   const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
   const sentence = known(id, store, opened => work(opened, id, dataDir))
   process.stdout.write(`${sentence}\n`)
@@ -225,11 +222,6 @@ function companyOf(dataDir: string, prefix: string): string {
   return entry.company
 }
 
-/** Accepts a whole key as well, so that messages repeat only its prefix. */
-function prefixOf(given: string): string {
-  return given.split('_').slice(0, 2).join('_')
-}
-
 function kindsOf(text: string): readonly string[] {
   const kinds = text.split(',').map(kind => kind.trim())
   const unknown = kinds.find(kind => !(EVENT_KINDS as readonly string[]).includes(kind))
@@ -251,10 +243,6 @@ function addressOf(text: string, allowPrivate: boolean): string {
       EXIT.usage,
     )
   return url.href
-}
-
-function dataDirOf(environment: Environment): string {
-  return readSettings({ ...environment, COMPANY: undefined }).dataDir
 }
 
 function withStore<T>(store: Subscriptions, work: (store: Subscriptions) => T): T {

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import type { Retry } from '#src/core/api/client.ts'
 import { makeDirectories } from '#src/core/company/company.ts'
 import type { Progress, RunContext } from '#src/core/pipeline/run.ts'
-import { takeLock } from '#src/lib/lock.ts'
+import { describeHolder, takeLock } from '#src/lib/lock.ts'
 
 const DEFAULT_WAIT_SECONDS = 600
 
@@ -53,10 +53,7 @@ async function holding<T>(
       waitMs: waitMsOf(options),
       signal,
       nowMs: () => performance.now(),
-      onWait: holder =>
-        listener.note(
-          `Waiting for ${holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'} to release ${name}`,
-        ),
+      onWait: holder => listener.note(`Waiting for ${describeHolder(holder)} to release ${name}`),
     },
   )
   try {

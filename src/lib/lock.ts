@@ -133,6 +133,11 @@ function holderPath(path: string): string {
   return `${path}.holder.json`
 }
 
+/** Names a holder: what it does, and where. */
+export function describeHolder(holder: Omit<LockHolder, 'since'> | null): string {
+  return holder?.pid ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'
+}
+
 function heldMessage(holder: LockHolder | null): string {
   const who = holder
     ? `${holder.what} (process ${holder.pid} on ${holder.host}, since ${holder.since})`

@@ -365,6 +365,11 @@ export function isKey(text: string): boolean {
   return KEY.test(text)
 }
 
+/** Returns the prefix of a key that a person gives: the prefix, or the whole key, of which messages repeat no more. */
+export function prefixOf(given: string): string {
+  return given.split('_').slice(0, 2).join('_')
+}
+
 export function keyFilePath(dataDir: string): string {
   return join(dataDir, FILE)
 }

@@ -7,6 +7,7 @@ import type { CommandTools, CompanyContext } from '#src/extras/extra.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { counted } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
+import { describeHolder } from '#src/lib/lock.ts'
 import { type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
 import { LogInStore, type SharedLogState } from './log.ts'
 
@@ -74,7 +75,7 @@ function describe({ place, segments, bytes, checkpoints, owner, on_this_disk }: 
       'Checkpoint',
       newest ? `of the first ${counted(newest.segment, 'segment')}, ${newest.made_at}` : 'none yet',
     ],
-    ['Owner', owner ? `${owner.what} (process ${owner.pid} on ${owner.host})` : 'nobody now'],
+    ['Owner', owner ? describeHolder(owner) : 'nobody now'],
     ['This disk', on_this_disk ? `segments ${on_this_disk.first} to ${on_this_disk.last}` : 'no segments'],
   ]
   return `${lines.map(([name, value]) => `${name?.padEnd(11)}${value}`).join('\n')}\n`

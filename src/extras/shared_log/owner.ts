@@ -5,6 +5,7 @@ import { printable } from '#schema/text_key.ts'
 import type { Reach } from '#src/extras/extra.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, InterruptedError } from '#src/lib/errors.ts'
+import { describeHolder } from '#src/lib/lock.ts'
 import {
   jsonIn,
   type ObjectStore,
@@ -121,7 +122,7 @@ export async function takeOwnership(store: ObjectStore, options: TakeOptions): P
     }
     refusals = 0
     if (performance.now() >= deadlineMs) throw new FatalError(heldMessage(company, before), EXIT.held)
-    if (!reported) onWait(before === null ? NEWER : describe(before.holder))
+    if (!reported) onWait(before === null ? NEWER : describeHolder(before.holder))
     reported = true
     await sleep(POLL_MS, undefined, { signal }).catch(() => {
       throw new InterruptedError()
@@ -266,16 +267,12 @@ function isSilent(found: StoredObject | null): boolean {
 const NEWER = 'another version of the program'
 
 function heldMessage(company: string, owner: Owner | null): string {
-  const who = owner === null ? NEWER : `${describe(owner.holder)}, since ${owner.since}`
+  const who = owner === null ? NEWER : `${describeHolder(owner.holder)}, since ${owner.since}`
   return `The raw log of ${company} is held by ${who}. Wait for it to end, or use --wait SECONDS.`
 }
 
 function takenOverMessage(company: string, key: string): string {
   return `${company}: another worker took over the raw log (${key}), because this one was silent for too long. This run ends, and what it had not sealed is dropped. The other worker continues.`
-}
-
-function describe({ what, pid, host }: LogHolder): string {
-  return `${what} (process ${pid} on ${host})`
 }
 
 /** A tag that no object has. */
