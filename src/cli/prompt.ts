@@ -242,36 +242,11 @@ type Catalog = ReadonlyMap<string, readonly string[]>
 const DOT_COMMANDS = ['.tables', '.columns', '.help', '.quit'] as const
 
 const KEYWORDS = [
-  ...[
-    'SELECT',
-    'FROM',
-    'WHERE',
-    'GROUP BY',
-    'GROUP BY ALL',
-    'ORDER BY',
-    'HAVING',
-    'LIMIT',
-    'JOIN',
-    'LEFT JOIN',
-  ],
-  ...['USING', 'ON', 'AS', 'AND', 'OR', 'NOT', 'IN', 'IS NULL', 'IS NOT NULL', 'BETWEEN', 'LIKE', 'ILIKE'],
-  ...[
-    'CASE',
-    'WHEN',
-    'THEN',
-    'ELSE',
-    'END',
-    'DISTINCT',
-    'COUNT',
-    'SUM',
-    'AVG',
-    'MIN',
-    'MAX',
-    'MEDIAN',
-    'FILTER',
-  ],
-  ...['DESC', 'DESCRIBE', 'SUMMARIZE', 'WITH', 'UNION ALL', 'DATE', 'INTERVAL', 'TRUE', 'FALSE', 'NULL'],
-]
+  'SELECT,FROM,WHERE,GROUP BY,GROUP BY ALL,ORDER BY,HAVING,LIMIT,JOIN,LEFT JOIN,USING,ON,AS',
+  'AND,OR,NOT,IN,IS NULL,IS NOT NULL,BETWEEN,LIKE,ILIKE,CASE,WHEN,THEN,ELSE,END',
+  'DISTINCT,COUNT,SUM,AVG,MIN,MAX,MEDIAN,FILTER,DESC,DESCRIBE,SUMMARIZE,WITH,UNION ALL',
+  'DATE,INTERVAL,TRUE,FALSE,NULL',
+].flatMap(line => line.split(','))
 /** Behind these, only a relation makes sense. */
 const BEFORE_RELATION = /\b(?:from|join|describe|summarize)\s+$/i
 const IN_USE =
