@@ -6,7 +6,7 @@ WITH requisitos AS MATERIALIZED (
     CASE WHEN aberto THEN CASE status WHEN 'red' THEN 3 WHEN 'yellow' THEN 2 WHEN 'green' THEN 1 END END AS cor
   FROM requirements
   JOIN (
-    SELECT company, edital_id, row_number() OVER () AS edital, em_andamento AND situacao_sessao <> 'passada' AS aberto
+    SELECT company, edital_id, row_number() OVER (ORDER BY company, edital_id) AS edital, em_andamento AND situacao_sessao <> 'passada' AS aberto
     FROM editais_ativos
   ) USING (company, edital_id)
 ),
