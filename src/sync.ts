@@ -17,6 +17,9 @@ export type { SyncRequest } from './core/pipeline/request.ts'
 /** A run with at most this many analyses to fetch and list changes is one segment: sealing one more costs as much as a few requests. */
 const FEW = 64
 
+/** At least this often a run reads the whole list: a mistake in an index must not last. */
+const READ_WHOLE_EVERY_MS = 24 * 60 * 60_000
+
 export type SyncContext = RunContext & { readonly api: Api }
 
 /**
@@ -38,16 +41,19 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
     if (refetch.anew || sharedLog?.isTakeover) await loader.settle()
     const reached = await mirror(request, refetch, context, { ...run, known })
     const compose = () => composeReport(begun, { ...reached, poisoned: loader.poisoned, requests: api.stats })
-    const { scanned, pages = null } = reached.surveyed ?? {}
-    return await finishRun(run, context, { compose, drift: scanned?.drift ?? [], pages })
+    const { scanned, shown = null } = reached.surveyed ?? {}
+    return await finishRun(run, context, { compose, drift: scanned?.drift ?? [], shown })
   })
 }
 
-/** Returns what the last run saw in the list, if an incremental run need only compare what differs from it. */
+/** Returns what the last run saw in the list, if an incremental run need only read what differs from it. */
 async function readKnown(request: SyncRequest, context: SyncContext): Promise<KnownList | null> {
   if (modeOf(request) !== 'incremental') return null
-  const usable = await usableIndex(context, context.now())
-  return typeof usable === 'string' ? null : new KnownList(usable.index)
+  const now = context.now()
+  const usable = await usableIndex(context, now)
+  if (typeof usable === 'string') return null
+  const isOld = now.getTime() - Date.parse(usable.index.compared_at) > READ_WHOLE_EVERY_MS
+  return isOld ? null : new KnownList(usable.index)
 }
 
 /** Makes the warehouse match the API, as far as it gets: scan, verify, detect, fetch, load. */

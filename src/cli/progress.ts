@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Settings } from '#config/settings.ts'
 import { AGAIN, stopSignal } from '#src/lib/exit.ts'
 import { createLogger } from '#src/lib/log.ts'
-import { logListener } from '#src/operate/open_log.ts'
+import { logListener, openLog } from '#src/operate/open_log.ts'
 import type { Display } from './live.ts'
 
 /** The session that a command works with. */
@@ -23,8 +23,10 @@ export async function withDisplay<T>(
   stopping: string,
   work: (session: CommandSession) => Promise<T>,
 ): Promise<T> {
-  const log = createLogger(logLevel, { company })
-  const display = await createDisplay(log)
+  // Live lines need to know the size of the terminal: in `docker exec -t` of a script, it has none.
+  const isLive = process.stderr.isTTY && process.stderr.rows !== 0
+  const log = isLive ? createLogger(logLevel, { company }) : await openLog(logLevel, { company })
+  const display = await createDisplay(isLive ? null : log)
   const signal = stopSignal(() => display.note(`${stopping}. ${AGAIN}`))
   try {
     return await work({ log, display, signal })
@@ -33,10 +35,10 @@ export async function withDisplay<T>(
   }
 }
 
-async function createDisplay(log: Logger): Promise<Display> {
-  // A terminal without a size, as `docker exec -t` of a script has it, would show nothing.
-  if (!process.stderr.isTTY || process.stderr.rows === 0)
-    return { ...logListener(log, () => performance.now()), end: async () => {} }
+/** @param log gets lines instead, unless it is null. */
+async function createDisplay(log: Logger | null): Promise<Display> {
+  const nowMs = () => performance.now()
+  if (log !== null) return { ...logListener(log, nowMs), end: async () => {} }
   const { liveDisplay } = await import('./live.ts')
-  return liveDisplay(() => performance.now())
+  return liveDisplay(nowMs)
 }

@@ -204,7 +204,7 @@ describe('the pace', () => {
       directory,
       '',
     )
-    await unsized.until(/"msg":".*unavailable \(503\)/)
+    await unsized.until(/\[\d\d:\d\d:\d\d\].*unavailable \(503\); again/)
   })
 
   it('keeps to API_MAX_RPS requests per second', async () => {

@@ -133,8 +133,8 @@ export const MISSING = inFile('src/core/pipeline/missing.ts', [
   {
     name: 'nameless-hides-all',
     reason: 'one record without an id, and nothing is missing any more',
-    from: 'NOT IN (SELECT key FROM shown) ORDER BY',
-    to: 'NOT IN (SELECT if(key IN (SELECT edital_id FROM editais), key, NULL) FROM shown) ORDER BY',
+    from: 'FROM listed WHERE edital_id IS NOT NULL) ORDER BY',
+    to: 'FROM listed) ORDER BY',
   },
   {
     name: 'same-by-id-alone',

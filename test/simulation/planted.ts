@@ -173,8 +173,8 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I12',
     name: 'known-whatever-it-shows',
     file: 'src/core/pipeline/list_index.ts',
-    from: '    return known?.[1] === fingerprint ? known : undefined\n',
-    to: '    return known\n',
+    from: '    return this.notices.get(key) === fingerprint\n',
+    to: '    return this.notices.has(key)\n',
   },
   {
     invariant: 'I12',

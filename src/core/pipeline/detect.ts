@@ -53,7 +53,7 @@ export type Work = {
 }
 
 /**
- * Compares the table `listed` with the warehouse, and counts `known` with it. The analyses to fetch go to a file, not into memory: `readWork` streams
+ * Compares the table `listed` with the warehouse. The analyses to fetch go to a file, not into memory: `readWork` streams
  * it while the warehouse is loading.
  */
 export async function detect(options: DetectOptions): Promise<Plan> {
@@ -84,16 +84,15 @@ export type CompareOptions = Omit<DetectOptions, 'temporaryDirectory'>
 /** The work that the next run would have if the list were unchanged; at `dueAt`, it has more to do in any case. */
 type Left = {
   readonly listed: number
-  /** The keys of those that wait or are excluded. */
-  readonly deferred: readonly string[]
+  readonly deferred: number
   readonly toDo: number
   readonly dueAt: Date | null
 }
 
-/** Compares the table `listed` once more, with what the run has made of it, and counts `known` with it. */
+/** Compares the table `listed` once more, with what the run has made of it. */
 export async function detectLeft(options: CompareOptions): Promise<Left> {
   const { dueMs, ...counts } = await options.db.row<Omit<Left, 'dueAt'> & { dueMs: number | null }>(
-    `SELECT count(*) AS listed, coalesce(list(key) FILTER (action = 'defer'), []) AS deferred,
+    `SELECT count(*) AS listed, count(*) FILTER (action = 'defer') AS deferred,
        count(*) FILTER (change NOT IN ('same', 'known') OR action = 'fetch') AS "toDo", epoch_ms(min(due_at)) AS "dueMs"
      FROM (${compare(options)})`,
     valuesOf(options),
@@ -107,7 +106,7 @@ function valuesOf({ now, force, refetchSegment }: CompareOptions) {
 
 function compare(options: CompareOptions): string {
   return `
-    SELECT key, edital_id, read, as_sent, created_at, hash, same_version, change, due_at,
+    SELECT edital_id, read, as_sent, created_at, hash, same_version, change, due_at,
       CASE
         WHEN change = 'known' THEN 'defer'
         WHEN change = 'rejected' THEN 'set_aside'
@@ -116,7 +115,7 @@ function compare(options: CompareOptions): string {
         ELSE 'fetch'
       END AS action
     FROM (
-      SELECT coalesce(l.edital_id, l.hash) AS key, l.edital_id, l.read, l.as_sent, l.created_at, l.status, a._hash AS hash,
+      SELECT l.edital_id, l.read, l.as_sent, l.created_at, l.status, a._hash AS hash,
         CASE
           WHEN l.reason IS NOT NULL AND bad._hash = l.hash AND ${isWaiting('bad')} AND NOT $force THEN 'known'
           WHEN l.reason IS NOT NULL THEN 'rejected'
@@ -142,8 +141,7 @@ function compare(options: CompareOptions): string {
       LEFT JOIN (FROM quarantine WHERE kind = 'analysis' AND resolved_at IS NULL) q ON q.edital_id = l.edital_id
       LEFT JOIN (FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL) bad
         ON coalesce(bad.edital_id, bad._hash) = coalesce(l.edital_id, l.hash)
-    )
-    UNION ALL BY NAME SELECT key, 'same' AS change, due_at, if(deferred, 'defer', 'none') AS action FROM known`
+    )`
 }
 
 /**

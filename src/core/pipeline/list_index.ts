@@ -18,8 +18,7 @@ import type { Page, Verdict } from './validate.ts'
 
 /**
  * The list as the last run saw it. It exists only if a run that sees the same list again, before `due_at`, would find nothing to
- * do: then a look at the list can replace that run, and a run need only compare what the list shows differently
- * (docs/decisions/021-looks.md).
+ * do: then a look at the list can replace that run (docs/decisions/021-looks.md). A run reads only what the list shows differently.
  */
 export type ListIndex = {
   readonly run_id: string
@@ -27,19 +26,24 @@ export type ListIndex = {
   readonly log: string | null
   /** The end of the last run that opened the warehouse: it left the index. */
   readonly made_at: string
+  /** When all notices were last read and compared with what is stored, whatever an index said. */
+  readonly compared_at: string
   /** When the data need a run even if the list stays the same; null for never. */
   readonly due_at: string | null
   /** The program and the settings that it was made with, as a hash. */
   readonly basis: string
   readonly place: Place
+  /** How many notices are listed, and how many of them wait or are excluded. */
   readonly listed: number
-  /** How many of them wait or are excluded. */
   readonly deferred: number
   readonly pages: readonly ShownPage[]
 }
 
 /** Half of a SHA-256: enough against a text that was made to collide, and half the index. */
 const FINGERPRINT_CHARACTERS = 22
+
+/** A list that one pass showed as a whole. */
+export type ShownList = Pick<ListIndex, 'pages' | 'compared_at'>
 
 /** The content of a page of the list, in short. */
 export type ShownPage = {
@@ -52,21 +56,19 @@ export type ShownPage = {
   readonly notices: readonly ShownNotice[]
 }
 
-/** The id, or the hash of a record without one; a fingerprint of all that detection compares; 1 if it waits or is excluded. */
-export type ShownNotice = readonly [key: string, fingerprint: string, deferred?: 1]
+/** The id, or the hash of a record without one, and a fingerprint of all that detection compares. */
+export type ShownNotice = readonly [key: string, fingerprint: string]
+
+/** Begins the fingerprint of a record that cannot be used. */
+const REJECTED = '!'
+
+export function isRejected([, fingerprint]: ShownNotice): boolean {
+  return fingerprint.startsWith(REJECTED)
+}
 
 /** @param hash of the page's bytes. */
 export function shownPage(hash: string, { total, offset, drift, notices }: Page): ShownPage {
   return { hash, total, offset, drift, notices: notices.map(shownNotice) }
-}
-
-/** Marks the notices that wait or are excluded, and no others. */
-export function markDeferred(pages: readonly ShownPage[], keys: readonly string[]): ShownPage[] {
-  const deferred = new Set(keys)
-  return pages.map(page => ({
-    ...page,
-    notices: page.notices.map(([key, print]) => (deferred.has(key) ? [key, print, 1] : [key, print])),
-  }))
 }
 
 export function pageHash(body: Buffer): string {
@@ -76,7 +78,7 @@ export function pageHash(body: Buffer): string {
 function shownNotice(verdict: Verdict): ShownNotice {
   if (!verdict.ok) {
     const rejected = hashOf(verdict.raw)
-    return [verdict.editalId ?? rejected, fingerprint(`rejected ${rejected}`)]
+    return [verdict.editalId ?? rejected, REJECTED + fingerprint(rejected)]
   }
   const { editalId, compared, drift } = verdict
   return [editalId, fingerprint(drift.length > 0 ? withoutUnknown(compared) : compared)]
@@ -122,40 +124,37 @@ export async function writeListIndex(
 
 /** Looks up what the last run saw in the list. */
 export class KnownList {
-  readonly dueAt: string | null
-  readonly #pages: ReadonlyMap<string, ShownPage>
-  #notices: ReadonlyMap<string, ShownNotice> | undefined
+  readonly pages: readonly ShownPage[]
+  /** When all that is listed was last compared with what is stored. */
+  readonly comparedAt: string
+  readonly #byHash: ReadonlyMap<string, ShownPage>
+  #notices: ReadonlyMap<string, string> | undefined
 
-  constructor({ pages, due_at }: Pick<ListIndex, 'pages' | 'due_at'>) {
-    this.dueAt = due_at
-    this.#pages = new Map(pages.map(page => [page.hash, page]))
+  constructor({ pages, compared_at }: ShownList) {
+    this.pages = pages
+    this.comparedAt = compared_at
+    this.#byHash = new Map(pages.map(page => [page.hash, page]))
   }
 
-  get pages(): readonly ShownPage[] {
-    return [...this.#pages.values()]
-  }
-
-  /** Returns by their key the notices of all pages. Made when the first page with other bytes is read: usually there is none. */
-  get notices(): ReadonlyMap<string, ShownNotice> {
-    this.#notices ??= new Map(this.pages.flatMap(({ notices }) => notices.map(notice => [notice[0], notice])))
+  /** Returns the fingerprints of all notices by key. Made when the first page with other bytes is read: usually there is none. */
+  get notices(): ReadonlyMap<string, string> {
+    this.#notices ??= new Map(this.pages.flatMap(({ notices }) => notices))
     return this.#notices
   }
 
   /** Returns the page with exactly these bytes: it need not be parsed again, nor compared. */
   samePage(hash: string): ShownPage | undefined {
-    return this.#pages.get(hash)
+    return this.#byHash.get(hash)
   }
 
-  /** Returns the notice as it was known, if it was shown just so. */
-  sameNotice([key, fingerprint]: ShownNotice): ShownNotice | undefined {
-    const known = this.notices.get(key)
-    return known?.[1] === fingerprint ? known : undefined
+  has([key, fingerprint]: ShownNotice): boolean {
+    return this.notices.get(key) === fingerprint
   }
 }
 
 /**
- * Returns the index that the last run left, and its state, if a run that sees the same list would still find nothing to do;
- * otherwise why not.
+ * Returns the index that the last run left, and its state, if nothing has run or changed since; otherwise why not. Something
+ * stored may be due: see `whyDue`.
  */
 export async function usableIndex(
   { paths, settings }: Basis,
@@ -179,9 +178,9 @@ export async function readListIndex({ listIndex }: CompanyPaths): Promise<ListIn
   return sum === hashOf(text) ? (JSON.parse(text) as ListIndex) : null
 }
 
-/** Returns why a look at the list cannot replace a run; null if it can. Reads names, sizes and times of files only. */
+/** Returns what has changed since the index was made; null if nothing has. Reads names, sizes and times of files only. */
 export async function whyOutdated(
-  { basis, place, made_at, due_at }: ListIndex,
+  { basis, place, made_at }: ListIndex,
   { paths, settings }: Basis,
   now: Date,
 ): Promise<string | null> {
@@ -189,8 +188,12 @@ export async function whyOutdated(
   const present = await placeOf(paths, place.segments)
   if (JSON.stringify(place) !== JSON.stringify(present)) return 'the data changed since the last run'
   if (now.getTime() < Date.parse(made_at)) return 'the clock was set back'
-  if (due_at !== null && now.getTime() >= Date.parse(due_at)) return 'a stored record or analysis is due'
   return null
+}
+
+/** Returns why a run would have something to do even if the list is the same; null if it would not. */
+export function whyDue({ due_at }: ListIndex, now: Date): string | null {
+  return due_at !== null && now.getTime() >= Date.parse(due_at) ? 'a stored record or analysis is due' : null
 }
 
 /** Returns null if the log does not end with this segment. */
@@ -220,7 +223,7 @@ function basisOf({ logLevel: _, ...settings }: Settings): string {
   return hashOf(JSON.stringify([programHash(), settings]))
 }
 
-/** Of the index; before 2, its notices did not say whether they wait. */
+/** Of the index; before 2, it did not show which records cannot be used. */
 const FORMAT = 2
 
 let program: string | null = null

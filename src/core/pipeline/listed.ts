@@ -8,7 +8,7 @@ import { literal } from '#src/core/warehouse/quoted.ts'
 import { documentType, fingerprint, flatten } from '#src/core/warehouse/sql.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import { LinesFile } from '#src/lib/lines.ts'
-import type { KnownList, ShownNotice } from './list_index.ts'
+import type { KnownList } from './list_index.ts'
 import type { Verdict } from './validate.ts'
 
 /**
@@ -18,10 +18,10 @@ import type { Verdict } from './validate.ts'
 export class ListedFile {
   readonly #received: LinesFile
   readonly #compared: BoundedFiles
-  readonly #known = new Map<string, boolean>()
+  readonly #known = new Set<string>()
   #reads = 0
 
-  /** What the last run saw in the list; null if all that is listed must be compared. */
+  /** What the last run saw in the list; null if all that is listed must be read. */
   readonly before: KnownList | null
 
   constructor(path: string, before: KnownList | null = null) {
@@ -35,24 +35,24 @@ export class ListedFile {
     return this.#received.path
   }
 
-  async add(verdicts: readonly Verdict[]): Promise<void> {
-    if (verdicts.length === 0) return
+  /** Adds notices in the order in which they were read: of those that are as the last run saw them, only the keys. */
+  async add(notices: readonly (Verdict | string)[]): Promise<void> {
+    const verdicts = notices.filter(notice => typeof notice !== 'string')
     const first = this.#reads + 1
     this.#reads += verdicts.length
     // The last read counts, if it can be used.
-    for (const verdict of verdicts) if (verdict.ok) this.#known.delete(verdict.editalId)
+    for (const notice of notices) {
+      if (typeof notice === 'string') this.#known.add(notice)
+      else if (notice.ok) this.#known.delete(notice.editalId)
+    }
+    if (verdicts.length === 0) return
     const received = verdicts.map(verdict => Buffer.from(`${receivedLine(verdict)}\n`))
     const compared = verdicts.map((verdict, index) => comparedLine(verdict, first + index))
     await Promise.all([this.#received.add(Buffer.concat(received)), this.#compared.add(compared)])
   }
 
-  /** Adds notices that are as the last run left them: they need not be compared. */
-  addKnown(notices: readonly ShownNotice[]): void {
-    for (const [key, , deferred] of notices) this.#known.set(key, deferred === 1)
-  }
-
-  /** Returns the keys of notices that need not be compared, and whether each one is deferred. */
-  get known(): ReadonlyMap<string, boolean> {
+  /** Returns the keys of notices that are as the last run saw them. */
+  get known(): ReadonlySet<string> {
     return this.#known
   }
 
@@ -125,37 +125,40 @@ function comparedLine(verdict: Verdict, read: number): string {
 /**
  * Creates the temporary table `listed`: one row for each listed notice, as last read. If it cannot be used, the row has `reason`
  * and `hash`. `read` is its line in the file, and `as_sent` its `updated_at` as the API wrote it. The document stays there,
- * because most notices did not change and their documents are not needed.
- *
- * Other notices that the list showed are in `known`: the last run left them with nothing to do before `due_at`. The view `shown`
- * has both.
+ * because most notices did not change and their documents are not needed. A notice that is as the last run saw it has the values that
+ * are stored, and no line.
+ * @returns false if what is stored is not what the last run saw. Then the list must be read without it.
  */
 export async function stageListed(
   db: Database,
-  { compared, known, before }: Pick<ListedFile, 'compared' | 'known' | 'before'>,
+  { compared, known }: Pick<ListedFile, 'compared' | 'known'>,
   sourceTimezone: string,
-): Promise<void> {
-  const keys = (isDeferred: boolean) =>
-    [...known].flatMap(([key, deferred]) => (deferred === isDeferred ? [key] : []))
+): Promise<boolean> {
   await db.run(
     `CREATE OR REPLACE TEMP TABLE known AS
-      SELECT key, deferred, $due_at::TIMESTAMPTZ AS due_at
-      FROM (SELECT unnest(string_split($deferred, chr(10))) AS key, true AS deferred
-        UNION ALL SELECT unnest(string_split($others, chr(10))), false)
-      WHERE key <> ''`,
-    { deferred: keys(true).join('\n'), others: keys(false).join('\n'), due_at: before?.dueAt ?? null },
+      SELECT key FROM (SELECT unnest(string_split($keys, chr(10))) AS key) WHERE key <> ''`,
+    { keys: [...known].join('\n') },
   )
   await db.run(`CREATE OR REPLACE TEMP TABLE last_reads AS
     SELECT coalesce(max(read) FILTER (reason IS NULL), max(read)) AS read
-    FROM ${compared ?? NOTHING} WHERE coalesce(edital_id, hash) NOT IN (SELECT key FROM known) GROUP BY coalesce(edital_id, hash)`)
+    FROM ${compared ?? NOTHING} WHERE coalesce(edital_id, hash) NOT IN (FROM known) GROUP BY coalesce(edital_id, hash)`)
   const lines = `(SELECT *, NULL AS run_id, NULL AS segment, NULL AS fetched_in
     FROM ${compared ?? NOTHING} WHERE read IN (SELECT read FROM last_reads))`
   await db.run(`CREATE OR REPLACE TEMP TABLE listed AS
     SELECT edital_id, _updated_at, as_sent, status, created_at, read, hash, reason, ${fingerprint(editais, 'n')} AS list_fields
     FROM (${flatten(editais, lines, sourceTimezone, ['updated_at AS as_sent', 'read', 'hash', 'reason'])}) n`)
-  await db.run(`CREATE OR REPLACE TEMP VIEW shown AS
-    SELECT coalesce(edital_id, hash) AS key, created_at FROM listed UNION ALL SELECT key, NULL FROM known`)
+  if (known.size === 0) return true
+  const [inserted] = await db.rows<{ Count: number }>(AS_STORED)
+  return inserted?.Count === known.size
 }
+
+/** A time that its instant does not show in full is stored as it was sent. */
+const AS_STORED = `INSERT INTO listed BY NAME
+  SELECT edital_id, _updated_at, status, created_at, _list_fields AS list_fields,
+    coalesce(times_as_sent::JSON ->> 'updated_at', strftime(timezone('UTC', updated_at), '%Y-%m-%dT%H:%M:%S.%fZ'), '') AS as_sent
+  FROM editais
+  WHERE edital_id IN (FROM known) AND deleted_at IS NULL
+    AND edital_id NOT IN (SELECT edital_id FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL AND edital_id IS NOT NULL)`
 
 const NOTHING = `(SELECT NULL::BIGINT AS read, NULL::VARCHAR AS edital_id, NULL::VARCHAR AS updated_at, NULL::VARCHAR AS hash,
   NULL::VARCHAR AS reason, NULL::${documentType('notice')} AS notice WHERE false)`

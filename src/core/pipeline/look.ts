@@ -12,6 +12,7 @@ import {
   type ShownPage,
   shownPage,
   usableIndex,
+  whyDue,
   whyOutdated,
 } from './list_index.ts'
 import { type ReadPage, scan } from './scan.ts'
@@ -57,6 +58,8 @@ export async function look(context: LookContext): Promise<Look> {
   if (typeof usable === 'string') return notAsked(usable)
   const { index, state } = usable
   if (now().getTime() >= Date.parse(index.made_at) + maxAgeMs) return notAsked('the last run is old')
+  const due = whyDue(index, now())
+  if (due !== null) return notAsked(due)
   const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, index))
   return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
 }
@@ -69,7 +72,7 @@ async function whyReplaced(context: LookContext, { run_id, place }: ListIndex): 
   const index = await readListIndex(context.paths)
   if (index?.run_id !== run_id) return 'another run ended meanwhile'
   if (await context.isOther?.(place.segments)) return 'another host wrote to the log'
-  return await whyOutdated(index, context, context.now())
+  return (await whyOutdated(index, context, context.now())) ?? whyDue(index, context.now())
 }
 
 async function whatIsNew({ openApi, signal }: LookContext, index: ListIndex): Promise<string | null> {
@@ -124,8 +127,7 @@ function readKnown(known: KnownList, seen: Seen): ReadPage {
     const validated = validatePage(body)
     if (typeof validated === 'string') return validated
     const page = shownPage(hash, validated)
-    if (!page.notices.every(notice => known.sameNotice(notice)))
-      throw new Doubt('the list shows something new')
+    if (!page.notices.every(notice => known.has(notice))) throw new Doubt('the list shows something new')
     if (!page.drift.every(drift => names.has(nameOf(drift))))
       throw new Doubt('the list differs from the contract in a new way')
     for (const [key] of page.notices) seen.keys.add(key)

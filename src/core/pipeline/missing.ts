@@ -82,7 +82,7 @@ async function showsStored(db: Database, which: string): Promise<boolean> {
   const { common, same, close } = await db.row<Record<'common' | 'same' | 'close', number>>(
     `SELECT count(*) AS common, count(*) FILTER (coalesce(l.created_at = e.created_at, true)) AS same,
        count(*) FILTER (${rounded.join(' OR ')}) AS close
-     FROM shown l JOIN editais e ON e.edital_id = l.key WHERE ${which}`,
+     FROM listed l JOIN editais e USING (edital_id) WHERE ${which}`,
   )
   return same > 0 || close * 2 > common
 }
@@ -148,7 +148,7 @@ export async function verifyMissing(options: {
 export async function missingNotices(db: Database): Promise<{ id: string }[]> {
   return await db.rows(
     `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL
-     AND edital_id NOT IN (SELECT key FROM shown) ORDER BY edital_id`,
+     AND edital_id NOT IN (SELECT edital_id FROM listed WHERE edital_id IS NOT NULL) ORDER BY edital_id`,
   )
 }
 
@@ -156,7 +156,7 @@ export async function missingNotices(db: Database): Promise<{ id: string }[]> {
 export async function unlistedRecords(db: Database): Promise<{ edital_id: string | null; hash: string }[]> {
   return await db.rows(
     `SELECT edital_id, _hash AS hash FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL
-       AND coalesce(edital_id, _hash) NOT IN (SELECT key FROM shown)
+       AND coalesce(edital_id, _hash) NOT IN (SELECT coalesce(edital_id, hash) FROM listed)
        AND (edital_id IS NULL OR edital_id NOT IN (SELECT edital_id FROM editais))`,
   )
 }

@@ -25,7 +25,7 @@ import {
 } from '#src/core/warehouse/warehouse.ts'
 import { remove } from '#src/lib/durable.ts'
 import { detectLeft } from './detect.ts'
-import { markDeferred, type ShownPage, writeListIndex } from './list_index.ts'
+import { type ShownList, type ShownPage, writeListIndex } from './list_index.ts'
 import { createLoader, type Loader } from './load.ts'
 import { missingNotices, unlistedRecords } from './missing.ts'
 import { decideRefetch, type InStage } from './request.ts'
@@ -153,14 +153,14 @@ type Ending = {
   /** Where the list's envelope differs from the contract. */
   readonly drift?: readonly Drift[]
   /** The list, if it was read as a whole. */
-  readonly pages?: readonly ShownPage[] | null
+  readonly shown?: ShownList | null
 }
 
 /** Ends a run: adds its report to the log and the warehouse, then publishes the lake. */
 export async function finishRun(
   { warehouse, loader }: Run,
   context: RunContext,
-  { compose, drift = [], pages = null }: Ending,
+  { compose, drift = [], shown = null }: Ending,
 ): Promise<RunResult> {
   const record = async (more: { drift?: readonly Drift[] } = {}): Promise<Reported> => {
     const { report, causes } = compose()
@@ -178,7 +178,7 @@ export async function finishRun(
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
   const published = await context.inStage('publish', () => publishLake(context, warehouse))
   const { segments } = await rememberRun({ report, causes }, warehouse, context, published)
-  if (pages !== null) await leaveIndex(context, warehouse, { report, pages, segments })
+  if (shown !== null) await leaveIndex(context, warehouse, { report, shown, segments })
   // Last: whatever it does, the run is over.
   await lead(context, published)
   return { report, causes, published, seconds: secondsSince(report, context) }
@@ -255,29 +255,29 @@ export function openOptions(context: RunContext): WarehouseOptions {
   }
 }
 
-/** The daemon reads the index of every company, 50 bytes a notice; a larger company gets only runs. */
+/** The daemon reads the index of every company, 50 bytes a notice; a larger company gets only runs, which read its whole list. */
 const MAX_INDEXED = 100_000
 
 /** The request of an ordinary run. */
 export const NEXT = { full: false, restart: false, statuses: null, ids: null, allowMassDelete: false }
 
-/** The input of a run that leaves an index: the pages of a list that was whole in one pass, and everything stored. */
+/** The input of a run that leaves an index: a list that was whole in one pass, and everything stored. */
 type Leaving = {
   readonly report: RunReport
-  readonly pages: readonly ShownPage[]
+  readonly shown: ShownList
   readonly segments: number
 }
 
 /**
- * Writes the index that lets looks replace the next runs, if the run was ok and the next one would find nothing
- * to do. The same statements decide that, on the table `listed` and what the run made of it.
+ * Writes the index that lets looks replace the next runs, and lets these read less, if the run was ok and the next one would find
+ * nothing to do. The same statements decide that, on the table `listed` and what the run made of it.
  */
 async function leaveIndex(
   context: Pick<RunContext, 'paths' | 'settings' | 'now'>,
   { db }: Pick<Warehouse, 'db'>,
-  { report, pages, segments }: Leaving,
+  { report, shown, segments }: Leaving,
 ): Promise<void> {
-  if (report.status !== 'ok' || !isUsable(pages)) return
+  if (report.status !== 'ok' || !isUsable(shown.pages)) return
   const { analysisStatuses, analysisMaxAge } = context.settings
   const now = context.now()
   const { segment: refetchSegment } = await decideRefetch(NEXT, { db })
@@ -290,8 +290,8 @@ async function leaveIndex(
     made_at: now.toISOString(),
     due_at: dueAt?.toISOString() ?? null,
     listed,
-    deferred: deferred.length,
-    pages: markDeferred(pages, deferred),
+    deferred,
+    ...shown,
   }
   await writeListIndex(context, index, segments)
 }

@@ -5,9 +5,9 @@ import { runConcurrently } from '#src/lib/concurrency.ts'
 import { counted } from '#src/lib/count.ts'
 import { FatalError, RequestError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
-import { pageHash, type ShownPage, shownPage } from './list_index.ts'
+import { isRejected, pageHash, type ShownPage, shownPage } from './list_index.ts'
 import type { ListedFile } from './listed.ts'
-import { validateNotice, validatePage } from './validate.ts'
+import { type Verdict, validateNotice, validatePage } from './validate.ts'
 
 /** An incomplete pass is repeated once; the next run comes soon. */
 const MAX_PASSES = 2
@@ -71,22 +71,24 @@ export async function scan(options: ScanOptions): Promise<Scan> {
   }
 }
 
-/** Validates the notices of each page and adds them to `listed`; those that the last run saw just so need not be compared. */
+/** Validates the notices of each page and adds them to `listed`. Those that are as the last run saw them need not be read. */
 export function readInto(listed: ListedFile): ReadPage {
   const { before } = listed
   return async body => {
     const hash = pageHash(body)
     const same = before?.samePage(hash)
-    if (same !== undefined) {
-      listed.addKnown(same.notices)
+    if (same !== undefined && !same.notices.some(isRejected)) {
+      await listed.add(same.notices.map(([key]) => key))
       return same
     }
     const page = validatePage(body)
     if (typeof page === 'string') return page
     const shown = shownPage(hash, page)
-    const known = shown.notices.map(notice => before?.sameNotice(notice))
-    listed.addKnown(known.filter(notice => notice !== undefined))
-    await listed.add(page.notices.filter((_, index) => known[index] === undefined))
+    await listed.add(
+      shown.notices.map((notice, index) =>
+        before?.has(notice) && !isRejected(notice) ? notice[0] : (page.notices[index] as Verdict),
+      ),
+    )
     return shown
   }
 }

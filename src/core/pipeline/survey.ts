@@ -3,7 +3,7 @@ import type { Api } from '#src/core/api/client.ts'
 import type { Warehouse } from '#src/core/warehouse/warehouse.ts'
 import { EXIT, FatalError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { detect, type Plan } from './detect.ts'
-import type { KnownList, ShownPage } from './list_index.ts'
+import type { KnownList, ShownList } from './list_index.ts'
 import { ListedFile, stageListed } from './listed.ts'
 import { isAnotherCompany, isForeignKey, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
 import { isFiltered, type Refetch, type SyncRequest } from './request.ts'
@@ -20,7 +20,7 @@ export type Survey = {
   /** The file with the records that the plan names. */
   readonly listedPath: string
   /** The list, if it showed everything that exists, in one pass; otherwise null. */
-  readonly pages: readonly ShownPage[] | null
+  readonly shown: ShownList | null
 }
 
 export type SurveyContext = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'onProgress'> & {
@@ -31,7 +31,7 @@ const NONE_MISSING: Missing = { gone: [], found: 0, held: false, unverified: [] 
 
 /**
  * Reads the API's list and decides what to do. Changes only temporary tables and files.
- * @param known what the last run saw in the list, if it holds: the plan is the same, but only what differs is compared.
+ * @param known what the last run saw in the list, if it holds: the plan is the same, but only what differs is read.
  * @throws FatalError if the list cannot be read or belongs to another company (identity guard).
  */
 export async function survey(
@@ -47,9 +47,9 @@ export async function survey(
     const scanned = await readList(request, context, listed)
     const stage = async () => {
       await listed.flush()
-      await stageListed(db, listed, settings.sourceTimezone)
+      return await stageListed(db, listed, settings.sourceTimezone)
     }
-    await stage()
+    if (!(await stage())) return await survey(request, refetch, context, { db })
     await refuseAnotherCompany(request, context, db)
     const missing = isFiltered(request)
       ? NONE_MISSING
@@ -66,8 +66,10 @@ export async function survey(
       force: request.ids !== null,
       temporaryDirectory: paths.temporary,
     })
-    const isAll = !isFiltered(request) && missing.found === 0
-    return { scanned, missing, unlisted, plan, listedPath: listed.path, pages: isAll ? scanned.pages : null }
+    const { pages } = scanned
+    const isAll = !isFiltered(request) && missing.found === 0 && pages !== null
+    const shown = isAll ? { pages, compared_at: known?.comparedAt ?? context.now().toISOString() } : null
+    return { scanned, missing, unlisted, plan, listedPath: listed.path, shown }
   } finally {
     await listed.close()
   }

@@ -56,7 +56,7 @@ function surveyOf(about: {
     missing: { ...NONE_MISSING, ...about.missing },
     unlisted: [],
     listedPath: '',
-    pages: null,
+    shown: null,
   }
 }
 
