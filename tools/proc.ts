@@ -62,6 +62,11 @@ export function fileDescriptors(pid: number): number {
   }
 }
 
+/** The same with the processes that it started and that have ended. */
+export function cpuSecondsWithChildren(pid: number): number {
+  return secondsIn(statOf(read(pid, 'stat')).slice(11, 15))
+}
+
 /** Processes that its main thread started, including zombies. */
 export function childrenOf(pid: number): number[] {
   const text = read(pid, `task/${pid}/children`) ?? ''

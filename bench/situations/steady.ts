@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { childrenOf, fileDescriptors, rssBytes } from '#tools/proc.ts'
+import { childrenOf, cpuSecondsWithChildren, fileDescriptors, rssBytes } from '#tools/proc.ts'
 import { companiesOf, startApi } from '../company/api.ts'
 import { filesOf } from '../company/files.ts'
 import { pathsOf, placeOfAll } from '../company/place.ts'
@@ -46,22 +46,23 @@ const NAMES: Readonly<Record<keyof Sample, readonly [label: string, unit: 'MB' |
 export const steady = situation({
   name: 'steady',
   about:
-    'A worker whose companies change and run all the time: what it holds in memory, descriptors, Redis and on the disk must not grow. Compares the last fifth of the time with the second one.',
+    'A worker whose companies change and run all the time: what it holds in memory, descriptors, Redis and on the disk must not grow, and what a run costs. Compares the last fifth of the time with the second one.',
   options: {
     companies: count('number of companies', 20),
     notices: count('size of each company', 100),
-    every: count('seconds between two runs of a company', 20),
+    every: count('seconds between two runs of a company; whole minutes from 60 on', 20),
+    changes: count('notices of a company that change between two runs', 4),
     seconds: count('how long it is measured', 900, 60),
   },
   needsProc: true,
-  async measure(bench, { companies: number, notices, every, seconds, seed }) {
+  async measure(bench, { companies: number, notices, every, changes, seconds, seed }) {
     const redis = await startRedis(join(bench.directory, 'redis'))
     const companies = companiesOf(number, { notices, seed })
     const api = await startApi(companies)
     const place = await placeOfAll(await bench.folder('companies'), companies, {
       API_BASE_URL: api.url,
       REDIS_URL: redis.url,
-      SYNC_CRON: `*/${every} * * * * *`,
+      SYNC_CRON: every < 60 ? `*/${every} * * * * *` : `0 */${every / 60} * * * *`,
       SNAPSHOT_KEEP: KEEP,
     })
     const worker = await startWorker(place)
@@ -70,8 +71,13 @@ export const steady = situation({
     const slugs = companies.map(({ slug }) => slug)
     const places = slugs.map(slug => pathsOf(place, slug))
     await untilRun([worker], slugs, 1)
-    for (const endMs = Date.now() + seconds * 1000; Date.now() < endMs; ) {
-      await api.change(1 / notices)
+    const [ranBefore, cpuBefore] = [worker.log.runs.length, cpuSecondsWithChildren(worker.pid)]
+    let changeMs = Date.now()
+    for (const endMs = changeMs + seconds * 1000; Date.now() < endMs; ) {
+      if (Date.now() >= changeMs) {
+        await api.change(changes / notices)
+        changeMs += every * 1000
+      }
       await sleep(SAMPLE_EVERY_MS)
       samples.push({
         rss: rssBytes(worker.pid),
@@ -84,6 +90,7 @@ export const steady = situation({
       bench.step(`${worker.log.runs.length} runs, ${Math.round((endMs - Date.now()) / 1000)} s left`)
     }
     const { runs, errors } = worker.log
+    const cpuSeconds = cpuSecondsWithChildren(worker.pid) - cpuBefore
     const bad = runs.filter(({ status }) => status !== 'ok')
     await worker.stop()
     await api.close()
@@ -91,6 +98,12 @@ export const steady = situation({
     await redis.close()
     return [
       figure('runs', 'runs that ended', 0, runs.length, least(2 * number)),
+      figure(
+        'run_cpu_seconds',
+        'CPU of worker and runs, s per run',
+        2,
+        cpuSeconds / (runs.length - ranBefore),
+      ),
       figure('bad_runs', 'runs that were not ok', 0, bad.length, most(0)),
       figure('errors', 'errors in the log', 0, errors.length, most(0)),
       ...(Object.keys(NAMES) as (keyof Sample)[]).flatMap(name => compare(name, samples)),
