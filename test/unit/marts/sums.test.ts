@@ -325,6 +325,8 @@ test('a purchase that is published again counts once, in its latest notice in pr
     ...['', ' ', undefined, undefined, '[LICITANET] - ', '[BLL]'].map(objeto => ({ ...base, objeto })),
     // Without a CNPJ, by name; without a name, not at all.
     ...['Câmara', ' CAMARA ', undefined, undefined].map(orgao => ({ ...base, pncp_id: 'x', orgao })),
+    // A new purchase with the same text, at another price.
+    ...['2026-02-01', '2026-02-20'].map(day => ({ ...since(day), valor_estimado: 2000 })),
   ]
   const entries = published.map((fields, index) => noticeEntry(index + 1, fields))
   const marts = await openMarts(entries)
@@ -336,13 +338,14 @@ test('a purchase that is published again counts once, in its latest notice in pr
     { edital_id: idOf(3), em: idOf(2) },
     { edital_id: idOf(4), em: idOf(5) },
     { edital_id: later, em: camara },
+    { edital_id: idOf(25), em: idOf(26) },
   ])
   const sums =
     'SELECT sum(editais)::INT AS editais, sum(valor_total) AS total, sum(valor_em_andamento) AS andamento'
   expect(await marts.query(`${sums} FROM valor_por_uf`)).toEqual([
-    { editais: entries.length, total: 14_000.014, andamento: 13_000.014 },
+    { editais: entries.length, total: 16_000.014, andamento: 15_000.014 },
   ])
-  expect(await marts.query(`SELECT sum(valor_total) AS total FROM funil`)).toEqual([{ total: 14_000.014 }])
+  expect(await marts.query(`SELECT sum(valor_total) AS total FROM funil`)).toEqual([{ total: 16_000.014 }])
   // The one that counted is gone: of the others, none is in progress within half a year.
   await marts.run(new Date(), { gone: [entries[1] as Entry] })
   expect((await counted()).slice(0, 1)).toEqual([{ edital_id: idOf(4), em: idOf(5) }])
