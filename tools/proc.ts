@@ -62,7 +62,7 @@ export function fileDescriptors(pid: number): number {
   }
 }
 
-/** The same with the processes that it started and that have ended. */
+/** User and system time of a process and of its children that have ended. */
 export function cpuSecondsWithChildren(pid: number): number {
   return secondsIn(statOf(read(pid, 'stat')).slice(11, 15))
 }

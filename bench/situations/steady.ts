@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { CompanyPaths } from '#src/core/company/company.ts'
+import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { childrenOf, cpuSecondsWithChildren, fileDescriptors, rssBytes } from '#tools/proc.ts'
 import { companiesOf, startApi } from '../company/api.ts'
 import { filesOf } from '../company/files.ts'
@@ -50,11 +51,14 @@ export const steady = situation({
   options: {
     companies: count('number of companies', 20),
     notices: count('size of each company', 100),
-    every: count('seconds between two runs of a company; whole minutes from 60 on', 20),
+    every: count('seconds between two runs of a company: below 60, or whole minutes', 20),
     changes: count('notices of a company that change between two runs', 4),
     seconds: count('how long it is measured', 900, 60),
   },
   needsProc: true,
+  async enter({ every }) {
+    cronOf(every)
+  },
   async measure(bench, { companies: number, notices, every, changes, seconds, seed }) {
     const redis = await startRedis(join(bench.directory, 'redis'))
     const companies = companiesOf(number, { notices, seed })
@@ -62,7 +66,7 @@ export const steady = situation({
     const place = await placeOfAll(await bench.folder('companies'), companies, {
       API_BASE_URL: api.url,
       REDIS_URL: redis.url,
-      SYNC_CRON: every < 60 ? `*/${every} * * * * *` : `0 */${every / 60} * * * *`,
+      SYNC_CRON: cronOf(every),
       SNAPSHOT_KEEP: KEEP,
     })
     const worker = await startWorker(place)
@@ -90,7 +94,7 @@ export const steady = situation({
       bench.step(`${worker.log.runs.length} runs, ${Math.round((endMs - Date.now()) / 1000)} s left`)
     }
     const { runs, errors } = worker.log
-    const cpuSeconds = cpuSecondsWithChildren(worker.pid) - cpuBefore
+    const secondsPerRun = (cpuSecondsWithChildren(worker.pid) - cpuBefore) / (runs.length - ranBefore)
     const bad = runs.filter(({ status }) => status !== 'ok')
     await worker.stop()
     await api.close()
@@ -98,18 +102,22 @@ export const steady = situation({
     await redis.close()
     return [
       figure('runs', 'runs that ended', 0, runs.length, least(2 * number)),
-      figure(
-        'run_cpu_seconds',
-        'CPU of worker and runs, s per run',
-        2,
-        cpuSeconds / (runs.length - ranBefore),
-      ),
+      figure('run_cpu_seconds', 'CPU of worker and runs, s per run', 2, secondsPerRun),
       figure('bad_runs', 'runs that were not ok', 0, bad.length, most(0)),
       figure('errors', 'errors in the log', 0, errors.length, most(0)),
       ...(Object.keys(NAMES) as (keyof Sample)[]).flatMap(name => compare(name, samples)),
     ]
   },
 })
+
+function cronOf(seconds: number): string {
+  if (seconds < 60) return `*/${seconds} * * * * *`
+  if (seconds % 60 === 0 && seconds < 3600) return `0 */${seconds / 60} * * * *`
+  throw new FatalError(
+    '--every is a number of seconds below 60, or of whole minutes below an hour.',
+    EXIT.usage,
+  )
+}
 
 /** Shows a size in each part of the time, and judges how it grew from the second part to the last. */
 function compare(name: keyof Sample, samples: readonly Sample[]): Figure[] {

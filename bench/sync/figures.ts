@@ -10,7 +10,7 @@ const RATIO_FROM = 5000
 /** The company of a first try. */
 export const FIRST_NOTICES = 30
 
-/** What a run with some changed notices may cost, for the sizes for which that is stated. */
+/** The most that a run with some changed notices may cost, at two sizes. */
 const CHANGED_BARS = [
   { notices: 400, changed: 3, cpuSeconds: 0.4 },
   { notices: 20_000, changed: 100, cpuSeconds: 1.2 },
@@ -209,7 +209,13 @@ function changedFigures(
     figure('changed_analysis_requests', `${label}: analysis requests`, 0, asked.analysis.requests),
     figure('changed_snapshots', `${label}: new snapshots`, 0, snapshotsWritten),
     ...costs('script_changed', `script, ${label}`, scriptChanged),
-    figure('changed_cpu_ratio', `${label}: CPU / nothing changed`, 2, cpuSeconds / unchanged.cpuSeconds),
+    figure(
+      'changed_cpu_ratio',
+      `${label}: CPU / nothing changed`,
+      2,
+      cpuSeconds / unchanged.cpuSeconds,
+      most(2, notices >= RATIO_FROM),
+    ),
     ...(first !== null && notices > first.notices
       ? [
           figure(

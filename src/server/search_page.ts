@@ -60,7 +60,7 @@ function writeSearchCursor({ snapshot, search, last }: Cursor): string {
 
 /**
  * Returns the snapshot that a cursor continues in, its search, and the ordinal of the last notice before.
- * @throws Refusal (400) if it is none of ours, (410) if the snapshot is no longer there.
+ * @throws Refusal (400) if we did not issue it, (410) if its snapshot was removed.
  */
 function readSearchCursor(
   text: string,

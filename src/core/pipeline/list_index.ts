@@ -18,7 +18,7 @@ import type { Page, Verdict } from './validate.ts'
 
 /**
  * The list as the last run saw it. It exists only if a run that sees the same list again, before `due_at`, would find nothing to
- * do: then a look at the list can replace that run (docs/decisions/021-looks.md). A run reads only what the list shows differently.
+ * do: then a look at the list can replace that run (docs/decisions/021-looks.md). Any other run reads only what differs from it.
  */
 export type ListIndex = {
   readonly run_id: string
@@ -136,7 +136,7 @@ export class KnownList {
     this.#byHash = new Map(pages.map(page => [page.hash, page]))
   }
 
-  /** Returns the fingerprints of all notices by key. Made when the first page with other bytes is read: usually there is none. */
+  /** Returns the fingerprints of all notices by key. They are collected when a page with other bytes is read: usually none is. */
   get notices(): ReadonlyMap<string, string> {
     this.#notices ??= new Map(this.pages.flatMap(({ notices }) => notices))
     return this.#notices
@@ -147,14 +147,15 @@ export class KnownList {
     return this.#byHash.get(hash)
   }
 
+  /** Returns whether the last run saw the notice as it is now. */
   has([key, fingerprint]: ShownNotice): boolean {
     return this.notices.get(key) === fingerprint
   }
 }
 
 /**
- * Returns the index that the last run left, and its state, if nothing has run or changed since; otherwise why not. Something
- * stored may be due: see `whyDue`.
+ * Returns the index that the last run left, and its state, if nothing has run or changed since; otherwise the reason. Whether
+ * something stored is due is for `whyDue`.
  */
 export async function usableIndex(
   { paths, settings }: Basis,

@@ -71,7 +71,7 @@ export async function scan(options: ScanOptions): Promise<Scan> {
   }
 }
 
-/** Validates the notices of each page and adds them to `listed`. Those that are as the last run saw them need not be read. */
+/** Validates the notices of each page and adds them to `listed`: only the keys of those that are as the last run saw them. */
 export function readInto(listed: ListedFile): ReadPage {
   const { before } = listed
   return async body => {

@@ -3,39 +3,36 @@ import { type CatalogSource, createRelations, createTableRelations } from '#src/
 import { countDaysFrom } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
+import { closing } from '#src/lib/closing.ts'
 import { isStale, type WeekAgo } from './figures.ts'
 import { readTiles } from './queries.ts'
 
 const WEEK_MS = 7 * 24 * 3_600_000
 
 /**
- * Reads what the tiles that follow from notices alone showed a week before: the same marts, over the notices as they were
+ * Reads what the tiles that follow from notices alone showed a week earlier: the same marts, over the notices as they were
  * known then. Requirements and alerts have no history.
- * @returns null if the list had not been read in the day before that: then nobody knew.
+ * @returns null if the list had not been read in the 24 hours before that.
  */
 export async function readWeekAgo(sources: readonly CatalogSource[], now: Date): Promise<WeekAgo | null> {
   const then = new Date(now.getTime() - WEEK_MS)
-  const db = await Database.open(':memory:')
-  try {
-    await db.run(`ATTACH ':memory:' AS latest`)
-    await db.run('USE latest')
-    await createTableRelations(db, sources)
-    const { read } = await db.row<{ read: Date | null }>(
-      `SELECT max(finished_at) AS read FROM sync_runs
-       WHERE scan_complete AND mode IN ('full', 'incremental') AND finished_at <= ${instant(then)}`,
-    )
-    if (read === null || isStale(read, then)) return null
-    await db.run('USE memory')
-    await db.transaction(() =>
-      createRelations(db, sources, {
-        rowsOf: ({ name }) => (name === editais.name ? noticesAt(then) : `latest.${identifier(name)}`),
-      }),
-    )
-    await countDaysFrom(db, then)
-    return await readTiles(db)
-  } finally {
-    db.close()
-  }
+  using db = closing(await Database.open(':memory:'))
+  await db.run(`ATTACH ':memory:' AS latest`)
+  await db.run('USE latest')
+  await createTableRelations(db, sources)
+  const { read } = await db.row<{ read: Date | null }>(
+    `SELECT max(finished_at) AS read FROM sync_runs
+     WHERE scan_complete AND mode IN ('full', 'incremental') AND finished_at <= ${instant(then)}`,
+  )
+  if (read === null || isStale(read, then)) return null
+  await db.run('USE memory')
+  await db.transaction(() =>
+    createRelations(db, sources, {
+      rowsOf: ({ name }) => (name === editais.name ? noticesAt(then) : `latest.${identifier(name)}`),
+    }),
+  )
+  await countDaysFrom(db, then)
+  return await readTiles(db)
 }
 
 /** Returns SQL for the rows of `editais` as they were known at a moment; what has no history is NULL. */

@@ -79,7 +79,7 @@ export type McpClient = {
   readonly scopes: readonly string[]
   /** The directory of the company's snapshots. */
   readonly lake: string
-  /** The snapshots that searches use. @throws Refusal while there are none. */
+  /** The snapshots to search. @throws Refusal if none is ready yet. */
   readonly searched: Searched
   /** Aborted when its connection ends. */
   readonly gone: AbortSignal

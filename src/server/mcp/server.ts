@@ -53,7 +53,7 @@ type Served = {
   readonly onCall?: (tool: string) => void
   /** @throws FatalError with a sentence for the client. */
   readonly read: (order: ReadOrder, signal: AbortSignal) => Promise<ReadAnswer>
-  /** Returns the snapshots that searches use. @throws FatalError while there are none. */
+  /** Returns the snapshots to search. @throws FatalError if none is ready yet. */
   readonly searched: () => Promise<Searched>
   readonly log: Logger
 }

@@ -16,7 +16,7 @@ export const MIRROR_PATH = '/api/v1/mirror'
 
 /** The source that a key stands for. Everything below is limited to its company. */
 export type MirrorSource = KeyHolder & {
-  /** Returns the company's current snapshot; sets `X-Data-As-Of` of the answer. @throws Refusal (503) if there is none yet. */
+  /** Returns the company's current snapshot, and sets `X-Data-As-Of` in the answer. @throws Refusal (503) if there is none yet. */
   snapshot(): ServedSnapshot
   /** Returns the company's changes. */
   feed(): Feed

@@ -4,7 +4,7 @@ import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { startSynced } from '#test/support/synced.ts'
 
-/** What a bid manager asks an agent. Each takes at most two calls of 8 kB, with a key that may not send SQL. */
+/** Questions that a bid manager asks an agent. Each is answered by at most two calls of 8 kB, with a key that may not send SQL. */
 
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 const paper = (price: number) => ({

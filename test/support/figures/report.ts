@@ -58,7 +58,7 @@ export function reportOf(picture: Picture, run: RunItself): ReportText {
   }
 }
 
-/** What was known seven days before; null if nobody had read the list in the day before that. */
+/** The figures as they were known seven days earlier; null if the list had not been read in the 24 hours before that. */
 function weekBefore({ now, history: { readings, analysed } }: Picture): Picture | null {
   const then = new Date(now.getTime() - 7 * DAY_MS)
   const known = readings.filter(({ at }) => at <= then)

@@ -202,7 +202,7 @@ async function planOf(warehouse: WarehouseCase, world: World, run: Run) {
   return {
     plan: counts,
     records: sorted(records),
-    // What is stored may be spelled in another way.
+    // A stored time may be spelled differently.
     work: sorted(work.map(each => ({ ...each, updated_at: new Date(each.updated_at).toISOString() }))),
     missing: { ...missing, gone: [...missing.gone].sort(), unverified: sorted(missing.unverified) },
     unlisted: sorted(unlisted),
