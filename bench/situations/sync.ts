@@ -18,7 +18,7 @@ export const sync = situation({
     'Syncs of a generated company beside a script that mirrors the same API (bench/script): a full one, also of an API that takes time to answer, one with nothing changed, one with some notices changed, and the first one of 30 notices; also the requests alone, plain DuckDB, and `status`. docs/internals/bench.md explains it.',
   options: {
     notices: counts('size of the company; several sizes, separated by commas, are compared', [20_000]),
-    changed: count('notices that change', 100),
+    changed: count('notices of the two newest months that change, at most all of them', 100),
     latency: counts(
       'latencies of each API response, in ms: with any but 0, only the full sync is measured',
       [0, 20],
@@ -52,7 +52,7 @@ export const sync = situation({
 
 async function measureCompany(
   bench: Bench,
-  { changed, concurrency, seed }: Options,
+  { changed: changing, concurrency, seed }: Options,
   { notices, first }: Pick<About, 'notices' | 'first'>,
 ): Promise<Figure[]> {
   const size = notices.toLocaleString('en-US')
@@ -68,15 +68,15 @@ async function measureCompany(
   const figures = await bench.rounds(async round => {
     const directory = await round.folder(String(notices))
     const step = (text: string) => round.step(`${size} notices: ${text}`)
-    const measured = await measureRound(company, small, { directory, step, changed })
-    const { full, unchanged } = measured
+    const measured = await measureRound(company, small, { directory, step, changing })
+    const { full, unchanged, changed } = measured
     round.record('reports', {
       notices,
       full: full.report,
       unchanged: unchanged.report,
-      changed: measured.changed.report,
+      changed: changed.report,
     })
-    return figuresOf(measured, { notices, first, changed })
+    return figuresOf(measured, { notices, first })
   })
   const [about] = company.api.about
   if (about) {

@@ -18,8 +18,6 @@ const CHANGED_BARS = [
 
 export type About = {
   readonly notices: number
-  /** How many of them change. */
-  readonly changed: number
   /** The values of the first company of the same bench; null for that one. */
   readonly first: {
     readonly notices: number
@@ -198,15 +196,17 @@ function unchangedFigures(
 
 function changedFigures(
   { changed, unchanged, scriptChanged }: Measured,
-  { notices, changed: count, first }: About,
+  { notices, first }: About,
 ): Figure[] {
   const { asked, snapshotsWritten, cpuSeconds } = changed
+  // A small company has fewer recent notices than `--changed` asks for.
+  const { requests: count } = asked.analysis
   const label = `${count} changed`
   const bar = CHANGED_BARS.find(each => each.notices === notices && each.changed === count)
   return [
     ...costs('changed', label, changed, { cpu: bar ? most(bar.cpuSeconds) : null }),
     figure('changed_list_requests', `${label}: list requests`, 0, asked.list.requests),
-    figure('changed_analysis_requests', `${label}: analysis requests`, 0, asked.analysis.requests),
+    figure('changed_analysis_requests', `${label}: analysis requests`, 0, count),
     figure('changed_snapshots', `${label}: new snapshots`, 0, snapshotsWritten),
     ...costs('script_changed', `script, ${label}`, scriptChanged),
     figure(

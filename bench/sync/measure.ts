@@ -53,7 +53,7 @@ type Where = { readonly directory: string; readonly step: (text: string) => void
 export async function measureRound(
   mirrored: Mirrored,
   small: Mirrored,
-  where: Where & { readonly changed: number },
+  where: Where & { readonly changing: number },
 ): Promise<Measured> {
   const { directory, step } = where
   const { company, api } = mirrored
@@ -67,7 +67,7 @@ export async function measureRound(
   const scriptUnchanged = await script(0)
   const status = await runAt(ours, 'status')
   step('some changed')
-  const loaded = await api.change(where.changed / company.notices)
+  const loaded = await api.change(where.changing / company.notices)
   const changed = await syncOnce(api, ours, { loaded })
   const scriptChanged = await script(loaded)
   await expectSameRows(ours, theirs)

@@ -62,7 +62,7 @@ const left = async () => (await readdir(temporary)).filter(name => name.startsWi
 
 beforeAll(async () => {
   temporary = await mkdtemp(join(tmpdir(), 'bench-test-'))
-  sync = await bench('--notices', String(NOTICES))
+  sync = await bench('--notices', String(NOTICES), '--changed', '1')
 }, 120_000)
 
 afterAll(() => rm(temporary, { recursive: true, force: true }))
@@ -133,7 +133,7 @@ describe('the bench', () => {
     expect(counts).toEqual([1, 0, 0])
   })
 
-  it('requests only the changed analyses and publishes once if 0.5 % changed', () => {
+  it('requests only the changed analyses and publishes once if some changed', () => {
     expect(report('changed')).toMatchObject({ changed: 1, loaded: 1, unchanged: NOTICES - 1, requests: 3 })
     expect(['analysis_requests', 'snapshots'].map(key => value(`changed_${key}`))).toEqual([1, 1])
   })

@@ -21,6 +21,7 @@ describe('The bars of a sync', () => {
   }
   const run = { ...cost, asked, snapshotsWritten: 0, startedMs: 0, endedMs: 0, report: {} }
   const one = { ...run, wallSeconds: 1, cpuSeconds: 1 }
+  const changing = (requests: number) => ({ ...one, asked: { ...asked, analysis: { requests } } })
   const full = {
     ...run,
     wallSeconds: 0.5,
@@ -29,12 +30,12 @@ describe('The bars of a sync', () => {
     apiCpuSeconds: 0,
   }
   const measured = {
-    ...{ full, unchanged: one, changed: one, first: run, status: cost },
+    ...{ full, unchanged: one, changed: changing(100), first: run, status: cost },
     ...{ scriptFull: one, scriptUnchanged: one, scriptChanged: one, scriptFirst: cost },
     ...{ requests: { ...cost, apiCpuSeconds: 0 }, load: { ...cost, steps: {} }, compression: cost },
   }
   type Changes = { readonly [K in keyof typeof measured]?: object }
-  const about = { notices: 20_000, changed: 100, first: null }
+  const about = { notices: 20_000, first: null }
   const missed = (changes: Changes, given: Partial<Parameters<typeof figuresOf>[1]> = {}) => {
     const pairs = Object.entries(measured).map(([name, found]) => [
       name,
@@ -81,13 +82,12 @@ describe('The bars of a sync', () => {
   })
 
   it('are stated for some sizes of a company and of its changes, and for how they grow', () => {
-    const changed = (cpuSeconds: number, given: Parameters<typeof missed>[1]) =>
-      missed({ changed: { cpuSeconds } }, given).map(({ limit }) => limit)
-    expect(changed(0.41, { notices: 400, changed: 3 })).toEqual([0.4])
-    expect(changed(9, { notices: 400, changed: 4 })).toEqual([])
+    const missedWith = (cpuSeconds: number, count: number, given: Parameters<typeof missed>[1]) =>
+      missed({ changed: { ...changing(count), cpuSeconds } }, given).map(({ limit }) => limit)
+    expect([missedWith(0.41, 3, { notices: 400 }), missedWith(9, 4, { notices: 400 })]).toEqual([[0.4], []])
     const first = { notices: 20_000, rssMegabytes: 1000, changedCpuSeconds: 1 }
-    expect(changed(1.5, { notices: 100_000, first })).toEqual([])
-    expect(changed(1.51, { notices: 100_000, first })).toEqual([1.5])
+    const grown = [1.5, 1.51].map(cpuSeconds => missedWith(cpuSeconds, 100, { notices: 100_000, first }))
+    expect(grown).toEqual([[], [1.5]])
   })
 
   it('are others if the API is late', () => {
