@@ -286,6 +286,44 @@ export const analysisVersions: Table = {
   ],
 }
 
+/** Makes the history of a list in each analysis: which elements it had, and the states that people follow, without long texts. */
+function historyOf(
+  each: 'requirements' | 'alerts',
+  fields: Fields,
+  name: string,
+  description: string,
+  portuguese: Table['portuguese'],
+): Table {
+  const columns = [company, editalId, observedAt, ordinal, ...columnsOf(fields), runId]
+  const stored = { document: 'analysis', each, rows: 'history', files: 'by_month' } as const
+  return { name, description, portuguese, ...stored, columns }
+}
+
+const requirement = ANALYSIS.requirements.each.fields
+const alert = ANALYSIS.alerts.each.fields
+
+const requirementVersions = historyOf(
+  'requirements',
+  { category: requirement.category, title: requirement.title, status: requirement.status },
+  'requirement_versions',
+  'Requirements of every distinct analysis observed, with their state',
+  [
+    'Histórico dos requisitos',
+    'Requisitos de cada análise diferente que nós vimos, com o semáforo que tinham, um por linha',
+  ],
+)
+
+const alertVersions = historyOf(
+  'alerts',
+  { type: alert.type, severity: alert.severity, title: alert.title, action_type: alert.action_type },
+  'alert_versions',
+  'Alerts of every distinct analysis observed, with their severity and action',
+  [
+    'Histórico dos alertas',
+    'Alertas de cada análise diferente que nós vimos, com a severidade e a ação que tinham, um por linha',
+  ],
+)
+
 /** One row for each part: no row of a table is long. */
 export const wholeDocuments: Table = {
   name: 'whole_documents',
@@ -415,6 +453,8 @@ export const TABLES: readonly Table[] = [
   alerts,
   editalVersions,
   analysisVersions,
+  requirementVersions,
+  alertVersions,
   wholeDocuments,
   syncRuns,
   quarantine,

@@ -7,6 +7,7 @@ import type { RunReport } from '#src/core/company/run_report.ts'
 import { openOptions, type Progress } from '#src/core/pipeline/run.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { rowsOf } from '#src/core/warehouse/row_files.ts'
+import { isRowTable } from '#src/core/warehouse/row_sql.ts'
 import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/core/warehouse/warehouse.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import type { Listener } from '#src/extras/hold.ts'
@@ -123,7 +124,7 @@ answerCalls(calls)
 async function fingerprints({ db, rows: { directory, files } }: Warehouse): Promise<Record<string, string>> {
   const pairs: [string, string][] = []
   for (const table of TABLES) {
-    const rows = table.each ? `(${rowsOf(table, directory, files)})` : identifier(table.name)
+    const rows = isRowTable(table) ? `(${rowsOf(table, directory, files)})` : identifier(table.name)
     const { mark } = await db.row<{ mark: string }>(`SELECT ${fingerprintOfRows(rows)}::VARCHAR AS mark`)
     pairs.push([table.name, mark])
   }

@@ -57,7 +57,7 @@ const MONEY = widths([
 /** Texts of any length share what is left, by these weights, and are wrapped. */
 const SHARES = widths([
   [8, 'Categoria | Modalidade | Feriado'],
-  [9, 'Órgão | Alerta | Requisito'],
+  [9, 'Órgão | Alerta | Requisito | Requisito ou alerta'],
   [11, 'Órgãos | Objeto | Decisão | Exigido | Situação atual | Descrição | Motivo | Item'],
 ])
 

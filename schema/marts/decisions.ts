@@ -266,6 +266,45 @@ export const mudancasParecer: Mart = {
   ],
 }
 
+export const mudancasAnalise: Mart = {
+  name: 'mudancas_analise',
+  description:
+    'Every observed change of a requirement or an alert between two analyses of a notice; its first requirements and alerts are none',
+  portuguese: [
+    'Requisitos e alertas que mudaram',
+    'Cada mudança que nós vimos em um requisito ou alerta entre duas análises de um edital; os primeiros de um edital não são mudança',
+  ],
+  columns: [
+    ...ofNotice,
+    ...same('editais', 'orgao', 'objeto'),
+    text('parte', 'Requisito or Alerta', ['Parte da análise', 'O que mudou: Requisito ou Alerta']),
+    text('titulo', 'Its title, by which it is found again; sem título without one', [
+      'Requisito ou alerta',
+      'Título do requisito ou alerta, pelo qual o reencontramos na análise seguinte; sem título quando vazio',
+    ]),
+    text('de', 'State before, in Portuguese; NULL if it was not there', [
+      'Antes',
+      'Semáforo do requisito, ou severidade do alerta, na análise anterior; vazio: não havia',
+    ]),
+    text('para', 'State after, in Portuguese; NULL if it is not there any more', [
+      'Agora',
+      'Semáforo do requisito, ou severidade do alerta, na análise nova; vazio: saiu da análise',
+    ]),
+    text(
+      'sentido',
+      'melhor or pior than before, novo (was not there), retirado (is gone), outro (a new code)',
+      [
+        'Sentido',
+        'melhor ou pior que antes; novo: não havia; retirado: saiu da análise; outro: sem avaliação, ou valor novo na API',
+      ],
+    ),
+    ...of(editalResumo, 'data_sessao_local'),
+    inCommon.observadoEm,
+    inCommon.observadoDia,
+    ...same('editais', 'pncp_url'),
+  ],
+}
+
 export const requisitosBloqueantes: Mart = {
   name: 'requisitos_bloqueantes',
   description:

@@ -22,8 +22,9 @@ test('each mart of a snapshot has the rows that it has over the same lines of th
   const at = (days: number) => new Date(Date.now() + days * DAY_MS)
   const world = generateWorld({ seed: 7, company: 'acme', notices: 120, start: at(-2) })
   const [leaving, ...others] = world.ids().map(id => world.entry(id) as Entry) as [Entry, ...Entry[]]
+  const [before, after] = ['green', 'red'].map(status => ({ requirements: [{ title: 'CND', status }] }))
   const verdict = { recommendation: 'nova' }
-  const changed = noticeEntry(1, { status: 'ready', updated_at: at(-1).toISOString() }, { verdict })
+  const changed = noticeEntry(1, { status: 'ready', updated_at: at(-1).toISOString() }, { ...after, verdict })
   // Two sessions of tomorrow at the same time, too late to contest.
   const alert = { type: 'risk', severity: 'high', title: 'Tarde', action_type: 'impugnacao' }
   const near = [2, 3].map(n => noticeEntry(n, { data_sessao: `${dayIn(1)}T09:00:00` }, { alerts: [alert] }))
@@ -31,7 +32,7 @@ test('each mart of a snapshot has the rows that it has over the same lines of th
   const company = await startCompany([])
   const marts = await openMarts()
   for (const { when, shown, gone } of [
-    { when: at(-2), shown: [leaving, ...others, noticeEntry(1), ...near, ...again], gone: [] },
+    { when: at(-2), shown: [leaving, ...others, noticeEntry(1, {}, before), ...near, ...again], gone: [] },
     { when: at(-1), shown: [changed], gone: [leaving] },
   ]) {
     for (const entry of shown) company.world.put(entry)

@@ -192,7 +192,7 @@ export async function createTableRelations(
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {
   const companies = sources.map(({ company }) => company).join(', ')
   return new FatalError(
-    `The latest snapshots (${companies}) were written by an earlier version and lack columns. Run \`editais publish --company <company>\` for each.`,
+    `The latest snapshots (${companies}) were written by an earlier version and lack tables or columns. Run \`editais publish --company <company>\` for each.`,
   )
 }
 
@@ -227,6 +227,7 @@ export async function martSql({ name, sql }: Mart): Promise<string> {
 export const PLACE_VARIABLE = 'editais_snapshot'
 
 function parquetOf(table: string, sources: readonly CatalogSource[]): string {
+  if (sources.some(({ files }) => !files.has(table))) throw earlierVersion(sources)
   const place = sources.length === 1 ? placeOf : literal
   const paths = sources.flatMap(({ directory, files }) =>
     (files.get(table) ?? []).map(file => `${place(directory)} || ${literal(`/${file.path}`)}`),

@@ -4,6 +4,7 @@ import { TABLES, type Table } from '#schema/tables.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { RowFiles } from '#src/core/warehouse/row_files.ts'
+import { isRowTable } from '#src/core/warehouse/row_sql.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import {
   type DurableStep,
@@ -247,7 +248,7 @@ async function writeTables(
   const files = new Map<string, readonly SnapshotFile[]>()
   for (const table of TABLES) {
     const target = { directory, company, previousDirectory, access, rows: counts[table.name] ?? 0 }
-    if (table.each) {
+    if (isRowTable(table)) {
       files.set(table.name, await linkRows(db, { table, rows, previous }, target))
       continue
     }
@@ -261,8 +262,8 @@ async function writeTables(
 /** Counts the rows of each table in one query, because each query has a fixed cost. Subqueries of one row would be joined. */
 async function countRows(db: Database): Promise<Record<string, number>> {
   const counts = TABLES.map(
-    ({ name, each }) =>
-      `SELECT ${literal(name)} AS name, ${each ? `coalesce(sum(${each}), 0)::BIGINT AS rows FROM row_places` : `count(*) AS rows FROM ${identifier(name)}`}`,
+    table =>
+      `SELECT ${literal(table.name)} AS name, ${isRowTable(table) ? `coalesce(sum(${table.each}), 0)::BIGINT AS rows FROM row_places` : `count(*) AS rows FROM ${identifier(table.name)}`}`,
   )
   const rows = await db.rows<{ name: string; rows: number }>(counts.join(' UNION ALL '))
   return Object.fromEntries(rows.map(({ name, rows }) => [name, rows]))

@@ -1,7 +1,6 @@
 import { goodRunSql } from '#schema/sync_runs.ts'
 import {
   analyses,
-  analysisVersions,
   editais,
   editalVersions,
   storedColumns,
@@ -12,7 +11,7 @@ import {
 } from '#schema/tables.ts'
 import type { Database } from './database.ts'
 import { identifier, literal } from './quoted.ts'
-import { arrivalTable, moveRows, placeRows, ROW_TABLES } from './row_sql.ts'
+import { arrivalTable, isRowTable, moveRows, placeRows, ROW_TABLES } from './row_sql.ts'
 import {
   fingerprint,
   flatten,
@@ -232,7 +231,9 @@ function analysesLoaded({ sourceTimezone }: Rules): string[] {
     ANALYSED,
     replaced('analyses'),
     withoutReplaced('analyses'),
-    ...[analyses, analysisVersions].map(table => insert(table, ANALYSED_LINES, sourceTimezone)),
+    ...ANALYSIS_TABLES.filter(table => !isRowTable(table)).map(table =>
+      insert(table, ANALYSED_LINES, sourceTimezone),
+    ),
     ...touch(ANALYSIS_TABLES, 'SELECT month, segment FROM analysed'),
   ]
 }
@@ -397,7 +398,7 @@ function refetch(): string[] {
  * @param lines those with the table's documents; for a child table, with the `month` of the notice.
  */
 function insert(table: Table, lines: string, sourceTimezone: string): string {
-  const others = table.each ? ['month'] : []
+  const others = isRowTable(table) ? ['month'] : []
   return `INSERT INTO ${arrivalTable(table)} (${[flattenedColumns(table), ...others].join(', ')})
     ${flatten(table, lines, sourceTimezone, others)}`
 }

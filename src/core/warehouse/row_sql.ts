@@ -20,10 +20,14 @@ export type RowFile = {
   readonly sha256: string
 }
 
-/** A table with one row for each element of a list of an analysis. */
+/** A table with one row for each element of a list of the latest analysis. */
 export type RowTable = Table & Required<Pick<Table, 'each'>>
 
-export const ROW_TABLES: readonly RowTable[] = TABLES.filter(table => table.each !== undefined) as RowTable[]
+export const ROW_TABLES: readonly RowTable[] = TABLES.filter(isRowTable)
+
+export function isRowTable(table: Table): table is RowTable {
+  return table.each !== undefined && table.rows === 'current'
+}
 
 /** Analyses are fetched month by month, many at once: a month is complete if none of the latest ones belongs to it. */
 const LATEST_ANALYSES = 64
@@ -50,7 +54,7 @@ export function waitingTables(): string[] {
 
 /** Returns where rows of this table are stored when they arrive. */
 export function arrivalTable(table: Table): string {
-  return table.each ? waitingTable(table) : identifier(table.name)
+  return isRowTable(table) ? waitingTable(table) : identifier(table.name)
 }
 
 /** Returns SQL that places the new rows of the analyses in the staged lines. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
 import { allStatements } from './projection.ts'
-import { ROW_BOOKKEEPING } from './row_sql.ts'
+import { isRowTable, ROW_BOOKKEEPING } from './row_sql.ts'
 import { createTable } from './sql.ts'
 import { LINE } from './staging.ts'
 
@@ -10,7 +10,7 @@ import { LINE } from './staging.ts'
  * Raise it if the same log gives other rows in the same columns (statements, DuckDB), and if a column changes or goes.
  * A new column says in its record `since` which version it is there.
  */
-const STATEMENTS_VERSION = 14
+const STATEMENTS_VERSION = 15
 
 /**
  * An older version of the program recognises a newer warehouse by it: a hash shows that two differ, not which one is
@@ -31,7 +31,7 @@ const BOOKKEEPING = [
 
 /** Returns the statements that create the tables of an empty warehouse. Rows of child tables are stored in files. */
 export function createTables(): readonly string[] {
-  return [...BOOKKEEPING, ...TABLES.filter(table => table.each === undefined).flatMap(createTable)]
+  return [...BOOKKEEPING, ...TABLES.filter(table => !isRowTable(table)).flatMap(createTable)]
 }
 
 /** Changes whenever the same log would produce different tables. Files of rows have the company's name, which may change. */

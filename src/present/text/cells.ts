@@ -76,6 +76,7 @@ const ORDER: Readonly<Record<string, string>> = {
   itens_selecionados: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
   mudancas: 'observado_em DESC, edital_id, campo',
   mudancas_parecer: 'observado_em DESC, edital_id',
+  mudancas_analise: 'observado_em DESC, edital_id, parte, titulo, de, para',
   leituras: 'terminou_em DESC, run_id',
 }
 

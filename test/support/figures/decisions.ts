@@ -11,6 +11,7 @@ import {
   sessionsAhead,
   worthOf,
 } from './lists.ts'
+import { PART_NAMES, partChangesOf } from './part_changes.ts'
 import type { Notice, Picture } from './picture.ts'
 import { mostFrequent, plain, seen } from './spelling.ts'
 
@@ -545,6 +546,22 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         Para: to,
         Sentido: sense,
         Motivo: brief(reason, 120),
+      })),
+
+  mudancas_analise: picture =>
+    partChangesOf(picture)
+      .slice(0, 100)
+      .map(({ notice, at, list, title, from, to, sense }) => ({
+        'Visto em': date(localDay(at)),
+        Parte: PART_NAMES[list],
+        'Requisito ou alerta': brief(title, 70),
+        Antes: from ?? null,
+        Agora: to ?? null,
+        Sentido: sense,
+        Sessão: date(notice.session),
+        Órgão: brief(notice.orgao, 50),
+        Objeto: brief(notice.objeto, 80),
+        PNCP: notice.url,
       })),
 
   faixas_de_preco: picture =>

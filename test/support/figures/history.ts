@@ -29,6 +29,8 @@ export type Followed = {
   readonly phases: { readonly status: string; readonly since: Date; until: Date | null }[]
   /** Its verdicts, each from the run that first saw it. */
   readonly verdicts: Verdict[]
+  /** Its different analyses, each from the run that first saw it. */
+  readonly versions: { readonly analysis: Document; readonly at: Date }[]
   /** When it was first seen with an analysis that is more than a screening. */
   analysedAt: Date | null
   /** When its list fields were seen to change. */
@@ -84,7 +86,7 @@ function valueText({ valor_estimado }: Document): string {
 }
 
 function unseen(edital: Document): Followed {
-  const lists = { phases: [], verdicts: [], changes: [] }
+  const lists = { phases: [], verdicts: [], versions: [], changes: [] }
   return { edital, analysis: null, analysedFor: null, analysedAt: null, goneAt: null, ...lists }
 }
 
@@ -108,9 +110,11 @@ function changesBetween(before: Document, after: Document, at: Date): Change[] {
   ]
 }
 
-function verdictOf({ verdict }: Document): Omit<Verdict, 'at'> {
+function noteVerdict({ verdicts }: Followed, { verdict }: Document, at: Date): void {
   const { recommendation, reason } = (verdict ?? {}) as Document
-  return { recommendation: textOf(recommendation), reason: textOf(reason) }
+  const given = textOf(recommendation)
+  if (verdicts.at(-1)?.recommendation !== given)
+    verdicts.push({ recommendation: given, reason: textOf(reason), at })
 }
 
 /** The knowledge that follows from reading these documents at these times, and nothing else. */
@@ -154,10 +158,11 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
   }
 
   function readAnalysis(notice: Followed, analysis: Document, at: Date): void {
-    if (JSON.stringify(notice.analysis) !== JSON.stringify(analysis)) note(analysis, ANALYSIS, at)
-    const verdict = verdictOf(analysis)
-    if (notice.verdicts.at(-1)?.recommendation !== verdict.recommendation)
-      notice.verdicts.push({ ...verdict, at })
+    if (JSON.stringify(notice.analysis) !== JSON.stringify(analysis)) {
+      note(analysis, ANALYSIS, at)
+      notice.versions.push({ analysis, at })
+    }
+    noteVerdict(notice, analysis, at)
     if (['medium', 'deep'].includes(String(analysis.analysis_level))) notice.analysedAt ??= at
     Object.assign(notice, { analysis, analysedFor: notice.edital.updated_at })
   }

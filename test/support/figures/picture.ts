@@ -399,7 +399,7 @@ function partOf(analysis: Document | null, name: string): Document {
   return (analysis?.[name] ?? {}) as Document
 }
 
-function elementsOf(analysis: Document | null, name: string): readonly Document[] {
+export function elementsOf(analysis: Document | null, name: string): readonly Document[] {
   return (analysis?.[name] ?? []) as readonly Document[]
 }
 

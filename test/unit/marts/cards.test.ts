@@ -60,18 +60,20 @@ test('a tile is one row', async () => {
 /** Its day to contest is over if the session is tomorrow. */
 const TOO_LATE = { type: 'risk', severity: 'high', title: 'Tarde', action_type: 'impugnacao' }
 
+const sizeOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
+
 test('each card returns rows, with the columns it shows', async () => {
   const world = generateWorld({ seed: 7, company: 'acme', notices: 120, start: new Date() })
   // Sessions of the next days, for the cards of what is due.
   for (const [index, id] of world.ids().entries())
     world.update(id, { edital: { data_sessao: `${dayIn((index % 45) - 5)}T09:00:00` } })
   const marts = await openMarts(world.ids().map(id => world.entry(id) as Entry))
-  // A verdict and a value that change: cards show only those.
-  const judged = world.ids().find(id => world.entry(id)?.analysis?.verdict) ?? ''
+  // A verdict, a value and requirements that change: cards show only those.
+  const judged = world.ids().find(id => sizeOf(world.entry(id)?.analysis?.requirements) > 0) ?? ''
   world.update(judged, {
     updatedAt: new Date(),
     edital: { valor_estimado: 12_345, data_sessao: `${dayIn(1)}T09:00:00`, status: 'analysis' },
-    analysis: { verdict: { recommendation: 'nova' }, alerts: [TOO_LATE] },
+    analysis: { verdict: { recommendation: 'nova' }, requirements: [], alerts: [TOO_LATE] },
   })
   await marts.run(new Date(Date.now() + 1000), { shown: [world.entry(judged) as Entry] })
   // As the driver connects: with its details and the report time zone.

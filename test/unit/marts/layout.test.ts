@@ -43,7 +43,8 @@ function changed(entry: Entry, index: number): Entry {
   const { edital, analysis } = dated(entry, index, new Date(NOW.getTime() + DAY_MS))
   const news = { valor_estimado: 1_250_000.5 + index, updated_at: NOW.toISOString() }
   const verdict = { recommendation: index % 2 ? 'nao_recomendado' : 'cautela', reason: 'Razão. '.repeat(40) }
-  return { edital: { ...edital, ...news }, analysis: analysis && { ...analysis, verdict } }
+  const alerts = ((analysis?.alerts ?? []) as object[]).map(alert => ({ ...alert, severity: 'critical' }))
+  return { edital: { ...edital, ...news }, analysis: analysis && { ...analysis, verdict, alerts } }
 }
 
 test.for([

@@ -133,3 +133,72 @@ test('time away is time in no phase, and a stay that was under way at the first 
     { edital_id: idOf(1), de_status: 'pricing', para_status: 'ready' },
   ])
 })
+
+test('requirements and alerts are compared with the analysis before, by title in any spelling', async () => {
+  const marts = await openMarts()
+  const hour = (n: number) => new Date(Date.now() - (9 - n) * 3_600_000)
+  /** From `title: state` each; what is empty is missing. */
+  const listOf = (state: 'status' | 'severity', ...texts: string[]) =>
+    texts.map(text => {
+      const [title, value] = text.split(': ')
+      return { ...(title && { title }), ...(value && { [state]: value }) }
+    })
+  const analysis = (requirements: string[], alerts: string[] = []) => ({
+    requirements: listOf('status', ...requirements),
+    alerts: listOf('severity', ...alerts),
+  })
+  const analyses = [
+    // Only screened: what the first list has is no change.
+    analysis([]),
+    analysis(['CND Federal: red', 'Atestado: green', 'Atestado: red', ': green']),
+    analysis(['CND\u00a0 federal : green', 'Atestado: green', 'Atestado: yellow', ': green'], ['Marca: low']),
+    analysis(['cnd federal: azul', 'Atestado: ', 'Balanço: red'], ['marca: critical']),
+    analysis([]),
+    analysis(['Balanço: red']),
+  ]
+  for (const [index, analysis] of analyses.entries())
+    await marts.run(hour(index), {
+      shown: [noticeEntry(1, { updated_at: hour(index).toISOString() }, analysis)],
+    })
+  const seen = await marts.query(
+    'SELECT parte, titulo, de, para, sentido, observado_em FROM mudancas_analise ORDER BY observado_em, parte, titulo, de',
+  )
+  const at = (index: number, parte: string, ...rows: (string | null)[][]) =>
+    rows.map(([titulo, de, para, sentido]) => ({
+      parte,
+      titulo,
+      de,
+      para,
+      sentido,
+      observado_em: hour(index),
+    }))
+  expect(seen.map(row => ({ ...row, observado_em: expect.any(Date) }))).toEqual(
+    [
+      ...at(
+        2,
+        'Requisito',
+        ['Atestado', 'vermelho', 'amarelo', 'melhor'],
+        ['CND federal', 'vermelho', 'verde', 'melhor'],
+      ),
+      ...at(3, 'Alerta', ['marca', 'baixa', 'crítica', 'pior']),
+      ...at(
+        3,
+        'Requisito',
+        ['Atestado', 'amarelo', null, 'retirado'],
+        ['Atestado', 'verde', 'não avaliado', 'outro'],
+        ['Balanço', null, 'vermelho', 'novo'],
+        ['cnd federal', 'verde', 'azul', 'outro'],
+        ['sem título', 'verde', null, 'retirado'],
+      ),
+      ...at(4, 'Alerta', ['marca', 'crítica', null, 'retirado']),
+      ...at(
+        4,
+        'Requisito',
+        ['Atestado', 'não avaliado', null, 'retirado'],
+        ['Balanço', 'vermelho', null, 'retirado'],
+        ['cnd federal', 'azul', null, 'retirado'],
+      ),
+      ...at(5, 'Requisito', ['Balanço', null, 'vermelho', 'novo']),
+    ].map(row => ({ ...row, observado_em: expect.any(Date) })),
+  )
+})
