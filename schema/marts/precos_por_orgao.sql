@@ -1,20 +1,16 @@
--- Each price is compared with the median of the same item, so that buyers of different items can be compared. Descriptions become
--- numbers as soon as they are read, units are few, and a buyer's name is looked up once for each notice.
-WITH unidades AS (
-  SELECT unidade_medida, unidade_comparavel(unidade_medida) AS unidade FROM (SELECT DISTINCT unidade_medida FROM items)
-),
+-- Each price is compared with the median of the same item (`faixas_de_preco`), so that buyers of different items can be compared. The
+-- texts of items are read once, and a buyer's name is looked up once for each notice.
+WITH repetidos AS MATERIALIZED (SELECT company, edital_id, preco, chave FROM itens_repetidos()),
 comparados AS MATERIALIZED (
-  SELECT company, edital_id, valor_unitario_estimado / preco_mediano AS relativo
-  FROM (
-    SELECT company, edital_id, valor_unitario_estimado, unidade_medida, hash(lower(coalesce(descricao_limpa, descricao))) AS texto
-    FROM items
-    WHERE valor_unitario_estimado > 0 AND NOT valor_suspeito(valor_unitario_estimado)
-  )
-  LEFT JOIN unidades USING (unidade_medida)
-  -- All spellings of a group are the same in small letters.
-  JOIN (SELECT company, hash(hash(lower(descricao)), unidade) AS chave, preco_mediano FROM faixas_de_preco) f
-    USING (company)
-  WHERE chave = hash(texto, unidade)
+  SELECT company, edital_id, preco / preco_mediano AS relativo
+  FROM repetidos
+  JOIN (
+    SELECT chave, quantile_cont(preco, [0.1, 0.5, 0.9])[2] AS preco_mediano
+    FROM repetidos
+    SEMI JOIN (SELECT chave FROM repetidos GROUP BY chave HAVING count(*) >= 3) USING (chave)
+    GROUP BY chave
+    HAVING faixa_comparavel(count(DISTINCT edital_id), quantile_cont(preco, [0.1, 0.5, 0.9]))
+  ) USING (chave)
 ),
 compradores AS MATERIALIZED (
   SELECT company, edital_id, coalesce(orgao_cnpj, orgao, 'não informado') AS chave, orgao_cnpj, orgao, uf, updated_at

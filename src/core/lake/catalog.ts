@@ -27,6 +27,8 @@ const MACROS = [
   { name: 'valor_suspeito', parameters: 'valor' },
   { name: 'item_suspeito', parameters: 'valor, do_edital' },
   { name: 'unidade_comparavel', parameters: 'unidade' },
+  { name: 'itens_repetidos', parameters: '' },
+  { name: 'faixa_comparavel', parameters: 'editais, percentis' },
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },
   { name: 'dias_ate_prazo', parameters: 'dia, comecou, hoje' },
   { name: 'curto', parameters: 'texto, maximo' },
@@ -99,11 +101,11 @@ export async function writePortable(
 /** Writes what all catalogs of a time zone have in common: the marts, over tables without rows or files. */
 async function writeTemplate(db: Database, path: string, sourceTimezone: string): Promise<void> {
   await db.inFile(path, async () => {
-    await createMacros(db, [{ company: '', sourceTimezone }])
     for (const { name, columns } of [...TABLES.map(publishedTable), snapshotInfo]) {
       const nulls = columns.map(column => `NULL::${column.type} AS ${identifier(column.name)}`)
       await db.run(`CREATE VIEW ${identifier(name)} AS SELECT ${nulls.join(', ')} WHERE false`)
     }
+    await createMacros(db, [{ company: '', sourceTimezone }])
     await createMarts(db)
   })
 }
@@ -130,8 +132,9 @@ export async function createRelations(
   sources: readonly CatalogSource[],
   shown: Shown = {},
 ): Promise<void> {
-  await createMacros(db, sources)
   await createTableRelations(db, sources, shown)
+  // One of them reads a table.
+  await createMacros(db, sources)
   await createMarts(db)
 }
 

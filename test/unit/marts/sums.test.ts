@@ -266,16 +266,18 @@ test('the range of a price band leaves out times that cannot be meant', async ()
   ])
 })
 
-test('the prices of a buyer are beside the median of the same item, whatever the spelling', async () => {
-  const paper = (price: number, descricao = 'Papel A4') => ({
+test('the prices of a buyer are beside the median of the same item and unit, whatever the spelling; generic ones are not', async () => {
+  const paper = (price: number, descricao = 'Papel A4', unidade_medida = 'UN') => ({
     descricao,
-    unidade_medida: 'UN',
+    unidade_medida,
     valor_unitario_estimado: price,
   })
+  const pen = paper(1, 'Em dois editais')
+  const service = (price: number) => paper(price, 'Serviço')
   const offers = [
-    { orgao: 'A', items: [paper(12), paper(99, 'Sem par')] },
-    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10)] },
-    { orgao: 'C', items: [paper(8)] },
+    { orgao: 'A', items: [paper(12), pen, pen, service(5)] },
+    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10), pen, service(50)] },
+    { orgao: 'C', items: [paper(8, 'Papel A4', 'Unidade '), paper(240, 'Papel A4', 'CX'), service(500)] },
   ]
   const entries = offers.map(({ orgao, items }, n) =>
     noticeEntry(n + 1, { orgao, pncp_id: `x${n}` }, { items }),
@@ -288,6 +290,9 @@ test('the prices of a buyer are beside the median of the same item, whatever the
     { orgao: 'B', itens: 2, difference: 0, above: 0, below: 0 },
     { orgao: 'C', itens: 1, difference: -0.2, above: 0, below: 1 },
   ])
+  expect(
+    await marts.query('SELECT descricao, unidade, itens, editais, preco_mediano FROM faixas_de_preco'),
+  ).toEqual([{ descricao: 'Papel A4', unidade: 'UN', itens: 4, editais: 3, preco_mediano: 10 }])
 })
 
 test('a notice is a price registration if a part of its analysis says so, else none if one denies it', async () => {
