@@ -6,7 +6,7 @@ import { DASHBOARDS } from '#config/metabase/dashboards.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { pointDatabase } from '#src/extras/metabase/database.ts'
 import { readMetabaseState } from '#src/extras/metabase/follow.ts'
-import { mark, marked } from '#src/extras/metabase/mark.ts'
+import { MARK, mark } from '#src/extras/metabase/mark.ts'
 import { relationMeanings } from '#src/extras/metabase/metadata.ts'
 import { EXIT } from '#src/lib/errors.ts'
 import { readCard } from '#src/present/questions.ts'
@@ -19,6 +19,8 @@ import {
   type Published,
   publishCompany,
 } from '#test/support/metabase/session.ts'
+import type { StandIn } from '#test/support/metabase/stand_in.ts'
+import type { Entity } from '#test/support/metabase/state.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 
@@ -37,6 +39,10 @@ async function openAsMetabase(details: Readonly<Record<string, unknown>>, more: 
 }
 
 let company: Published
+
+function settingsOf(card: Entity | undefined): Record<string, unknown> {
+  return card?.visualization_settings as Record<string, unknown>
+}
 
 /** Returns the catalog of a second snapshot, which is the first one again. */
 async function anotherSnapshot(): Promise<string> {
@@ -122,24 +128,28 @@ test('a run keeps what others made, repairs our changed items and restores remov
   const collectionId = collections.at(-1)?.id
   // A card with the same name, a copy of ours, and a dashboard with the same name.
   const person = { creator: { id: 2, email: 'ana@example.com' }, creator_id: 2 }
-  const theirs = { ...ours, ...person, id: 9001, description: 'nossa', display: 'table' }
+  const theirs = { ...ours, ...person, id: 9001, visualization_settings: {}, display: 'table' }
   const theirDashboard = {
     ...{ id: 9003, name: 'Funil e carteira', description: null, archived: false },
     ...{ collection_id: collectionId, dashcards: [], ...person },
   }
-  // A copy has our mark, and may be edited; the original is then in the trash.
-  const original = cards[2] as (typeof cards)[number]
-  const copy = { ...original, ...person, id: 9002, name: 'Cópia', display: 'row' }
-  const copiedDashboard = {
-    ...structuredClone(dashboards[1] as (typeof dashboards)[number]),
-    ...person,
-    id: 9005,
-  }
+  // A copy of a card has our mark, and may be edited; the original is then in the trash, or deleted.
+  const [, deleted, original] = cards as [Entity, Entity, Entity]
+  const they = clientOf(metabase.url)
+  const login = { username: ADMIN.adminEmail, password: ADMIN.adminPassword }
+  they.identify({ session: (await they.post<{ id: string }>('/api/session', login)).id })
+  await they.post(`/api/card/${deleted.id}/copy`)
+  await they.post(`/api/card/${original.id}/copy`)
+  const copy = Object.assign(cards.at(-1) as Entity, { name: 'Cópia', display: 'row' })
+  expect(settingsOf(copy)[MARK]).toBe(mark('acme', CARDS[2]?.key ?? ''))
+  const copies = cards.length - 2
+  await they.post(`/api/dashboard/${dashboards[1]?.id}/copy`, { is_deep_copy: true })
+  const copiedDashboard = dashboards.at(-1) as Entity
   Object.assign(original, { archived: true })
   // With the collection, which is then in the trash as well.
   Object.assign(dashboards[1] as object, { archived: true, collection_id: 1 })
-  cards.push(theirs, copy)
-  dashboards.push(theirDashboard, copiedDashboard)
+  cards.push(theirs)
+  dashboards.push(theirDashboard)
   // Their card on our dashboard, in a tab.
   const [dashboard] = dashboards as [(typeof dashboards)[number]]
   const dashcards = dashboard.dashcards as Record<string, unknown>[]
@@ -147,11 +157,12 @@ test('a run keeps what others made, repairs our changed items and restores remov
   dashcards.push({ ...added, visualization_settings: { 'card.title': 'x' }, created_at: 'now' })
   Object.assign(dashboard, { tabs: [{ id: 5, name: 'Geral', position: 0 }] })
   for (const dashcard of dashcards) dashcard.dashboard_tab_id = 5
-  const kept = structuredClone([theirs, copy, theirDashboard, copiedDashboard])
+  const copied = cards.slice(copies)
+  const kept = structuredClone([copied, theirDashboard, copiedDashboard])
   // Our items, changed and removed.
   Object.assign(ours, { name: 'outro nome', display: 'table' })
-  const removed = cards.splice(1, 1)[0]
-  const shown = dashcards.findIndex(({ card_id: cardId }) => cardId === removed?.id)
+  cards.splice(1, 1)
+  const shown = dashcards.findIndex(({ card_id: cardId }) => cardId === deleted.id)
   dashcards.splice(shown, 1)
 
   const done = await run()
@@ -162,19 +173,135 @@ test('a run keeps what others made, repairs our changed items and restores remov
   expect(done.warnings).toEqual([expect.stringMatching(/time zone is UTC, not America\/Sao_Paulo/)])
   const own = CARDS[0] as (typeof CARDS)[number]
   expect(ours).toMatchObject({ name: (await readCard(own.key)).name, display: own.display })
-  expect([theirs, copy, theirDashboard, copiedDashboard]).toEqual(kept)
+  expect(kept[0]).toHaveLength(3 + (DASHBOARDS[1]?.cards.length ?? 0))
+  expect([copied, theirDashboard, copiedDashboard]).toEqual(kept)
   const after = dashboard.dashcards as Record<string, unknown>[]
   expect(after).toHaveLength((DASHBOARDS[0]?.cards.length ?? 0) + 1)
   expect(after.find(({ id }) => id === 9004)).toMatchObject(added)
   expect(after.every(({ dashboard_tab_id: tab }) => tab === 5)).toBe(true)
-  const made = cards.find(({ description }) =>
-    String(description).includes(mark('acme', CARDS[1]?.key ?? '')),
-  )
+  const made = cards.at(-1)
+  expect(settingsOf(made)[MARK]).toBe(mark('acme', CARDS[1]?.key ?? ''))
   expect(after.some(({ card_id: cardId }) => cardId === made?.id)).toBe(true)
 
   metabase.writes()
   expect(await run()).toMatchObject({ changes: [] })
   expect(metabase.writes()).toEqual([])
+})
+
+/** Returns all descriptions that people see. */
+function descriptionsIn({ state }: StandIn): unknown[] {
+  const { databases, collections, cards, dashboards } = state
+  return [...databases, ...collections, ...cards, ...dashboards].map(({ description }) => description)
+}
+
+test('people see no mark, and one that an earlier version wrote is moved out of sight with one write each', async () => {
+  const { metabase, run } = await newMetabase(company)
+  const { databaseId } = await run()
+  const { databases, collections, cards, dashboards } = metabase.state
+  expect(descriptionsIn(metabase).filter(text => /editais-sync/.test(String(text)))).toEqual([])
+  const after = structuredClone([databases.at(-1), cards, dashboards])
+
+  const database = databases.at(-1) as Entity
+  const collection = collections.at(-1) as Entity
+  const before = (one: Entity | undefined, key: string): Entity =>
+    Object.assign(one as Entity, { description: `${one?.description}\n\n[${mark('acme', key)}]` })
+  before(database, 'base')
+  before(collection, 'colecao')
+  for (const [position, { key }] of CARDS.entries()) {
+    delete settingsOf(before(cards[position], key))[MARK]
+  }
+  for (const [position, { key }] of DASHBOARDS.entries()) {
+    delete before(dashboards[position], key).points_of_interest
+  }
+  Object.assign(database, { cache_ttl: 3600 })
+  // Copies have the mark in their descriptions, too.
+  const person = { creator: { id: 2, email: 'ana@example.com' }, creator_id: 2 }
+  const copies = [structuredClone(cards[0]), structuredClone(dashboards[0])] as [Entity, Entity]
+  for (const copy of copies) Object.assign(copy, person, { id: 9000 })
+  const kept = structuredClone(copies)
+  cards.push(copies[0])
+  dashboards.push(copies[1])
+  // What people wrote stays.
+  Object.assign(collection, { description: `Nossos editais [${mark('acme', 'colecao')}]` })
+
+  metabase.writes()
+  expect((await run()).changes).toEqual([
+    `${CARDS.length} cards repaired`,
+    `${DASHBOARDS.length} dashboards repaired`,
+  ])
+  expect(metabase.writes()).toEqual([
+    `PUT /api/database/${databaseId}`,
+    `PUT /api/collection/${collection.id}`,
+    ...CARDS.map((_, position) => `PUT /api/card/${cards[position]?.id}`),
+    ...DASHBOARDS.map((_, position) => `PUT /api/dashboard/${dashboards[position]?.id}`),
+  ])
+  expect(copies).toEqual(kept)
+  expect([database.cache_ttl, collection.description]).toEqual([3600, 'Nossos editais'])
+  Object.assign(database, { cache_ttl: null })
+  expect([database, cards.slice(0, -1), dashboards.slice(0, -1)]).toEqual(after)
+  expect(await run()).toMatchObject({ changes: [] })
+  expect(metabase.writes()).toEqual([])
+  expect(metabase.violations).toEqual([])
+})
+
+test('our collection is the one that has our items, and another is made if it is in the trash', async () => {
+  const { metabase, run } = await newMetabase(company)
+  const { collections, cards, dashboards, apiKeys } = metabase.state
+  // An earlier version made it, and nothing after it.
+  const collection: Entity = {
+    id: 90,
+    name: 'Editais',
+    description: `Painéis\n\n[${mark('acme', 'colecao')}]`,
+  }
+  collections.push(collection)
+  await run()
+  expect(collections).toHaveLength(2)
+  expect(collection.description).toBe('Painéis')
+  const [card, first] = [cards[0], dashboards[0]] as [Entity, Entity]
+  Object.assign(collection, { name: 'Licitações', description: null })
+  // One of ours was moved elsewhere, and one deleted.
+  const removed = cards.splice(1, 1)[0]
+  const dashcards = (first.dashcards as Entity[]).filter(one => one.card_id !== removed?.id)
+  Object.assign(first, { collection_id: 1, dashcards })
+  expect((await run()).changes).toEqual(['1 card created', '1 dashboard repaired'])
+  expect([cards.at(-1)?.collection_id, first.collection_id]).toEqual([collection.id, 1])
+  expect(collection).toMatchObject({ name: 'Licitações', description: null })
+
+  const they = clientOf(metabase.url, apiKeys[0]?.key)
+  await they.put(`/api/collection/${collection.id}`, { archived: true })
+  expect((await run()).changes).toEqual([
+    `${CARDS.length} cards repaired`,
+    `${DASHBOARDS.length - 1} dashboards repaired`,
+  ])
+  expect(collections.at(-1)).toMatchObject({ name: 'Editais (acme)', archived: false })
+  for (const one of [card, dashboards[1]]) {
+    expect(one).toMatchObject({ archived: false, collection_id: collections.at(-1)?.id })
+  }
+  expect(await run()).toMatchObject({ changes: [] })
+  expect(metabase.violations).toEqual([])
+})
+
+test('an object that was made, and nothing after it, is not made twice', async () => {
+  const { metabase, run } = await newMetabase(company)
+  let made = 0
+  metabase.intercept = ({ method, url }, response) => {
+    const isAfter = made > 0 && method !== 'GET'
+    if (isAfter) response.destroy()
+    else if (method === 'POST' && /collection|dashboard|database$/.test(String(url))) made += 1
+    return isAfter
+  }
+  for (const _ of ['database', 'collection', ...DASHBOARDS]) {
+    await run().catch(error => expect(error).toMatchObject({ trouble: 'unreachable' }))
+    made = 0
+  }
+  metabase.intercept = () => false
+  await run()
+  const { databases, collections, dashboards } = metabase.state
+  expect([databases, collections].map(those => those.length)).toEqual([2, 2])
+  expect(dashboards).toHaveLength(DASHBOARDS.length)
+  expect(descriptionsIn(metabase).filter(text => /editais-sync/.test(String(text)))).toEqual([])
+  expect(databases.at(-1)?.description).toMatch(/^Editais acompanhados/)
+  expect(metabase.violations).toEqual([])
 })
 
 test('a run that was cut short anywhere is completed by the next', async () => {
@@ -222,10 +349,17 @@ test('a database is moved only if it reads another catalog, and its schema is re
   const { lake, catalogPath } = company
   const { databaseId } = await run()
   const client = clientOf(metabase.url, await keyIn(keyFile))
-  const owner = { company: 'acme', lake }
   const resources = { memoryMb: null, spillDirectory: null }
   const point = (path: string, columnsChanged = false, other = {}) =>
-    pointDatabase({ client, databaseId, owner, catalogPath: path, columnsChanged, resources, ...other })
+    pointDatabase({
+      client,
+      databaseId,
+      company: 'acme',
+      catalogPath: path,
+      columnsChanged,
+      resources,
+      ...other,
+    })
   metabase.writes()
 
   expect(await point(catalogPath)).toEqual({ from: catalogPath, moved: false, synced: false })
@@ -233,6 +367,7 @@ test('a database is moved only if it reads another catalog, and its schema is re
   // Another path to the same file: the path given to Metabase counts.
   const other = join(lake, 'latest', 'catalog.duckdb')
   expect(await point(other)).toEqual({ from: catalogPath, moved: true, synced: false })
+  expect(await run({ catalogPath: other })).toMatchObject({ databaseId, changes: [] })
   expect(await point(catalogPath, true)).toEqual({ from: other, moved: true, synced: true })
   expect(metabase.writes()).toEqual([
     `PUT /api/database/${databaseId}`,
@@ -250,8 +385,7 @@ test('a database is moved only if it reads another catalog, and its schema is re
   await expect(point(catalogPath, false, { databaseId: 1 })).rejects.toThrow(
     '(Sample Database) is a h2 database, not DuckDB, and was not changed',
   )
-  const boreal = { company: 'boreal', lake }
-  await expect(point(catalogPath, false, { owner: boreal })).rejects.toThrow(
+  await expect(point(catalogPath, false, { company: 'boreal' })).rejects.toThrow(
     'shows company acme, and was not changed',
   )
   expect(metabase.violations).toEqual([])
@@ -419,7 +553,8 @@ test('the memory is shared by the databases of all companies with the next snaps
 
   Object.assign(details(), { [OPTIONS]: 'threads=2&temp_directory=/elsewhere', init_sql: 'SELECT 1' })
   Object.assign(database, { cache_ttl: 3600 })
-  metabase.state.databases.push({ id: 9001, engine: 'duckdb', description: marked('', 'boreal', 'base') })
+  const boreal = { database_file: '/data/boreal/lake/snapshots/one/catalog.duckdb' }
+  metabase.state.databases.push({ id: 9001, engine: 'duckdb', details: boreal })
   metabase.state.databases.push({ id: 9002, engine: 'duckdb', description: 'theirs' })
   // DuckDB has the file open, and would refuse other options.
   expect(await run({ resources })).toMatchObject({ databaseId, changes: [] })

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readMetabaseSettings } from '#config/settings.ts'
-import { mark } from '#src/extras/metabase/mark.ts'
+import { MARK, mark } from '#src/extras/metabase/mark.ts'
 import { relationMeanings } from '#src/extras/metabase/metadata.ts'
 import { EXIT } from '#src/lib/errors.ts'
 import { ADMIN, newMetabase, type Published, publishCompany } from '#test/support/metabase/session.ts'
@@ -31,7 +31,8 @@ test('one run adds the connection to Trino, with names in Portuguese, and a seco
   const { databases, tables } = metabase.state
   const database = databases.find(({ id }) => id === done.trinoDatabaseId)
   expect(database).toMatchObject({ engine: 'starburst', details: { ...TRINO, user: 'metabase' } })
-  expect(database?.description).toContain(mark('acme', 'trino'))
+  expect(database?.details).toHaveProperty(MARK, mark('acme', 'trino'))
+  expect(database?.description).toMatch(/^Editais acompanhados.*Trino\.$/)
   const own = tables.filter(table => table.db_id === done.trinoDatabaseId)
   expect(new Set(own.map(({ schema }) => schema))).toEqual(new Set(['editais_acme']))
   for (const { name, label, description } of relationMeanings()) {
@@ -60,6 +61,17 @@ test('a connection is moved to another Trino; its user and a person’s settings
   const done = await run({ trino: moved })
   expect(done.changes).toEqual([`repaired the database "Nosso Trino" (${id})`])
   expect(database).toMatchObject({ name: 'Nosso Trino', cache_ttl: 3600, details: { ...moved, user: 'bi' } })
+
+  // An earlier version had its mark at the end of the description.
+  Object.assign(database?.details ?? {}, { [MARK]: undefined })
+  Object.assign(database ?? {}, { description: `Do BI\n\n[${mark('acme', 'trino')}]` })
+  metabase.trino = { ...metabase.trino, at: AT }
+  metabase.writes()
+  expect((await run({ trino: TRINO })).changes).toEqual(done.changes)
+  expect(metabase.writes()).toEqual([`PUT /api/database/${id}`])
+  expect(database).toMatchObject({ description: 'Do BI', cache_ttl: 3600, details: { ...TRINO, user: 'bi' } })
+  expect(database?.details).toHaveProperty(MARK, mark('acme', 'trino'))
+  expect((await run({ trino: TRINO })).changes).toEqual([])
   expect(metabase.violations).toEqual([])
 })
 
@@ -77,7 +89,7 @@ test('a run that was cut short after it added the connection is completed by the
   const done = await run({ trino: TRINO })
   const connections = metabase.state.databases.filter(({ engine }) => engine === 'starburst')
   expect(connections.map(({ id }) => id)).toEqual([done.trinoDatabaseId])
-  expect(connections[0]?.description).toContain(mark('acme', 'trino'))
+  expect(connections[0]?.description).toMatch(/^Editais acompanhados.*Trino\.$/)
   expect(metabase.violations).toEqual([])
 })
 

@@ -331,9 +331,9 @@ export type MetabaseSetting = {
   readonly is_env_setting: boolean
 }
 
-/** A collection; `root` is the id of the root collection. */
+/** A collection; the root, which is never ours, has the id `root`. */
 export type MetabaseCollection = {
-  readonly id: number | 'root'
+  readonly id: number
   readonly name: string
   readonly description?: string | null
 }
@@ -343,6 +343,11 @@ export type MetabaseItem = {
   readonly id: number
   readonly name: string
   readonly description: string | null
+  readonly collection_id?: number | null
+  /** Of a card. */
+  readonly visualization_settings?: Readonly<Record<string, unknown>> | null
+  /** Of a dashboard. */
+  readonly points_of_interest?: string | null
   /** A person, or the user that Metabase has for an API key. */
   readonly creator?: { readonly id: number; readonly email?: string } | null
   /** In the trash. */

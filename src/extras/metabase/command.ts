@@ -57,7 +57,6 @@ export function metabaseCommand(environment: Environment): Command {
           client,
           access: settings,
           company,
-          lake,
           catalogPath,
           sourceTimezone,
           resources: settings,

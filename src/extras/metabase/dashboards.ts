@@ -10,7 +10,7 @@ import type {
   MetabaseItem,
 } from './client.ts'
 import { titled } from './database.ts'
-import { covers, isMarked, marked, ours } from './mark.ts'
+import { covers, isMarked, MARK, mark, ours, withoutMark } from './mark.ts'
 
 type Built = {
   readonly cards: { readonly made: number; readonly changed: number }
@@ -38,7 +38,6 @@ const DASHCARD_PROPERTIES = [
  */
 export async function buildDashboards(place: Place): Promise<Built> {
   const { client, databaseId } = place
-  const collectionId = await ensureCollection(place)
   const cards = await withTrash(
     place,
     await client.get<MetabaseItem[]>('/api/card', { f: 'database', model_id: databaseId }),
@@ -47,6 +46,13 @@ export async function buildDashboards(place: Place): Promise<Built> {
   )
   const known = await client.get<MetabaseItem[]>('/api/dashboard', { f: 'all' })
   const dashboards = await withTrash(place, known, DASHBOARDS, '/api/dashboard')
+  const collectionId = await ensureCollection(
+    place,
+    DASHBOARDS.flatMap(spec => [
+      ours(dashboards, place, spec.key),
+      ...spec.cards.map(({ key }) => ours(cards, place, key)),
+    ]),
+  )
   const done = { cards: { made: 0, changed: 0 }, dashboards: { made: 0, changed: 0 } }
   const built = new Map<string, { readonly id: number; readonly sql: string }>()
   for (const spec of DASHBOARDS)
@@ -82,18 +88,28 @@ async function withTrash(
   return [...items, ...(await place.client.get<MetabaseItem[]>(path, { f: 'archived' }))]
 }
 
-async function ensureCollection({ client, company }: Place): Promise<number> {
-  const all = await client.get<MetabaseCollection[]>('/api/collection')
-  const found = all.flatMap(({ id, description }) =>
-    typeof id === 'number' && isMarked(description, company, 'colecao') ? [id] : [],
-  )
-  if (found.length > 0) return Math.min(...found)
-  const description = marked('Painéis e perguntas sobre os editais acompanhados.', company, 'colecao')
-  const made = await client.post<{ id: number }>('/api/collection', {
+/**
+ * Finds the collection that has most of our items, or makes it. Metabase shows all that it keeps of a collection, so it has no mark:
+ * an empty one is ours by name and description.
+ */
+async function ensureCollection(
+  { client, company }: Place,
+  items: readonly (MetabaseItem | null)[],
+): Promise<number> {
+  const about = {
     name: titled('Editais', company),
-    description,
-  })
-  return made.id
+    description: 'Painéis e perguntas sobre os editais acompanhados.',
+  }
+  const places = items.flatMap(item => (item ? [item.collection_id] : []))
+  const hasMost = (id: unknown) => places.filter(place => place === id).length > places.length / 2
+  const [found] = (await client.get<MetabaseCollection[]>('/api/collection'))
+    .filter(one => hasMost(one.id) || isMarked(one, company, 'colecao') || covers(one, about))
+    .sort((a, b) => Number(hasMost(b.id)) - Number(hasMost(a.id)) || a.id - b.id)
+  if (!found) return (await client.post<{ id: number }>('/api/collection', about)).id
+  const description = withoutMark(found.description) ?? about.description
+  if (found.description && description !== found.description)
+    await client.put(`/api/collection/${found.id}`, { description })
+  return found.id
 }
 
 type CardRequest = {
@@ -112,9 +128,9 @@ async function ensureCard(
   const filters = filtersOf(sql, spec.filters)
   const wanted = {
     name,
-    description: marked(description, company, card.key),
+    description,
     display: card.display,
-    visualization_settings: card.settings,
+    visualization_settings: { ...card.settings, [MARK]: mark(company, card.key) },
     dataset_query: nativeQuery(databaseId, sql, filters),
     parameters: cardParameters(filters),
   }
@@ -158,14 +174,17 @@ async function ensureDashboard(
 ): Promise<{ id: number; did: 'made' | 'changed' | null }> {
   const about = {
     name: spec.name,
-    description: marked(spec.description, company, spec.key),
+    description: spec.description,
+    points_of_interest: mark(company, spec.key),
     parameters: spec.filters.map(dashboardParameter),
   }
   const id =
     existing ??
     (
       await client.post<{ id: number }>('/api/dashboard', {
-        ...about,
+        name: spec.name,
+        // A new one cannot have the mark elsewhere. It goes with the first change, below.
+        description: `[${about.points_of_interest}]`,
         collection_id: collectionId,
         // Pinned to the top of the collection.
         collection_position: position + 1,

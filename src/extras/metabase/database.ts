@@ -1,8 +1,8 @@
-import { basename, dirname, isAbsolute, posix, relative } from 'node:path'
+import { basename, dirname, posix } from 'node:path'
 import type { MetabaseTarget } from '#config/settings.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
 import { type Metabase, type MetabaseDatabase, MetabaseError } from './client.ts'
-import { companyOfMark, isMarked, marked } from './mark.ts'
+import { isMarked, withoutMark } from './mark.ts'
 
 export type Resources = Pick<MetabaseTarget, 'memoryMb' | 'spillDirectory'>
 
@@ -63,7 +63,7 @@ async function shareOf(
   { id }: { readonly id?: number },
 ): Promise<string> {
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
-  const others = data.filter(other => other.id !== id && companyOfMark(other.description) !== null)
+  const others = data.filter(other => other.id !== id && companyOf(other) !== null)
   return `${Math.floor(memoryMb / (others.length + 1))}MB`
 }
 
@@ -87,37 +87,32 @@ const FIRST_DETAILS = {
   memory_limit: '1GB',
 }
 
-export type Owner = {
-  readonly company: string
-  /** The company's lake: a database that reads a snapshot in it belongs to the company. */
-  readonly lake: string
-}
-
-/** Finds Metabase's database for the company's snapshots; null if there is none yet. */
+/** Finds Metabase's first database of an engine that is ours; null if there is none yet. */
 export async function findDatabase(
   client: Metabase,
-  { company, lake }: Owner,
+  engine: string,
+  isOurs: (database: MetabaseDatabase) => boolean,
 ): Promise<MetabaseDatabase | null> {
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
-  const found = data
-    .filter(({ engine }) => engine === 'duckdb')
-    .filter(
-      ({ description, details }) =>
-        isMarked(description, company, 'base') || isBelow(lake, details?.database_file),
-    )
+  const found = data.filter(one => one.engine === engine && isOurs(one))
   return found.sort((a, b) => a.id - b.id)[0] ?? null
+}
+
+/** Returns whether a database shows a company's snapshots. What it reads identifies it; only earlier versions marked it. */
+export function shows(database: MetabaseDatabase, company: string): boolean {
+  const reads = companyOf(database)
+  return reads === null ? isMarked(database, company, 'base') : reads === company
 }
 
 /** Adds the database, with all its options: Metabase opens it at once, and cannot change options of an open file. */
 export async function createDatabase(
   client: Metabase,
-  { company }: Owner,
+  company: string,
   catalogPath: string,
   resources: Resources,
-  onMade: (database: MetabaseDatabase) => Promise<void>,
 ): Promise<MetabaseDatabase> {
   const own = await databaseDetails(client, {}, catalogPath, resources)
-  const database = await client
+  return await client
     .post<MetabaseDatabase>('/api/database', {
       name: titled('Editais', company),
       engine: 'duckdb',
@@ -129,26 +124,19 @@ export async function createDatabase(
         `Metabase at ${client.url} has no driver for DuckDB. Put duckdb.metabase-driver.jar into its directory of plugins, and restart it: docs/operating/metabase.md.`,
       )
     })
-  await onMade(database)
-  const description = marked(
-    'Editais acompanhados e suas análises. Cada publicação troca o arquivo que esta base lê.',
-    company,
-    'base',
-  )
-  // The description can be set only once the database exists.
-  await client.put(`/api/database/${database.id}`, { description })
-  return database
+}
+
+/** Sets the description of a database that has none: only one that exists can have it. What earlier versions added to it is removed. */
+export async function describe(client: Metabase, database: MetabaseDatabase): Promise<void> {
+  const text = 'Editais acompanhados e suas análises. Cada publicação troca o arquivo que esta base lê.'
+  const description = withoutMark(database.description) ?? text
+  if (description === database.description) return
+  await client.put(`/api/database/${database.id}`, { description, cache_ttl: database.cache_ttl ?? null })
 }
 
 /** Adds the company's name, unless it is the default company. */
 export function titled(name: string, company: string): string {
   return company === 'default' ? name : `${name} (${company})`
-}
-
-function isBelow(directory: string, path: unknown): boolean {
-  if (typeof path !== 'string') return false
-  const below = relative(directory, path)
-  return below !== '' && !below.startsWith('..') && !isAbsolute(below)
 }
 
 type Pointed = {
@@ -169,14 +157,14 @@ export async function pointDatabase(request: {
   readonly client: Metabase
   readonly databaseId: number
   readonly catalogPath: string
-  readonly owner: Owner
+  readonly company: string
   readonly columnsChanged: boolean
   readonly resources: Resources
   /** Called with the catalogs that Metabase may read, as soon as they are known. */
   readonly onRead?: (catalogs: readonly string[]) => void | Promise<void>
 }): Promise<Pointed> {
-  const { client, databaseId, owner, catalogPath, columnsChanged, onRead = () => {} } = request
-  const database = await readDatabase(client, databaseId, owner)
+  const { client, databaseId, company, catalogPath, columnsChanged, onRead = () => {} } = request
+  const database = await readDatabase(client, databaseId, company)
   const { details } = database
   const from = details?.database_file
   // They are hidden from others. What it reads is unknown then, so what was known stays.
@@ -214,32 +202,31 @@ export function noAdministrator({ url }: Metabase): string {
 }
 
 /** Reads a database of Metabase. @throws FatalError if it does not exist, is not DuckDB's, or belongs to another company. */
-async function readDatabase(client: Metabase, databaseId: number, owner: Owner): Promise<MetabaseDatabase> {
-  const database = await client.get<MetabaseDatabase>(`/api/database/${databaseId}`).catch(error => {
+async function readDatabase(client: Metabase, id: number, company: string): Promise<MetabaseDatabase> {
+  const database = await client.get<MetabaseDatabase>(`/api/database/${id}`).catch(error => {
     if (!(error instanceof MetabaseError && error.trouble === 'missing')) throw error
     throw new MetabaseError(
-      `Metabase at ${client.url} has no database ${databaseId}. Run \`editais metabase\`, which finds or creates the database.`,
+      `Metabase at ${client.url} has no database ${id}. Run \`editais metabase\`, which finds or creates the database.`,
       'missing',
     )
   })
   const other = companyOf(database)
-  if (other !== null && other !== owner.company) {
+  if (other !== null && other !== company) {
     throw new FatalError(
-      `Database ${databaseId} of Metabase (${database.name}) shows company ${other}, and was not changed. Run \`editais metabase\`, which finds or creates the company's own.`,
+      `Database ${id} of Metabase (${database.name}) shows company ${other}, and was not changed. Run \`editais metabase\`, which finds or creates the company's own.`,
       EXIT.usage,
     )
   }
   if (database.engine === 'duckdb') return database
   throw new FatalError(
-    `Database ${databaseId} of Metabase (${database.name}) is a ${database.engine} database, not DuckDB, and was not changed. Run \`editais metabase\`, which finds or creates the database.`,
+    `Database ${id} of Metabase (${database.name}) is a ${database.engine} database, not DuckDB, and was not changed. Run \`editais metabase\`, which finds or creates the database.`,
   )
 }
 
-/** Returns the company whose data it shows, by our mark or by the file that it reads; null if neither names one. */
-function companyOf({ description, details }: MetabaseDatabase): string | null {
+/** Returns the company whose lake has the file that a database reads; null if it is in none. */
+function companyOf({ details }: Pick<MetabaseDatabase, 'details'>): string | null {
   const file = typeof details?.database_file === 'string' ? details.database_file : ''
-  const byFile = /(?<![^/\\])([^/\\]+)[/\\]lake[/\\]snapshots[/\\]/.exec(file)?.[1]
-  return companyOfMark(description) ?? byFile ?? null
+  return /(?<![^/\\])([^/\\]+)[/\\]lake[/\\](?:snapshots|latest)[/\\]/.exec(file)?.[1] ?? null
 }
 
 export async function syncSchema(client: Metabase, databaseId: number): Promise<void> {

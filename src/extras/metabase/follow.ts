@@ -7,7 +7,6 @@ import { closing } from '#src/lib/closing.ts'
 import { syncPath, writeNew } from '#src/lib/durable.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { readSecretFile } from '#src/lib/http/credentials.ts'
-import type { Owner } from './database.ts'
 
 const state = z.object({
   tried_at: z.string(),
@@ -64,7 +63,7 @@ const WITHIN_MS = 30_000
 
 type FollowRequest = {
   readonly target: MetabaseTarget
-  readonly owner: Owner
+  readonly company: string
   /** The file that remembers the state. */
   readonly path: string
   readonly manifest: Pick<Manifest, 'directory' | 'catalog_hash'>
@@ -101,7 +100,7 @@ type Trial = Pick<
 
 /** Keeps in `trial` what is known about Metabase so far, even if it throws. */
 async function point(request: FollowRequest, trial: Trial): Promise<void> {
-  const { target, owner, manifest } = request
+  const { target, company, manifest } = request
   const { url } = target
   if (trial.database_id === null) {
     throw new FatalError('Metabase is not set up for this company yet. Run `editais metabase`.', EXIT.usage)
@@ -116,7 +115,7 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
     await pointDatabase({
       client,
       databaseId: trial.database_id,
-      owner,
+      company,
       catalogPath,
       columnsChanged: trial.catalog_hash !== manifest.catalog_hash,
       resources: target,

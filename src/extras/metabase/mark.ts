@@ -1,25 +1,32 @@
-import type { MetabaseItem } from './client.ts'
+import type { MetabaseDatabase, MetabaseItem } from './client.ts'
+
+/** The property that has our mark, of maps that Metabase keeps as they are. */
+export const MARK = 'editais-sync'
 
 /**
- * Marks what we created at the end of its description, with company and key. Names cannot identify it: users may
- * change them, and may use the same name for objects of their own.
+ * Where an object has our mark, and people do not see it: in settings of a card, in `points_of_interest` of a dashboard, and in
+ * details of a connection whose driver takes only what it knows. Earlier versions wrote it at the end of the description.
  */
-export function marked(description: string, company: string, key: string): string {
-  return `${description}\n\n${mark(company, key)}`
-}
+type Markable = Partial<MetabaseItem & Pick<MetabaseDatabase, 'details'>>
 
+/**
+ * Returns the mark of what we created, with company and key. Names cannot identify it: users may change them, and may use
+ * the same name for objects of their own.
+ */
 export function mark(company: string, key: string): string {
-  return `[editais-sync ${company}/${key}]`
+  return `${MARK} ${company}/${key}`
 }
 
-/** Returns whether a description belongs to an object that we created. */
-export function isMarked(description: string | null | undefined, company: string, key: string): boolean {
-  return description?.includes(mark(company, key)) ?? false
+/** Returns whether an object is one that we created, or a copy. */
+export function isMarked(one: Markable, company: string, key: string): boolean {
+  const own = mark(company, key)
+  const hidden = [one.points_of_interest, one.visualization_settings?.[MARK], one.details?.[MARK]]
+  return hidden.includes(own) || (one.description?.includes(`[${own}]`) ?? false)
 }
 
-/** Returns the company of a database, by its mark. */
-export function companyOfMark(description: string | null | undefined): string | null {
-  return /\[editais-sync ([^/\s\]]+)\/base\]/.exec(description ?? '')?.[1] ?? null
+/** Returns a description without the mark that earlier versions wrote; null if it has nothing else. */
+export function withoutMark(description: string | null | undefined): string | null {
+  return description?.replace(/\s*\[editais-sync \S+\]/, '') || null
 }
 
 /** Metabase's own address for the user of an API key. */
@@ -35,7 +42,7 @@ export function ours(
   { company, user }: { readonly company: string; readonly user: number },
   key: string,
 ): MetabaseItem | null {
-  const found = those.filter(({ description }) => isMarked(description, company, key))
+  const found = those.filter(one => isMarked(one, company, key))
   const [first = null, ...others] = found.sort((a, b) => a.id - b.id)
   const own = [first, ...others].find(one => one?.creator?.id === user)
   return own ?? (first?.creator?.email?.endsWith(KEY_USER) ? first : null)

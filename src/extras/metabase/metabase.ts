@@ -7,14 +7,14 @@ import { forgetMetabase, type MetabaseState, readMetabaseState, snapshotsOf } fr
  */
 export const metabase: Extra = {
   // Without a target, the state of an earlier one is deleted.
-  follower: ({ metabase: target }, { company, lake, metabase: path }) => ({
+  follower: ({ metabase: target }, { company, metabase: path }) => ({
     inUse: async () => snapshotsOf(await readMetabaseState(path)),
     isBehind: async () => target !== null && (await readMetabaseState(path))?.error !== null,
     async follow({ manifest }, { now, signal }) {
       if (!target) return await forgetMetabase(path)
       // Loaded only if there is a target, because it loads an HTTP client.
       const { followSnapshot } = await import('./follow.ts')
-      await followSnapshot({ target, owner: { company, lake }, path, manifest, now: now(), signal })
+      await followSnapshot({ target, company, path, manifest, now: now(), signal })
     },
   }),
   reader: {

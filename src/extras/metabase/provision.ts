@@ -14,33 +14,34 @@ import {
 import { buildDashboards } from './dashboards.ts'
 import {
   createDatabase,
+  describe,
   findDatabase,
   isClosed,
   noAdministrator,
-  type Owner,
   pointDatabase,
   type Resources,
+  shows,
   titled,
 } from './database.ts'
-import { covers, isMarked, marked } from './mark.ts'
+import { covers, isMarked, MARK, mark, withoutMark } from './mark.ts'
 import { describeTables, type MetabasePatience } from './metadata.ts'
 
-export type ProvisionRequest = Owner &
-  MetabasePatience & {
-    readonly client: Metabase
-    readonly access: Access
-    /** Path of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
-    readonly catalogPath: string
-    readonly sourceTimezone: string
-    readonly resources: Resources
-    /** Null leaves a connection to Trino as it is. */
-    readonly trino: TrinoTarget | null
-    readonly onStep?: (step: string) => void
-    /** Called with each change once it is made: a later one may fail. */
-    readonly onChange?: (change: string) => void
-    /** Called with the database and the catalogs that it may read, once they are known: from then on they must be kept. */
-    readonly onRead?: (databaseId: number, catalogs: readonly string[]) => Promise<void>
-  }
+export type ProvisionRequest = MetabasePatience & {
+  readonly client: Metabase
+  readonly access: Access
+  readonly company: string
+  /** Path of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
+  readonly catalogPath: string
+  readonly sourceTimezone: string
+  readonly resources: Resources
+  /** Null leaves a connection to Trino as it is. */
+  readonly trino: TrinoTarget | null
+  readonly onStep?: (step: string) => void
+  /** Called with each change once it is made: a later one may fail. */
+  readonly onChange?: (change: string) => void
+  /** Called with the database and the catalogs that it may read, once they are known: from then on they must be kept. */
+  readonly onRead?: (databaseId: number, catalogs: readonly string[]) => Promise<void>
+}
 
 export type Provisioned = {
   readonly databaseId: number
@@ -61,7 +62,7 @@ export type Provisioned = {
  * @throws FatalError, mostly MetabaseError, and InterruptedError.
  */
 export async function provision(request: ProvisionRequest): Promise<Provisioned> {
-  const { client, onStep = () => {}, onChange = () => {}, onRead = async () => {} } = request
+  const { client, company, onStep = () => {}, onChange = () => {}, onRead = async () => {} } = request
   const changes: string[] = []
   const did = (what: string) => {
     changes.push(what)
@@ -78,17 +79,17 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   const warnings = await settle(client, request.sourceTimezone, did)
 
   onStep('database')
-  const found = await findDatabase(client, request)
-  const database =
-    found ??
-    (await createDatabase(client, request, request.catalogPath, request.resources, async made => {
-      did(`added the database "${made.name}" (${made.id})`)
-      await onRead(made.id, [request.catalogPath])
-    }))
+  const found = await findDatabase(client, 'duckdb', one => shows(one, company))
+  const database = found ?? (await createDatabase(client, company, request.catalogPath, request.resources))
+  if (!found) {
+    did(`added the database "${database.name}" (${database.id})`)
+    await onRead(database.id, [request.catalogPath])
+  }
+  await describe(client, database)
   const { moved } = await pointDatabase({
     client,
     databaseId: database.id,
-    owner: request,
+    company,
     catalogPath: request.catalogPath,
     columnsChanged: false,
     resources: request.resources,
@@ -109,7 +110,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   const { cards, dashboards, shown } = await buildDashboards({
     client,
     databaseId: database.id,
-    company: request.company,
+    company,
     user,
   })
   didEach(cards.made, 'card', 'created')
@@ -358,6 +359,7 @@ const TRINO_ENGINE = 'starburst'
 const TRINO_KEY = 'trino'
 /** Trino needs a name. If it also needs a password, both are set in Metabase and stay. */
 const TRINO_USER = 'metabase'
+const TRINO_TEXT = 'Editais acompanhados e suas análises, no armazém de objetos, consultados pelo Trino.'
 
 type Connected = {
   readonly id: number
@@ -370,51 +372,29 @@ type Connected = {
  * catalog before it accepts one.
  * @throws FatalError, mostly MetabaseError.
  */
-async function connectTrino(
-  client: Metabase,
-  company: string,
-  { host, port, ssl, catalog, schema }: TrinoTarget,
-): Promise<Connected> {
-  const wanted = { host, port, ssl, catalog, schema }
-  const found = await findConnection(client, company, wanted)
-  if (!found) {
-    const details = { ...wanted, user: TRINO_USER }
-    const made = await client.post<MetabaseDatabase>('/api/database', {
+async function connectTrino(client: Metabase, company: string, address: TrinoTarget): Promise<Connected> {
+  const wanted = { ...address, [MARK]: mark(company, TRINO_KEY) }
+  const found = await findDatabase(
+    client,
+    TRINO_ENGINE,
+    one => isMarked(one, company, TRINO_KEY) || covers(one.details, address),
+  )
+  const { id, name, details, cache_ttl, ...before } =
+    found ??
+    (await client.post<MetabaseDatabase>('/api/database', {
       name: titled('Editais no Trino', company),
       engine: TRINO_ENGINE,
-      details,
-    })
-    await describe(client, company, made.id)
-    return { id: made.id, name: made.name, change: 'made' }
-  }
-  const { id, name, description, details = {} } = found
-  // A run that was cut short after it added the connection.
-  const isOurs = isMarked(description, company, TRINO_KEY)
-  if (!isOurs) await describe(client, company, id)
-  if (covers(details, wanted)) return { id, name, change: isOurs ? null : 'repaired' }
+      details: { ...wanted, user: TRINO_USER },
+    }))
+  // Only a connection that exists can have a description.
+  const description = withoutMark(before.description) ?? TRINO_TEXT
+  if (covers({ ...before, details }, { description, details: wanted })) return { id, name, change: null }
   await client.put(`/api/database/${id}`, {
+    description,
     // Sends all details, so that the user and other settings stay.
     details: { ...details, ...wanted },
     // Paid editions clear it if it is missing.
-    cache_ttl: found.cache_ttl ?? null,
+    cache_ttl: cache_ttl ?? null,
   })
-  return { id, name, change: 'repaired' }
-}
-
-async function findConnection(
-  client: Metabase,
-  company: string,
-  wanted: TrinoTarget,
-): Promise<MetabaseDatabase | null> {
-  const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
-  const found = data
-    .filter(({ engine }) => engine === TRINO_ENGINE)
-    .filter(one => isMarked(one.description, company, TRINO_KEY) || covers(one.details, wanted))
-  return found.sort((a, b) => a.id - b.id)[0] ?? null
-}
-
-/** Sets the description, which is possible only once the database exists. */
-async function describe(client: Metabase, company: string, id: number): Promise<void> {
-  const text = 'Editais acompanhados e suas análises, no armazém de objetos, consultados pelo Trino.'
-  await client.put(`/api/database/${id}`, { description: marked(text, company, TRINO_KEY) })
+  return { id, name, change: found ? 'repaired' : 'made' }
 }

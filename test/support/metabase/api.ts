@@ -97,6 +97,8 @@ const trinoDetails = z.strictObject({
   schema: nonBlank.optional(),
   user: nonBlank.optional(),
   ssl: z.boolean().optional(),
+  // The driver takes only the properties that it knows; Metabase keeps the others.
+  'editais-sync': nonBlank.optional(),
 })
 
 const cardProperties = {
@@ -168,6 +170,11 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
     description: nonBlank.nullish(),
     parent_id: positive.nullish(),
   }),
+  'PUT /api/collection/:id': z.strictObject({
+    name: nonBlank.optional(),
+    description: nonBlank.nullish(),
+    archived: z.boolean().nullish(),
+  }),
   'POST /api/card': z.strictObject({
     name: nonBlank,
     description: nonBlank.nullish(),
@@ -184,6 +191,7 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
       ...cardProperties,
     })
     .partial(),
+  'POST /api/card/:id/copy': z.undefined(),
   'POST /api/dashboard': z.strictObject({
     name: nonBlank,
     description: z.string().nullish(),
@@ -191,8 +199,15 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
     collection_id: positive.nullish(),
     collection_position: positive.nullish(),
   }),
+  'POST /api/dashboard/:id/copy': z.strictObject({
+    name: nonBlank.nullish(),
+    description: z.string().nullish(),
+    collection_id: positive.nullish(),
+    is_deep_copy: z.boolean().nullish(),
+  }),
   'PUT /api/dashboard/:id': z.strictObject({
     name: nonBlank.nullish(),
+    points_of_interest: z.string().nullish(),
     archived: z.boolean().nullish(),
     collection_id: positive.nullish(),
     description: z.string().nullish(),

@@ -45,7 +45,7 @@ export type Session = {
 }
 
 /** A new Metabase, and the runs that set it up for a company. */
-export async function newMetabase({ lake, catalogPath }: Published): Promise<Session> {
+export async function newMetabase({ catalogPath }: Published): Promise<Session> {
   const metabase = await startMetabase()
   const keyFile = join(await temporaryDirectory(), 'metabase_api_key')
   return {
@@ -55,7 +55,6 @@ export async function newMetabase({ lake, catalogPath }: Published): Promise<Ses
       await provision({
         client: clientOf(metabase.url),
         company: 'acme',
-        lake,
         catalogPath,
         sourceTimezone: 'America/Sao_Paulo',
         resources: { memoryMb: null, spillDirectory: null },

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
@@ -201,8 +207,12 @@ type Query = { database: number; native: { query: string; 'template-tags'?: obje
 function contentRoutes(installation: Installation): Routes {
   const { state } = installation
   return {
-    'GET /api/collection': () => [{ id: 'root', name: 'Our analytics' }, ...state.collections],
+    'GET /api/collection': () => [
+      { id: 'root', name: 'Our analytics' },
+      ...state.collections.filter(({ archived }) => !archived),
+    ],
     'POST /api/collection': ({ body }) => add(state.collections, body, installation),
+    'PUT /api/collection/:id': ({ id, body }) => archiveItems(id, body, state),
     'GET /api/card': ({ query: { f, model_id } }) =>
       state.cards
         .filter(({ archived }) => archived === (f === 'archived'))
@@ -212,6 +222,8 @@ function contentRoutes(installation: Installation): Routes {
       find(state.databases, (body.dataset_query as Query).database)
       return modern(add(state.cards, withoutEmptyTags(body), installation, headers))
     },
+    'POST /api/card/:id/copy': ({ id, headers }) =>
+      modern(copyCard(find(state.cards, id), {}, installation, headers)),
     'GET /api/card/:id': ({ id, query }) =>
       query['legacy-mbql'] ? find(state.cards, id) : modern(find(state.cards, id)),
     'PUT /api/card/:id': ({ id, body }) =>
@@ -220,6 +232,19 @@ function contentRoutes(installation: Installation): Routes {
       state.dashboards.filter(({ archived }) => archived === (f === 'archived')),
     'POST /api/dashboard': ({ body, headers }) =>
       add(state.dashboards, { ...body, dashcards: [], tabs: [] }, installation, headers),
+    'POST /api/dashboard/:id/copy': ({ id, body, headers }) => {
+      const { name, description, parameters, dashcards, tabs } = find(state.dashboards, id)
+      const copied = (dashcards as Entity[]).map(one => {
+        const copy = () => copyCard(find(state.cards, Number(one.card_id)), body, installation, headers)
+        const cardId = body.is_deep_copy && one.card_id ? copy().id : one.card_id
+        const mappings = (one.parameter_mappings ?? []) as object[]
+        const parameter_mappings = mappings.map(mapping => ({ ...mapping, card_id: cardId }))
+        return { ...one, id: installation.nextId(), card_id: cardId, parameter_mappings }
+      })
+      const kept = { name: body.name ?? name, description: body.description ?? description, parameters, tabs }
+      const made = { ...kept, collection_id: body.collection_id ?? null, dashcards: copied }
+      return add(state.dashboards, made, installation, headers)
+    },
     'GET /api/dashboard/:id': ({ id }) => {
       const dashboard = find(state.dashboards, id)
       const dashcards = dashboard.dashcards as { card_id?: number | null }[]
@@ -234,6 +259,34 @@ function contentRoutes(installation: Installation): Routes {
     },
     'PUT /api/dashboard/:id': ({ id, body }) => replaceDashboard(id, body, installation),
   }
+}
+
+/** The properties that a copy of a card has of the original; its creator is who copies. */
+const COPIED = [
+  ...['dataset_query', 'description', 'display', 'name', 'visualization_settings', 'parameters'],
+  ...['collection_id', 'type'],
+]
+
+function copyCard(
+  card: Entity,
+  { collection_id = card.collection_id }: Record<string, unknown>,
+  installation: Installation,
+  headers: IncomingHttpHeaders,
+): Entity {
+  const kept = Object.fromEntries(COPIED.map(name => [name, structuredClone(card[name])]))
+  return add(
+    installation.state.cards,
+    { ...kept, name: `Copy of ${card.name}`, collection_id },
+    installation,
+    headers,
+  )
+}
+
+/** A collection goes to the trash with all that is in it. */
+function archiveItems(id: number, { archived, ...body }: Entity, { collections, cards, dashboards }: State) {
+  const items = [...cards, ...dashboards].filter(one => one.collection_id === id)
+  if (typeof archived === 'boolean') for (const one of items) one.archived = archived
+  return Object.assign(find(collections, id), body, archived === undefined ? {} : { archived }, { id })
 }
 
 function replaceDashboard(id: number, body: Entity, { state, nextId, violated }: Installation): Entity {
