@@ -1,10 +1,10 @@
 import { readApiSettings } from '#config/settings.ts'
 import { writeLook } from '#src/core/company/state.ts'
-import type { Look, LookApi } from '#src/core/pipeline/look.ts'
 import { hosts } from '#src/extras.ts'
 import { explain } from '#src/lib/errors.ts'
 import { lockHolder } from '#src/lib/lock.ts'
 import { followers } from '#src/operate/extras.ts'
+import type { Look, LookApi } from '#src/operate/look.ts'
 import { afterRun } from './alerts/alerts.ts'
 import type { Shared } from './processors.ts'
 import { type Company, checkDirectory } from './queues/company_registry.ts'
@@ -75,7 +75,7 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   if (await followers(settings, paths).isBehind())
     return notAsked('a reader does not have the latest snapshot')
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
-  const { look } = await import('#src/core/pipeline/look.ts')
+  const { look } = await import('#src/operate/look.ts')
   const within = AbortSignal.any([signal, AbortSignal.timeout(LOOK_WITHIN_MS)])
   const sharedLog = settings.remoteLog && hosts().open(settings.remoteLog, paths, within)
   try {

@@ -3,13 +3,13 @@ import { printableLines } from '#schema/text_key.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import type { PublishedFigures } from '#src/core/lake/publish.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
-import type { Salvaged } from '#src/core/rawlog/salvage.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import { counted, formatCount, formatSeconds } from '#src/lib/count.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
 import { publishBehind } from '#src/operate/extras.ts'
 import type { RunPlan } from '#src/operate/plan.ts'
+import type { Salvaged } from '#src/operate/salvage.ts'
 
 /** Returns the result of a run, for people: what changed, what needs attention, where the snapshot is. */
 export function describeRun(report: RunReport, published: PublishedFigures, seconds: number): string {

@@ -12,7 +12,6 @@ import {
 } from '#src/core/lake/manifest.ts'
 import type { Published } from '#src/core/lake/publish.ts'
 import { writeListIndex } from '#src/core/pipeline/list_index.ts'
-import { type Look, look } from '#src/core/pipeline/look.ts'
 import type { RunContext, RunResult } from '#src/core/pipeline/run.ts'
 import { rawLogSize, sealedSegments } from '#src/core/rawlog/files.ts'
 import { RawLogWriter } from '#src/core/rawlog/writer.ts'
@@ -20,6 +19,7 @@ import { refuseStrange } from '#src/lib/access.ts'
 import { remove } from '#src/lib/durable.ts'
 import { InterruptedError } from '#src/lib/errors.ts'
 import type { SyncContext } from '#src/sync.ts'
+import { type Look, look } from './look.ts'
 
 type Quiet = Extract<Look, { isNew: false }>
 

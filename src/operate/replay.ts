@@ -10,12 +10,12 @@ import {
 } from '#src/core/pipeline/run.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/core/pipeline/validate.ts'
 import { readBase, readLines, segmentPath } from '#src/core/rawlog/files.ts'
-import { type Salvaged, salvageLog } from '#src/core/rawlog/salvage.ts'
 import { logName } from '#src/core/warehouse/warehouse.ts'
 import { counted } from '#src/lib/count.ts'
 import { remove, syncDirectory } from '#src/lib/durable.ts'
 import { EXIT, FatalError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
+import { type Salvaged, salvageLog } from './salvage.ts'
 
 type Quarantined = {
   readonly edital_id: string

@@ -179,7 +179,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I12',
     name: 'look-misses-removals',
-    file: 'src/core/pipeline/look.ts',
+    file: 'src/operate/look.ts',
     from: "  return isAllShown(known, seen) ? null : 'the list no longer shows a notice'\n",
     to: '  return null\n',
   },

@@ -1,6 +1,6 @@
 import { readApiSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
-import { type Look, look } from '#src/core/pipeline/look.ts'
+import { type Look, look } from '#src/operate/look.ts'
 import { contextHere } from './here.ts'
 import type { Environment } from './project.ts'
 

@@ -2,8 +2,6 @@ import type { Settings } from '#config/settings.ts'
 import type { Api } from '#src/core/api/client.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { KnownState } from '#src/core/company/state.ts'
-import type { Drift } from '#src/core/rawlog/line.ts'
-import { FatalError, RequestError } from '#src/lib/errors.ts'
 import {
   KnownList,
   type ListIndex,
@@ -14,9 +12,11 @@ import {
   usableIndex,
   whyDue,
   whyOutdated,
-} from './list_index.ts'
-import { type ReadPage, scan } from './scan.ts'
-import { validatePage } from './validate.ts'
+} from '#src/core/pipeline/list_index.ts'
+import { type ReadPage, scan } from '#src/core/pipeline/scan.ts'
+import { validatePage } from '#src/core/pipeline/validate.ts'
+import type { Drift } from '#src/core/rawlog/line.ts'
+import { FatalError, RequestError } from '#src/lib/errors.ts'
 
 type LookContext = {
   readonly paths: CompanyPaths

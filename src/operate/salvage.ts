@@ -1,12 +1,12 @@
 import { basename, join } from 'node:path'
+import { type Examined, examineLog, readContents } from '#src/core/rawlog/examine.ts'
+import { damagedDirectory, segmentPath } from '#src/core/rawlog/files.ts'
+import type { Line } from '#src/core/rawlog/line.ts'
+import { SegmentWriter } from '#src/core/rawlog/writer.ts'
 import { makePrivateDirectory } from '#src/lib/access.ts'
 import { counted } from '#src/lib/count.ts'
 import { copyNew, linkFile, syncDirectory, syncFile } from '#src/lib/durable.ts'
 import { systemCode } from '#src/lib/errors.ts'
-import { type Examined, examineLog, readContents } from './examine.ts'
-import { damagedDirectory, segmentPath } from './files.ts'
-import type { Line } from './line.ts'
-import { SegmentWriter } from './writer.ts'
 
 /** The replacement of a segment that could not be used. */
 export type Salvaged = {
