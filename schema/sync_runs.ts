@@ -86,7 +86,7 @@ export function isGoodRun(run: { mode: string; status: string; not_attempted: nu
 }
 
 /**
- * Returns SQL for the condition that a run is good; `schema/marts/leituras.sql` has it too.
+ * Returns SQL for the condition that a run is good; `src/marts/leituras.sql` has it too.
  * @param run what to write before each column, such as `report.`.
  */
 export function goodRunSql(run = ''): string {

@@ -461,6 +461,34 @@ export const TABLES: readonly Table[] = [
   schemaDrift,
 ]
 
+/** Not stored: each snapshot says what it is, in one row per company. */
+export const snapshotInfo = {
+  name: 'snapshot_info',
+  description: 'The snapshot itself, one row per company',
+  portuguese: ['Retrato dos dados', 'O próprio retrato dos dados, uma linha por empresa'],
+  columns: [
+    { ...company, from: 'editais.company' },
+    {
+      name: 'snapshot',
+      type: 'VARCHAR',
+      description: 'Name of the snapshot',
+      portuguese: ['Retrato', 'Nome do retrato dos dados'],
+    },
+    {
+      name: 'published_at',
+      type: 'TIMESTAMPTZ',
+      description: 'When the snapshot was written',
+      portuguese: ['Publicado em (UTC)', 'Quando o retrato dos dados foi gravado'],
+    },
+    {
+      name: 'source_timezone',
+      type: 'VARCHAR',
+      description: 'Time zone of local times (SOURCE_TIMEZONE)',
+      portuguese: ['Fuso horário', 'Fuso das horas locais (SOURCE_TIMEZONE)'],
+    },
+  ],
+} as const
+
 /** Columns of the published table, in order. */
 export function publishedColumns(table: Table): readonly PublishedColumn[] {
   return table.columns.filter(column => 'portuguese' in column)

@@ -3,7 +3,7 @@ import { DETECT, FETCH, LOAD, MISSING } from './mutants/pipeline.ts'
 import { APPLY, APPLY_MANY, EXPORT, RETENTION, ROWS, SQL } from './mutants/store.ts'
 
 const MARTS = [
-  ...inFile('schema/marts/passagens_por_fase.sql', [
+  ...inFile('src/marts/passagens_por_fase.sql', [
     {
       name: 'away-is-in-the-phase',
       reason: 'days without the notice count as days in its phase',
@@ -17,7 +17,7 @@ const MARTS = [
       to: 'false AND coalesce(',
     },
   ]),
-  ...inFile('schema/marts/valor_por_uf.sql', [
+  ...inFile('src/marts/valor_por_uf.sql', [
     {
       name: 'discarded-at-stake',
       reason: 'what was discarded counts as at stake',
@@ -25,7 +25,7 @@ const MARTS = [
       to: 'soma(valor_somado)',
     },
   ]),
-  ...inFile('schema/marts/republicacoes.sql', [
+  ...inFile('src/marts/republicacoes.sql', [
     {
       name: 'every-text-again-is-the-same-purchase',
       reason: 'new purchases with recurring texts count once',
@@ -33,7 +33,7 @@ const MARTS = [
       to: 'GROUP BY company, comprador, objeto',
     },
   ]),
-  ...inFile('schema/marts/funil.sql', [
+  ...inFile('src/marts/funil.sql', [
     {
       name: 'phases-with-notices-alone',
       reason: 'the funnel has gaps',
@@ -41,7 +41,7 @@ const MARTS = [
       to: 'SELECT company, status FROM por_fase',
     },
   ]),
-  ...inFile('schema/marts/prazos_calculados.sql', [
+  ...inFile('src/marts/prazos_calculados.sql', [
     {
       name: 'a-weekend-is-open',
       reason: 'days on which offices are closed count as business days',

@@ -138,7 +138,7 @@ function assembled({ shown, folded, isCut }: PlainText, parts: readonly Part[]):
 
 /**
  * One way to read the last day of an act in a text. Exactly one of `dia`, `dia_mes`, `dia_do_mes` and `n` is there. The day
- * follows from it, the session and the calendar (`schema/marts/prazos_calculados.sql`).
+ * follows from it, the session and the calendar (`src/marts/prazos_calculados.sql`).
  */
 type Reading = {
   /** A whole day, `2026-12-04`. */

@@ -9,6 +9,7 @@ import { latestSources } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { giveToGroup } from '#src/lib/access.ts'
 import { writeBeside } from '#src/lib/durable.ts'
+import { loadMarts } from '#src/marts/open.ts'
 import { lakesOf } from './snapshot_sql.ts'
 
 export function catalogCommand(environment: Environment): Command {
@@ -26,8 +27,9 @@ export function catalogCommand(environment: Environment): Command {
       const { dataDir, lake } = readCommonSettings(environment)
       const path = resolve(output ?? join(dataDir, 'catalog.duckdb'))
       await writeBeside(path, 'Name another file with --output.', async temporary => {
+        const marts = await loadMarts()
         const db = await Database.open(':memory:', { threads: 1 })
-        await writeCatalog(db, temporary, sources).finally(() => db.close())
+        await writeCatalog(db, temporary, sources, marts).finally(() => db.close())
         await openForReaders(temporary, lake)
       })
       process.stdout.write(`${path}: ${sources.map(({ company }) => company).join(', ')}\n`)

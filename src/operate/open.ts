@@ -26,6 +26,8 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
     inStage: untimed,
     onNote: text => listener.note(text),
     follower: followers(settings, paths),
+    // Loaded when a run publishes: looks need none.
+    marts: async () => await (await import('#src/marts/open.ts')).loadMarts(),
     sharedLog: settings.remoteLog && hosts().open(settings.remoteLog, paths, signal),
   }
 }

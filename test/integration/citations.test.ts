@@ -141,7 +141,7 @@ function titles(project: Project, path: string, prose: string): Citation[] {
 }
 
 /**
- * `src/sync.ts`, `test/system/crash/`, `schema/marts/*.sql`; in backticks also a name alone, as `endpoints.ts`.
+ * `src/sync.ts`, `test/system/crash/`, `src/marts/*.sql`; in backticks also a name alone, as `endpoints.ts`.
  * What ends in `.md` is left to `documents`.
  */
 function paths(project: Project, comments: string): Citation[] {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { MARTS } from '#schema/marts/marts.ts'
 import { Database, type Row } from '#src/core/warehouse/database.ts'
+import { MARTS } from '#src/marts/marts.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { startCompanies } from '#test/support/companies.ts'

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
-import { MARTS } from '#schema/marts/marts.ts'
 import { analyses, editais } from '#schema/tables.ts'
 import { type StoredInputs, storedInputs } from '#src/core/lake/catalog.ts'
+import { MARTS } from '#src/marts/marts.ts'
+import { loadMarts } from '#src/marts/open.ts'
 import { openMarts } from '#test/support/marts.ts'
 import { spelledEntries } from '#test/support/spelled_entries.ts'
 
@@ -58,9 +59,11 @@ it('stored marts follow from the columns that they name, and from no other', asy
     const named = new Set(STORED.flatMap(({ storedFrom }) => storedFrom?.[table] ?? []))
     let stored = await rows()
     for (const column of [...named].slice(1)) {
-      const inputs = await storedInputs(marts.db)
+      const inputs = await storedInputs(marts.db, await loadMarts())
       await marts.db.run(rotate(table, [column]))
-      expect(changedIn(inputs, await storedInputs(marts.db)), column).toEqual(naming(table, column))
+      expect(changedIn(inputs, await storedInputs(marts.db, await loadMarts())), column).toEqual(
+        naming(table, column),
+      )
       const other = await rows()
       expect(other, column).not.toEqual(stored)
       stored = other

@@ -1,15 +1,15 @@
 import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { MARTS } from '#schema/marts/marts.ts'
 import { publishedColumns, storedColumns, TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { martSql } from '#src/core/lake/catalog.ts'
 import { countNotices, type Manifest } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
+import { MARTS } from '#src/marts/marts.ts'
+import { martSql } from '#src/marts/open.ts'
 import { assertHolds } from './assertions.ts'
 
 /** Columns that depend on the run that wrote the row, and not on a document. */

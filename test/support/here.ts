@@ -7,6 +7,7 @@ import { untimed } from '#src/core/pipeline/request.ts'
 import { NEXT, type RunResult } from '#src/core/pipeline/run.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import { hosts } from '#src/extras.ts'
+import { loadMarts } from '#src/marts/open.ts'
 import { followers, publishBehind } from '#src/operate/extras.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
@@ -62,7 +63,15 @@ export function quietContext(
   given: Pick<CompanyContext, 'paths' | 'settings' | 'signal' | 'sharedLog' | 'newId' | 'now'>,
 ): CompanyContext {
   const follower = followers(given.settings, given.paths)
-  return { ...given, follower, runId: given.newId(), onProgress() {}, inStage: untimed, onNote() {} }
+  return {
+    ...given,
+    follower,
+    marts: loadMarts,
+    runId: given.newId(),
+    onProgress() {},
+    inStage: untimed,
+    onNote() {},
+  }
 }
 
 function newId(): string {

@@ -5,6 +5,7 @@ import { type Verdict, validateAnalysis, validateNotice } from '#src/core/pipeli
 import type { Database, QueryResult, Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { exportColumns } from '#src/core/warehouse/sql.ts'
+import { loadMarts } from '#src/marts/open.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import {
   analysisLine,
@@ -70,7 +71,8 @@ export async function openMarts(entries: readonly Entry[] = []): Promise<Marts> 
 }
 
 async function showWarehouse(db: Database, warehouse: string): Promise<void> {
-  if (withCatalog.has(db)) return await storeMarts(db)
+  const marts = await loadMarts()
+  if (withCatalog.has(db)) return await storeMarts(db, marts)
   const source = {
     company: COMPANY,
     snapshot: 's1',
@@ -81,7 +83,7 @@ async function showWarehouse(db: Database, warehouse: string): Promise<void> {
   }
   const rowsOf = (table: Table) =>
     `(SELECT ${exportColumns(table, COMPANY)} FROM ${warehouse}.main.${identifier(table.name)} t)`
-  await db.transaction(() => createRelations(db, [source], { rowsOf }))
+  await db.transaction(() => createRelations(db, [source], marts, { rowsOf }))
   withCatalog.add(db)
 }
 

@@ -8,21 +8,26 @@ import { expect, onTestFinished, test } from 'vitest'
 const run = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
 const PRODUCT = ['src', 'jobs', 'schema', 'config']
-const COPIED = [...PRODUCT, 'test', 'tools', 'clients', 'docs', 'package.json', 'vitest.config.ts']
+const COPIED = ['test', 'tools', 'clients', 'docs', 'package.json', 'vitest.config.ts']
 /** Runs and their steps, through the front door. */
 const CORE_TESTS = ['test/unit/pipeline', 'integration/changes.test.ts', 'integration/pending.test.ts']
+/** The core, with the sandbox as its API. */
+const CORE = ['schema', 'config', 'src/lib', 'src/core', 'src/sync.ts', 'src/sandbox', 'src/server/contract']
+/** A program of the core alone, with its test. */
+const ALONE = 'test/integration/core_alone.test.ts'
 
 const FOUND = await readdir(join(ROOT, 'src/extras'), { withFileTypes: true })
 const EXTRAS = FOUND.flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
 
-/** Copies the project, with product types alone. */
-async function copyProject(): Promise<string> {
+/** Copies the project with this part of the product, whose types alone are compiled. */
+async function copyProject(product = PRODUCT): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), 'without-'))
   onTestFinished(() => rm(copy, { recursive: true, force: true }))
-  for (const name of COPIED) await cp(join(ROOT, name), join(copy, name), { recursive: true })
+  for (const name of [...product, ...COPIED])
+    await cp(join(ROOT, name), join(copy, name), { recursive: true })
   await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
   const types = JSON.parse(await readFile(join(ROOT, 'tsconfig.json'), 'utf8')) as object
-  await writeFile(join(copy, 'tsconfig.json'), JSON.stringify({ ...types, include: PRODUCT }))
+  await writeFile(join(copy, 'tsconfig.json'), JSON.stringify({ ...types, include: product }))
   return copy
 }
 
@@ -72,15 +77,13 @@ test('without any one of the extras, the program compiles', async () => {
   expect(await compile(project)).toContain('src/extras.ts')
 }, 900_000)
 
-test('without all extras, the program compiles, and the core works as before', async () => {
-  const project = await copyProject()
-  await takeAway(project, EXTRAS)
-  expect(await compile(project)).toBe('')
+/** Runs tests of the project; more than `atLeast` must pass. */
+async function testProject(project: string, tests: readonly string[], atLeast: number): Promise<void> {
   const { NODE_OPTIONS: _, VITEST: __, ...environment } = process.env
   const counts = join(project, 'counts.json')
   const tested = await run(
     join(ROOT, 'node_modules/.bin/vitest'),
-    ['run', ...CORE_TESTS, '--reporter=json', `--outputFile=${counts}`],
+    ['run', ...tests, '--reporter=json', `--outputFile=${counts}`],
     { cwd: project, env: environment },
   ).catch((error: { stdout: string; stderr: string }) => error)
   const { numPassedTests, numFailedTests } = JSON.parse(
@@ -89,5 +92,19 @@ test('without all extras, the program compiles, and the core works as before', a
     }),
   ) as { numPassedTests: number; numFailedTests: number }
   expect(numFailedTests).toBe(0)
-  expect(numPassedTests).toBeGreaterThan(40)
+  expect(numPassedTests).toBeGreaterThan(atLeast)
+}
+
+test('without all extras, the program compiles, and the core works as before', async () => {
+  const project = await copyProject()
+  await takeAway(project, EXTRAS)
+  expect(await compile(project)).toBe('')
+  await testProject(project, CORE_TESTS, 40)
+}, 900_000)
+
+test('without the marts and all that shows them, the core compiles, and publishes the tables', async () => {
+  const project = await copyProject([...CORE, ALONE])
+  expect(await compile(project)).toBe('')
+  const stores = ['apply', 'export', 'retention', 'row_files', 'sql'].map(name => `test/unit/store/${name}`)
+  await testProject(project, [ALONE, 'test/unit/pipeline', ...stores], 60)
 }, 900_000)

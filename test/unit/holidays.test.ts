@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { CALENDAR_YEARS } from '#schema/marts/basics.ts'
 import { Database } from '#src/core/warehouse/database.ts'
+import { CALENDAR_YEARS } from '#src/marts/basics.ts'
 import { checkCalendar } from '#src/operate/doctor/doctor.ts'
 
-const MARTS = join(import.meta.dirname, '../../schema/marts')
+const MARTS = join(import.meta.dirname, '../../src/marts')
 const martSql = (name: string) => readFileSync(join(MARTS, `${name}.sql`), 'utf8')
 
 it('warns a year before the calendar ends', () => {

@@ -4,10 +4,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { getCompileCacheDir } from 'node:module'
 import { dirname, join } from 'node:path'
 import { version } from '@duckdb/node-api'
-import { comment } from '#schema/columns.ts'
-import { CATALOG, MARTS, type Mart, type Relation, snapshotInfo } from '#schema/marts/marts.ts'
-import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
-import { TEXT_MACROS } from '#schema/text_key.ts'
+import { comment, type Portuguese, type PublishedColumn } from '#schema/columns.ts'
+import { publishedColumns, snapshotInfo, TABLES, type Table } from '#schema/tables.ts'
 import { plausibleInstants } from '#schema/times.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
@@ -18,21 +16,38 @@ import { digestOf, hashOf } from '#src/lib/hash.ts'
 import type { SnapshotFile } from './manifest.ts'
 
 const LOCAL_TIME = 'local_time'
-const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
-const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
-/** The functions that marts use. */
-const MACROS = [
-  { name: 'agora', parameters: '' },
-  { name: 'soma', parameters: 'valor' },
-  { name: 'valor_suspeito', parameters: 'valor' },
-  { name: 'item_suspeito', parameters: 'valor, do_edital' },
-  { name: 'unidade_comparavel', parameters: 'unidade' },
-  { name: 'itens_repetidos', parameters: '' },
-  { name: 'faixa_comparavel', parameters: 'editais, percentis' },
-  { name: 'sessao_por_vir', parameters: 'sessao, agora' },
-  { name: 'dias_ate_prazo', parameters: 'dia, comecou, hoje' },
-  { name: 'curto', parameters: 'texto, maximo' },
-] as const
+
+/** A table, or a view beside them, with its published columns. */
+export type Relation = {
+  readonly name: string
+  readonly description: string
+  readonly portuguese: Portuguese
+  readonly columns: readonly Pick<PublishedColumn, 'name' | 'description' | 'portuguese' | 'unit'>[]
+}
+
+/** A mart as a catalog needs it. */
+export type MartView = Relation & {
+  /** One SELECT over the tables, `snapshot_info` and the marts before it. */
+  readonly sql: string
+  /**
+   * How its rows are ordered in a file; without it, as they come. For a mart that stays equal while notices change: then
+   * its file is equal, too, and is not uploaded again.
+   */
+  readonly orderBy?: string
+  /**
+   * The columns of tables that its rows follow from. Then they are in the catalog, and are computed only when one of these
+   * changes: for what does not depend on the time, and would cost every mart that builds upon it.
+   */
+  readonly storedFrom?: Readonly<Partial<Record<string, readonly string[]>>>
+}
+
+/** What a catalog has above the tables: figures for BI. Given by the program; a catalog may have none. */
+export type Marts = {
+  /** The SQL of the functions that they use, besides `local_time`. */
+  readonly macros: readonly string[]
+  /** In the order in which they are created. */
+  readonly views: readonly MartView[]
+}
 
 /** A snapshot shown by a catalog. */
 export type CatalogSource = {
@@ -67,46 +82,32 @@ export async function writeCatalog(
   db: Database,
   path: string,
   sources: readonly CatalogSource[],
+  marts: Marts,
   { like = null, inputs }: { like?: CatalogFile | null; inputs?: StoredInputs } = {},
 ): Promise<void> {
   const copied = like !== null && (await copyCatalog(like, path))
   // One commit; otherwise each of some hundred comments would be its own.
   await db.inFile(path, async () => {
-    if (!copied) return await createRelations(db, sources)
+    if (!copied) return await createRelations(db, sources, marts)
     await createTableRelations(db, sources)
-    const isCurrent = ({ name }: Mart) => inputs?.[name] !== undefined && like.inputs?.[name] === inputs[name]
-    await storeMarts(
-      db,
-      STORED.filter(mart => !isCurrent(mart)),
+    const outdated = storedViews(marts).filter(
+      ({ name }) => inputs?.[name] === undefined || like.inputs?.[name] !== inputs[name],
     )
+    await createMarts(db, outdated)
   })
 }
 
-/** DuckDB 1.1 is the earliest that has all that marts use. */
-const PORTABLE_STORAGE = 'v1.0.0'
-
-/**
- * Writes a database that needs no other file: the rows of each table, the marts as views on top of them, and all
- * comments. It has the names and columns of a catalog.
- * @param db any database; it is unchanged afterwards.
- */
-export async function writePortable(
-  db: Database,
-  path: string,
-  sources: readonly CatalogSource[],
-): Promise<void> {
-  await db.inFile(path, () => createRelations(db, sources, { tablesAs: 'TABLE' }), PORTABLE_STORAGE)
-}
+type Template = { readonly sourceTimezone: string; readonly marts: Marts }
 
 /** Writes what all catalogs of a time zone have in common: the marts, over tables without rows or files. */
-async function writeTemplate(db: Database, path: string, sourceTimezone: string): Promise<void> {
+async function writeTemplate(db: Database, path: string, { sourceTimezone, marts }: Template): Promise<void> {
   await db.inFile(path, async () => {
     for (const { name, columns } of [...TABLES.map(publishedTable), snapshotInfo]) {
       const nulls = columns.map(column => `NULL::${column.type} AS ${identifier(column.name)}`)
       await db.run(`CREATE VIEW ${identifier(name)} AS SELECT ${nulls.join(', ')} WHERE false`)
     }
-    await createMacros(db, [{ company: '', sourceTimezone }])
-    await createMarts(db)
+    await createMacros(db, [{ company: '', sourceTimezone }], marts)
+    await createMarts(db, marts.views)
   })
 }
 
@@ -130,45 +131,47 @@ type Shown = {
 export async function createRelations(
   db: Database,
   sources: readonly CatalogSource[],
+  marts: Marts,
   shown: Shown = {},
 ): Promise<void> {
   await createTableRelations(db, sources, shown)
   // One of them reads a table.
-  await createMacros(db, sources)
-  await createMarts(db)
+  await createMacros(db, sources, marts)
+  await createMarts(db, marts.views)
 }
 
-const STORED = MARTS.filter(({ storedFrom }) => storedFrom)
+/** Computes the marts that are stored from what the tables have now. */
+export async function storeMarts(db: Database, marts: Marts): Promise<void> {
+  await createMarts(db, storedViews(marts))
+}
 
-/** Computes marts that are stored, by default all of them, from what the tables have now. */
-export async function storeMarts(db: Database, chosen = STORED): Promise<void> {
-  await createMarts(db, chosen)
+function storedViews({ views }: Marts): readonly MartView[] {
+  return views.filter(({ storedFrom }) => storedFrom)
 }
 
 /** Returns what the rows of stored marts follow from in a warehouse. */
-export async function storedInputs(db: Database): Promise<StoredInputs> {
-  const inputs = STORED.map(({ name, storedFrom = {} }) => {
+export async function storedInputs(db: Database, marts: Marts): Promise<StoredInputs> {
+  const inputs = storedViews(marts).map(({ name, storedFrom = {} }) => {
     const hashes = Object.entries(storedFrom).map(([table, columns = []]) => {
       const row = columns.map(column => `${identifier(column)}::VARCHAR`).join(', ')
       return `(SELECT bit_xor(md5_number(to_json([${row}])::VARCHAR)) FROM ${identifier(table)})`
     })
     return `concat_ws(' ', version(), ${hashes.join(', ')}) AS ${identifier(name)}`
   })
-  return await db.row(`SELECT ${inputs.join(', ')}`)
+  return inputs.length === 0 ? {} : await db.row(`SELECT ${inputs.join(', ')}`)
 }
 
 async function createMacros(
   db: Database,
   sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[],
+  { macros }: Marts,
 ): Promise<void> {
   await db.run(localTime(sources))
-  for (const macro of await readMacros()) await db.run(macro)
+  for (const macro of macros) await db.run(macro)
 }
 
-async function createMarts(db: Database, chosen = MARTS): Promise<void> {
-  const marts = await readMarts()
-  for (const mart of chosen)
-    await create(db, mart.storedFrom ? 'TABLE' : 'VIEW', mart, marts.get(mart.name) as string)
+async function createMarts(db: Database, chosen: readonly MartView[]): Promise<void> {
+  for (const view of chosen) await create(db, view.storedFrom ? 'TABLE' : 'VIEW', view, view.sql)
 }
 
 function publishedTable(table: Table) {
@@ -200,30 +203,16 @@ function earlierVersion(sources: readonly CatalogSource[]): FatalError {
 }
 
 /** Covers everything that shapes a catalog besides its files. If it differs, a new snapshot is written. */
-export async function catalogHash(sourceTimezone: string): Promise<string> {
-  const macros = [localTime([{ company: '', sourceTimezone }]), ...(await readMacros())]
+export function catalogHash(sourceTimezone: string, { macros, views }: Marts): string {
+  const relations = [...TABLES.map(publishedTable), snapshotInfo, ...views]
   const parts = [
+    localTime([{ company: '', sourceTimezone }]),
     ...macros,
     placeOf(''),
-    CATALOG.map(relation => comments(relation, 'VIEW')),
-    ...(await readMarts()),
+    relations.map(relation => comments(relation, 'VIEW')),
+    ...views.map(({ name, sql }) => [name, sql]),
   ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
-}
-
-let marts: Promise<ReadonlyMap<string, string>> | null = null
-
-/** Returns the SQL of each mart; the files are read once. */
-function readMarts(): Promise<ReadonlyMap<string, string>> {
-  marts ??= Promise.all(MARTS.map(async mart => [mart.name, await martSql(mart)] as const)).then(
-    entries => new Map(entries),
-  )
-  return marts
-}
-
-/** Returns the SQL of a mart: one SELECT. */
-export async function martSql({ name, sql }: Mart): Promise<string> {
-  return sql ?? (await readFile(join(MARTS_DIRECTORY, `${name}.sql`), 'utf8'))
 }
 
 /** A reader sets it to the place of a snapshot that was moved, copied or mounted elsewhere. */
@@ -268,14 +257,6 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
   const [only] = zones.keys()
   const body = zones.size === 1 ? inZone(only as string) : `CASE ${cases.join(' ')} END`
   return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
-}
-
-async function readMacros(): Promise<string[]> {
-  const files = MACROS.map(async macro => {
-    return { ...macro, sql: await readFile(join(MACROS_DIRECTORY, `${macro.name}.sql`), 'utf8') }
-  })
-  const all = [...TEXT_MACROS, ...(await Promise.all(files))]
-  return all.map(({ name, parameters, sql }) => `CREATE MACRO ${name}(${parameters}) AS ${sql}`)
 }
 
 function inZone(zone: string): string {
@@ -326,15 +307,13 @@ export function cacheDirectory(): string | null {
  */
 export async function catalogTemplate(
   db: Database,
-  { sourceTimezone, hash }: { sourceTimezone: string; hash: string },
+  about: Template & { readonly hash: string },
   directory = cacheDirectory(),
 ): Promise<CatalogFile | null> {
   if (directory === null) return null
-  const key = templateKey(hash)
+  const key = templateKey(about.hash)
   try {
-    return (
-      (await findTemplate(directory, key)) ?? (await makeTemplate(db, directory, { key, sourceTimezone }))
-    )
+    return (await findTemplate(directory, key)) ?? (await makeTemplate(db, directory, { ...about, key }))
   } catch {
     // A full or read-only disk, for example: the marts are then created without a template.
     return null
@@ -365,11 +344,11 @@ async function findTemplate(directory: string, wanted: string): Promise<CatalogF
 async function makeTemplate(
   db: Database,
   directory: string,
-  about: { key: string; sourceTimezone: string },
+  about: Template & { readonly key: string },
 ): Promise<CatalogFile> {
   const temporary = join(directory, `catalog-${process.pid}-${randomBytes(6).toString('hex')}.part`)
   try {
-    await writeTemplate(db, temporary, about.sourceTimezone)
+    await writeTemplate(db, temporary, about)
     const { sha256 } = await digestOf(temporary)
     const path = join(directory, `catalog-${about.key}-${sha256}.duckdb`)
     await movePath(temporary, path)

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MARTS } from '#schema/marts/marts.ts'
 import type { Table } from '#schema/tables.ts'
 import { MAX_ROW_BYTES, textBytes } from '#src/core/warehouse/cut.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
@@ -16,6 +15,7 @@ import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/l
 import { systemCode } from '#src/lib/errors.ts'
 import { digestOf } from '#src/lib/hash.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
+import type { MartView } from './catalog.ts'
 import type { Manifest, MartFiles, SnapshotFile } from './manifest.ts'
 
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
@@ -277,13 +277,14 @@ export function martPath(name: string): string {
 export async function writeMarts(
   db: Database,
   catalog: string,
+  marts: readonly Pick<MartView, 'name' | 'orderBy'>[],
   to: { directory: string; access: LakeAccess; day: string },
 ): Promise<MartFiles> {
   const { directory, access, day } = to
   await mkdir(join(directory, DIRECTORY), PRIVATE_DIRECTORY)
   const files: SnapshotFile[] = []
   await db.withFile(catalog, async () => {
-    for (const { name, orderBy } of MARTS) {
+    for (const { name, orderBy } of marts) {
       const path = martPath(name)
       const order = orderBy === undefined ? '' : ` ORDER BY ${identifier(orderBy)}`
       const { count } = await db.row<{ count: number }>(

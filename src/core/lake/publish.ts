@@ -21,6 +21,7 @@ import {
   type CatalogSource,
   catalogHash,
   catalogTemplate,
+  type Marts,
   PLACE_VARIABLE,
   storedInputs,
   writeCatalog,
@@ -69,7 +70,8 @@ type Request = {
   readonly inUse: readonly (string | null)[]
   /** Time zone of the local times in the marts. */
   readonly sourceTimezone: string
-  readonly marts: MartsWanted
+  readonly marts: Marts
+  readonly martsWanted: MartsWanted
 }
 
 type State = {
@@ -80,7 +82,7 @@ type State = {
   readonly data_version: number
   readonly last_run: string | null
   readonly catalog_hash: string
-  readonly marts: MartsWanted
+  readonly martsWanted: MartsWanted
   /** The present day in the time zone of the notices, if marts are wanted. */
   readonly mart_day: string | null
 }
@@ -124,19 +126,21 @@ export async function publish(request: Request): Promise<Published> {
   }
 }
 
-async function readState({ db, sourceTimezone, marts, now }: Request): Promise<State> {
-  const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day' | 'marts'> & { today: string }>(
+async function readState(request: Request): Promise<State> {
+  const { db, sourceTimezone, marts, now } = request
+  const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day' | 'martsWanted'> & { today: string }>(
     `SELECT schema_hash, warehouse_id, log, applied_segment, data_version,
        (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run,
        ($now::TIMESTAMPTZ AT TIME ZONE $zone)::DATE::VARCHAR AS today
      FROM meta`,
     { now: now.toISOString(), zone: sourceTimezone },
   )
+  const martsWanted = marts.views.length === 0 ? 'none' : request.martsWanted
   return {
     ...stored,
-    catalog_hash: await catalogHash(sourceTimezone),
-    marts,
-    mart_day: marts === 'none' ? null : stored.today,
+    catalog_hash: catalogHash(sourceTimezone, marts),
+    martsWanted,
+    mart_day: martsWanted === 'none' ? null : stored.today,
   }
 }
 
@@ -154,7 +158,7 @@ function isStale(
     newest.directory !== join(directory, newest.snapshot) ||
     // Switched on or off, or of another day: some marts count days from it.
     (newest.marts?.day ?? null) !== state.mart_day ||
-    (newest.marts?.files.length === 0 && state.marts === 'files') ||
+    (newest.marts?.files.length === 0 && state.martsWanted === 'files') ||
     (newest.applied_segment !== state.applied_segment &&
       Math.abs(now.getTime() - Date.parse(newest.created_at)) >= RUNS_ONLY_INTERVAL_MS)
   )
@@ -165,7 +169,7 @@ async function writeSnapshot(
   state: State,
   previous: Manifest | null,
 ): Promise<Manifest> {
-  const { db, lake, company, now, sourceTimezone, access } = request
+  const { db, lake, company, now, sourceTimezone, access, marts } = request
   const snapshot = await freeName(snapshotsDirectory(lake), now, state.data_version)
   const directory = join(snapshotsDirectory(lake), snapshot)
   const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
@@ -174,7 +178,7 @@ async function writeSnapshot(
   const { files, notices, inputs } = await db.transaction(async () => ({
     files: await writeTables(request, { directory, previous, previousDirectory }),
     notices: await countNotices(db),
-    inputs: await storedInputs(db),
+    inputs: await storedInputs(db, marts),
   }))
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
@@ -185,11 +189,11 @@ async function writeSnapshot(
           sha256: previous.catalog_sha256,
           inputs: previous.stored_inputs,
         }
-      : await catalogTemplate(db, { sourceTimezone, hash: state.catalog_hash })
+      : await catalogTemplate(db, { sourceTimezone, hash: state.catalog_hash, marts })
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
-  await writeCatalog(db, catalog, [source], { like, inputs })
+  await writeCatalog(db, catalog, [source], marts, { like, inputs })
   await makeDurable('catalog.sync', catalog, access)
-  const marts = await martsOf(db, catalog, state, { directory, access })
+  const martFiles = await martsOf(request, catalog, state, { directory, access })
   await writeReadMe(source, access)
   const manifest: Manifest = {
     snapshot,
@@ -207,7 +211,7 @@ async function writeSnapshot(
     applied_segment: state.applied_segment,
     run_id: state.last_run,
     notices,
-    ...(marts === null ? {} : { marts }),
+    ...(martFiles === null ? {} : { marts: martFiles }),
     tables: Object.fromEntries(
       [...files].map(([name, list]) => [
         name,
@@ -226,13 +230,15 @@ async function writeSnapshot(
 }
 
 async function martsOf(
-  db: Database,
+  { db, marts }: Request,
   catalog: string,
-  { marts, mart_day: day }: State,
+  { martsWanted, mart_day: day }: State,
   to: { directory: string; access: LakeAccess },
 ): Promise<MartFiles | null> {
   if (day === null) return null
-  return marts === 'files' ? await writeMarts(db, catalog, { ...to, day }) : { day, files: [] }
+  return martsWanted === 'files'
+    ? await writeMarts(db, catalog, marts.views, { ...to, day })
+    : { day, files: [] }
 }
 
 /** Writes the tables of a new snapshot, and returns the files of each. */

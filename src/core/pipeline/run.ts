@@ -11,6 +11,7 @@ import {
   secondsSince,
 } from '#src/core/company/run_report.ts'
 import { broughtNothing, readState, writeState } from '#src/core/company/state.ts'
+import type { Marts } from '#src/core/lake/catalog.ts'
 import { type Published, publish } from '#src/core/lake/publish.ts'
 import { type RawLogSize, rawLogSize, removeUnsealed, sealedSegments } from '#src/core/rawlog/files.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
@@ -54,6 +55,8 @@ export type RunContext = {
   /** A sentence for the operator. */
   readonly onNote: (text: string) => void
   readonly follower: Follower
+  /** Loads the marts of the snapshots. */
+  readonly marts: () => Promise<Marts>
   /** The log that several hosts share; null if it is on this disk alone. */
   readonly sharedLog: HostsLog | null
 }
@@ -210,7 +213,7 @@ async function rememberRun(
   return raw_log
 }
 
-type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower'>
+type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower' | 'marts'>
 
 /** Publishes the warehouse to the lake, then points the follower to the new snapshot. */
 export async function publishWarehouse(
@@ -223,14 +226,16 @@ export async function publishWarehouse(
 }
 
 async function publishLake(
-  { paths, settings, now, follower }: Publishing,
+  { paths, settings, now, follower, ...context }: Publishing,
   { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
 ): Promise<Published> {
   const { company, lake } = paths
   const { snapshotKeepMs: keepMs, sourceTimezone, martFiles, remoteLake } = settings
-  const marts = martFiles ? 'files' : remoteLake ? 'daily' : 'none'
+  const martsWanted = martFiles ? 'files' : remoteLake ? 'daily' : 'none'
   const inUse = await follower.inUse()
-  return await publish({ db, rows, lake, company, now: now(), keepMs, sourceTimezone, marts, inUse })
+  const marts = await context.marts()
+  const about = { lake, company, keepMs, sourceTimezone, inUse }
+  return await publish({ db, rows, now: now(), ...about, marts, martsWanted })
 }
 
 async function lead({ follower, now, signal }: Publishing, published: Published): Promise<void> {

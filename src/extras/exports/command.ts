@@ -3,10 +3,9 @@ import { dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { MARTS, type Mart, type MartColumn } from '#schema/marts/marts.ts'
 import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 import { companyPaths } from '#src/core/company/company.ts'
-import { type CatalogSource, createRelations, writePortable } from '#src/core/lake/catalog.ts'
+import { type CatalogSource, createRelations } from '#src/core/lake/catalog.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
 import { latestSources, sourceOf } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
@@ -15,6 +14,8 @@ import type { CommandTools } from '#src/extras/extra.ts'
 import { counted } from '#src/lib/count.ts'
 import { writeBeside } from '#src/lib/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { MARTS, type Mart, type MartColumn } from '#src/marts/marts.ts'
+import { loadMarts } from '#src/marts/open.ts'
 import { BYTE_ORDER_MARK, FORBIDDEN, FORMULA, inOrder, MAX_CELL_TEXT } from '#src/present/text/cells.ts'
 
 const ANOTHER_FILE = 'Name another file with --to.'
@@ -50,9 +51,17 @@ async function latestSource(environment: Environment, company?: string): Promise
   return sourceOf(await requireLatest(companyPaths(settings.dataDir, settings.company).lake))
 }
 
+/** DuckDB 1.1 is the earliest that has all that marts use. */
+const PORTABLE_STORAGE = 'v1.0.0'
+
+/** Writes a database that needs no other file: a catalog with the rows of each table instead of views of its files. */
 async function exportDatabase(path: string, sources: readonly CatalogSource[]): Promise<void> {
+  const marts = await loadMarts()
   await writeBeside(path, ANOTHER_FILE, temporary =>
-    withDatabase(dirname(temporary), db => writePortable(db, temporary, sources)),
+    withDatabase(dirname(temporary), db => {
+      const create = () => createRelations(db, sources, marts, { tablesAs: 'TABLE' })
+      return db.inFile(temporary, create, PORTABLE_STORAGE)
+    }),
   )
   print(`${path}: ${describe(sources)} (${await megabytes(path)})`)
 }
@@ -62,7 +71,7 @@ async function exportWorkbook(path: string, sources: readonly CatalogSource[]): 
   const { buildWorkbook, checkWorkbook, MAX_SHEET_ROWS } = await import('./workbook.ts')
   const { sheets, leftOut } = await writeBeside(path, ANOTHER_FILE, temporary =>
     withDatabase(dirname(temporary), async db => {
-      await createRelations(db, sources)
+      await createRelations(db, sources, await loadMarts())
       const { bytes, rows, ...about } = await buildWorkbook(db)
       await writeFile(temporary, bytes)
       await checkWorkbook(temporary, rows)
@@ -84,7 +93,7 @@ async function exportCsv(directory: string, sources: readonly CatalogSource[]): 
     )
   })
   await withDatabase(directory, async db => {
-    await createRelations(db, sources)
+    await createRelations(db, sources, await loadMarts())
     for (const mart of MARTS)
       await writeBeside(join(directory, `${mart.name}.csv`), ANOTHER_FILE, temporary =>
         writeBrazilianCsv(db, mart, temporary),

@@ -18,6 +18,7 @@ import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { move, remove, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
+import { MARTS } from '#src/marts/marts.ts'
 import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './state.ts'
 import {
   type Formats,
@@ -117,7 +118,7 @@ async function makeMarts(db: Database, day: string, snapshot: string, directory:
   await remove('temporary.remove', directory)
   await mkdir(directory, { recursive: true, mode: PRIVATE_DIRECTORY })
   const access = await accessOf(directory)
-  const marts = await writeMarts(db, join(snapshot, 'catalog.duckdb'), { directory, access, day })
+  const marts = await writeMarts(db, join(snapshot, 'catalog.duckdb'), MARTS, { directory, access, day })
   const part = join(directory, 'manifest.json.part')
   await writeNew(part, `${JSON.stringify(marts)}\n`)
   await syncFile('manifest.sync', part)

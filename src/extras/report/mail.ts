@@ -2,10 +2,10 @@ import { hostname } from 'node:os'
 import { createTransport } from 'nodemailer'
 import type { MailSettings } from '#config/mail.ts'
 import { localTime } from '#schema/times.ts'
-import { openWithOurMarts } from '#src/core/lake/read.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
 import { hashOf } from '#src/lib/hash.ts'
+import { openWithOurMarts } from '#src/marts/open.ts'
 import {
   day,
   dayAndTime,

@@ -1,5 +1,5 @@
-import { decisoes } from '#schema/marts/decisions.ts'
 import { localTime } from '#schema/times.ts'
+import { decisoes } from '#src/marts/decisions.ts'
 import {
   day,
   dayAndMonth,

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { localTime } from '#schema/times.ts'
-import { openWithOurMarts } from '#src/core/lake/read.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { openWithOurMarts } from '#src/marts/open.ts'
 import {
   day,
   dayAndTime,

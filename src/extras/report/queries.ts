@@ -1,7 +1,7 @@
 import { localTime } from '#schema/times.ts'
-import { countDaysFrom } from '#src/core/lake/read.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
+import { countDaysFrom } from '#src/marts/open.ts'
 import { readCard, sqlFor } from '#src/present/questions.ts'
 import {
   type Against,

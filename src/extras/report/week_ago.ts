@@ -1,9 +1,9 @@
 import { editais, editalVersions, publishedColumns } from '#schema/tables.ts'
 import { type CatalogSource, createRelations, createTableRelations } from '#src/core/lake/catalog.ts'
-import { countDaysFrom } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { closing } from '#src/lib/closing.ts'
+import { countDaysFrom, loadMarts } from '#src/marts/open.ts'
 import { isStale, type WeekAgo } from './figures.ts'
 import { readTiles } from './queries.ts'
 
@@ -26,8 +26,9 @@ export async function readWeekAgo(sources: readonly CatalogSource[], now: Date):
   )
   if (read === null || isStale(read, then)) return null
   await db.run('USE memory')
+  const marts = await loadMarts()
   await db.transaction(() =>
-    createRelations(db, sources, {
+    createRelations(db, sources, marts, {
       rowsOf: ({ name }) => (name === editais.name ? noticesAt(then) : `latest.${identifier(name)}`),
     }),
   )

@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Settings } from '#config/settings.ts'
-import { CALENDAR_YEARS } from '#schema/marts/basics.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { WarehouseOptions } from '#src/core/warehouse/warehouse.ts'
 import type { CheckOptions } from '#src/extras/extra.ts'
@@ -10,6 +9,7 @@ import { type Finding, ok, warning } from '#src/extras/extra.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { throwIfInterrupted } from '#src/lib/errors.ts'
 import type { LockHolder } from '#src/lib/lock.ts'
+import { CALENDAR_YEARS } from '#src/marts/basics.ts'
 import { checkExtras } from '#src/operate/extras.ts'
 import { checkLake } from './lake.ts'
 import { checkPlace, checkPrivacy } from './place.ts'
@@ -19,7 +19,7 @@ import { checkWarehouse } from './warehouse.ts'
 /** Warns in the last year for which holidays were checked: business days of later sessions may be wrong. */
 export function checkCalendar(now: Date): Finding {
   const { first, last } = CALENDAR_YEARS
-  const about = ['calendar', 'schema/marts/feriados.sql'] as const
+  const about = ['calendar', 'src/marts/feriados.sql'] as const
   if (now.getUTCFullYear() < last) return ok(...about, `Holidays are known from ${first} to ${last}`)
   return warning(
     ...about,

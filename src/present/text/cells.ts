@@ -1,5 +1,5 @@
-import type { Mart } from '#schema/marts/marts.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
+import type { Mart } from '#src/marts/marts.ts'
 
 /** Maximum UTF-16 units in a cell of Excel: a longer text makes it repair the file. */
 export const MAX_CELL_TEXT = 32_767

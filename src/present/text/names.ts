@@ -1,6 +1,6 @@
 import { ANALYSIS } from '#schema/analysis.ts'
-import { type Labels, labelsOf, PHASE_LABELS, titlesOf } from '#schema/labels.ts'
 import { textKey } from '#schema/text_key.ts'
+import { type Labels, labelsOf, PHASE_LABELS, titlesOf } from '#src/marts/labels.ts'
 import { line } from './format.ts'
 
 /** Names for readers instead of codes, which come from strangers: a code that is not known is shown in one line. */

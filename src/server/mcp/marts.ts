@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { type Mart, type MartColumn, VIEWS } from '#schema/marts/marts.ts'
 import { readPncpId } from '#schema/pncp_id.ts'
 import { cleanText, textKey } from '#schema/text_key.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { FatalError } from '#src/lib/errors.ts'
+import { type Mart, type MartColumn, VIEWS } from '#src/marts/marts.ts'
 import { MAX_SQL_LENGTH, records } from '#src/server/read/order.ts'
 import { type List, resultOf, tool } from './tool.ts'
 

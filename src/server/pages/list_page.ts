@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
-import { type Labels, labelsOf, PHASE_LABELS } from '#schema/labels.ts'
 import { OPEN_STATUSES } from '#schema/notice.ts'
 import { cleanText, textKey } from '#schema/text_key.ts'
+import { type Labels, labelsOf, PHASE_LABELS } from '#src/marts/labels.ts'
 import { formatPlural, line, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'

@@ -1,6 +1,6 @@
-import { titlesOf } from '#schema/labels.ts'
 import type { Fields } from '#schema/record.ts'
 import { isDateTime, localTime, localTimeOf } from '#schema/times.ts'
+import { titlesOf } from '#src/marts/labels.ts'
 import { formatMoment, formatMoney, inDays, line, NONE, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameRisk, spellOut } from '#src/present/text/names.ts'

@@ -1,6 +1,6 @@
-import { CATALOG } from '#schema/marts/marts.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { FatalError } from '#src/lib/errors.ts'
+import { CATALOG } from '#src/marts/marts.ts'
 import { COMPUTING } from '#src/present/sql/fence.ts'
 import { MAX_SQL_LENGTH } from './order.ts'
 
@@ -152,7 +152,7 @@ const FUNCTIONS: ReadonlySet<string> = new Set(
     ...words(`
   !__postfix !~~ !~~* % & && * ** + - ->> / // <-> << <=> <@ >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
 `),
-    // What marts compute (`schema/macros/`).
+    // What marts compute (`src/marts/macros/`).
     ...words('agora chave chave_modalidade local_time sessao_por_vir soma texto_limpo unidade_comparavel'),
     ...words('item_suspeito valor_suspeito'),
     ...words(`

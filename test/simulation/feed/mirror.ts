@@ -7,6 +7,7 @@ import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { openWarehouse, rebuildWarehouse, type WarehouseOptions } from '#src/core/warehouse/warehouse.ts'
 import { readRemotely } from '#src/extras/object_store/state.ts'
+import { loadMarts } from '#src/marts/open.ts'
 import { salvageLog } from '#src/operate/salvage.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { type DocumentRow, documentsOf } from '#src/server/documents.ts'
@@ -59,7 +60,8 @@ export class Mirror {
       await publish({
         ...{ db, rows, lake: paths.lake, company: paths.company, keepMs: KEEP_MS },
         inUse: await readRemotely(paths.remote),
-        marts: this.isFollowed ? 'daily' : 'none',
+        marts: await loadMarts(),
+        martsWanted: this.isFollowed ? 'daily' : 'none',
         now: new Date(this.#clock.nowMs),
         sourceTimezone: 'America/Sao_Paulo',
       })

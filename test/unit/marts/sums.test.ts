@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { VIEWS } from '#schema/marts/marts.ts'
-import { countDaysFrom } from '#src/core/lake/read.ts'
+import { VIEWS } from '#src/marts/marts.ts'
+import { countDaysFrom } from '#src/marts/open.ts'
 import { readCard } from '#src/present/questions.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { type ContractField, fieldsBelow, isMoment } from '#test/support/contract_tables.ts'

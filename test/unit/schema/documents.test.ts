@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Portuguese } from '#schema/columns.ts'
-import { CATALOG } from '#schema/marts/marts.ts'
 import { validateAnalysis, validateNotice, validatePage } from '#src/core/pipeline/validate.ts'
+import { CATALOG } from '#src/marts/marts.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { EXAMPLES } from '#src/server/contract/examples.ts'
 import { fieldsBelow, LISTS, PARTS } from '#test/support/contract_tables.ts'

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ANALYSIS } from '#schema/analysis.ts'
-import { MARTS, type Mart } from '#schema/marts/marts.ts'
 import { NOTICE, OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
 import { fieldPaths } from '#schema/record.ts'
 import { goodRunSql, isGoodRun } from '#schema/sync_runs.ts'
-import { martSql } from '#src/core/lake/catalog.ts'
 import { Database } from '#src/core/warehouse/database.ts'
+import { MARTS, type Mart } from '#src/marts/marts.ts'
+import { martSql } from '#src/marts/open.ts'
 
 const sqlOf = (mart: string) => martSql(MARTS.find(({ name }) => name === mart) as Mart)
 

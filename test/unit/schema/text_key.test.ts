@@ -7,7 +7,7 @@ import { Database } from '#src/core/warehouse/database.ts'
 import { KEYS, spellingsOf } from '#test/support/spelled_entries.ts'
 
 const SEED = 3607
-const UNIT_MACRO = join(import.meta.dirname, '../../../schema/macros/unidade_comparavel.sql')
+const UNIT_MACRO = join(import.meta.dirname, '../../../src/marts/macros/unidade_comparavel.sql')
 
 type Read = {
   readonly limpo: string | null

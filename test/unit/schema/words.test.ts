@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { DASHBOARDS } from '#config/metabase/dashboards.ts'
-import { CATALOG } from '#schema/marts/marts.ts'
+import { CATALOG } from '#src/marts/marts.ts'
 import { readCard } from '#src/present/questions.ts'
 
 /** Words of this program, of statistics and of databases, which a bid team does not use. */

@@ -12,6 +12,7 @@ import {
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { hashOf } from '#src/lib/hash.ts'
+import { loadMarts } from '#src/marts/open.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { inWorkerDatabase } from '#test/support/worker_database.ts'
 
@@ -40,7 +41,9 @@ async function makeSnapshot(db: Database) {
 }
 
 async function templateIn(db: Database, sourceTimezone: string, directory: string) {
-  return await catalogTemplate(db, { sourceTimezone, hash: await catalogHash(sourceTimezone) }, directory)
+  const marts = await loadMarts()
+  const hash = catalogHash(sourceTimezone, marts)
+  return await catalogTemplate(db, { sourceTimezone, hash, marts }, directory)
 }
 
 /** DuckDB writes the columns that a view excludes in any order. */
@@ -77,8 +80,8 @@ test('a catalog made from a template equals one made without', async () => {
     const source = await makeSnapshot(db)
     const template = (await templateIn(db, ZONE, directory)) as CatalogFile
     const [copied, created] = [join(directory, 'copied.duckdb'), join(directory, 'created.duckdb')]
-    await writeCatalog(db, copied, [source], { like: template })
-    await writeCatalog(db, created, [source])
+    await writeCatalog(db, copied, [source], await loadMarts(), { like: template })
+    await writeCatalog(db, created, [source], await loadMarts())
     const relations = await relationsIn(db, copied)
     expect(relations).toEqual(await relationsIn(db, created))
     expect(relations.views.length).toBeGreaterThan(30)
@@ -92,7 +95,7 @@ test('one template serves all companies of a time zone, names none of them, and 
     const whole = (await templateIn(db, ZONE, directory)) as CatalogFile
     expect(await templateIn(db, ZONE, directory)).toEqual(whole)
     const source = await makeSnapshot(db)
-    await writeCatalog(db, join(directory, 'copy.duckdb'), [source], { like: whole })
+    await writeCatalog(db, join(directory, 'copy.duckdb'), [source], await loadMarts(), { like: whole })
     expect((await readFile(whole.path)).includes(source.directory)).toBe(false)
     await writeFile(whole.path, (await readFile(whole.path)).subarray(0, 4096))
     const again = (await templateIn(db, ZONE, directory)) as CatalogFile
@@ -120,7 +123,7 @@ test('rows of stored marts are copied only if they follow from the same inputs',
   await inWorkerDatabase(async db => {
     const source = await makeSnapshot(db)
     const path = join(directory, 'before.duckdb')
-    await writeCatalog(db, path, [source])
+    await writeCatalog(db, path, [source], await loadMarts())
     await db.inFile(path, () => db.run("INSERT INTO grafias (company, edital_id) VALUES ('acme', 'e1')"))
     const like = {
       path,
@@ -129,7 +132,7 @@ test('rows of stored marts are copied only if they follow from the same inputs',
     }
     for (const [inputs, rows] of Object.entries({ a: 1, b: 0 })) {
       const now = { grafias: inputs, republicacoes: 'b' }
-      await writeCatalog(db, join(directory, inputs), [source], { like, inputs: now })
+      await writeCatalog(db, join(directory, inputs), [source], await loadMarts(), { like, inputs: now })
       const check = async () => expect(await db.rows('FROM grafias')).toHaveLength(rows)
       await db.withFile(join(directory, inputs), check)
     }

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { FormatName } from '#config/lake.ts'
 import { comment } from '#schema/columns.ts'
-import { MARTS } from '#schema/marts/marts.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
@@ -16,6 +15,7 @@ import {
   SNAPSHOT_NAME,
   tagIfContent,
 } from '#src/lib/objects/objects.ts'
+import { MARTS } from '#src/marts/marts.ts'
 
 /** Tables and marts as other engines see them, and the interface of the open table formats. */
 

@@ -1,36 +1,20 @@
 import type { ColumnType, Portuguese } from '#schema/columns.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { PLAUSIBLE_YEARS } from '#schema/times.ts'
+import type { MartView, Relation } from '#src/core/lake/catalog.ts'
 
 /** Marts, and short ways to write their columns. */
 
-export type MartColumn = {
-  readonly name: string
+export type MartColumn = Relation['columns'][number] & {
   readonly type: ColumnType | 'DATE' | 'TIMESTAMP'
-  readonly description: string
-  readonly portuguese: Portuguese
-  readonly unit?: string
   /** The column that its values come from, as `table.column`; absent if it is derived. */
   readonly from?: string
 }
 
-export type Mart = {
-  readonly name: string
-  readonly description: string
-  readonly portuguese: Portuguese
+export type Mart = Omit<MartView, 'columns' | 'sql'> & {
   readonly columns: readonly MartColumn[]
-  /** Its SQL, if it follows from other data; of most marts, it is in `schema/marts/<name>.sql`. */
+  /** Its SQL, if it follows from other data; of most marts, it is in `src/marts/<name>.sql`. */
   readonly sql?: string
-  /**
-   * How its rows are ordered in a file; without it, as they come. For a mart that stays equal while notices change: then
-   * its file is equal, too, and is not uploaded again.
-   */
-  readonly orderBy?: string
-  /**
-   * The columns of tables that its rows follow from. Then they are in the catalog, and are computed only when one of these
-   * changes: for what does not depend on the time, and would cost every mart that builds upon it.
-   */
-  readonly storedFrom?: Readonly<Partial<Record<string, readonly string[]>>>
 }
 
 const BRL = 'BRL'

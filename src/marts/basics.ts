@@ -1,4 +1,4 @@
-import { labelsSql, phasesSql } from '#schema/labels.ts'
+import { snapshotInfo } from '#schema/tables.ts'
 import {
   count,
   date,
@@ -16,27 +16,9 @@ import {
   same,
   text,
 } from './columns.ts'
+import { labelsSql, phasesSql } from './labels.ts'
 
 /** The base of other marts: the snapshot, phases and days. */
-
-/** One row per company; written with each snapshot. */
-export const snapshotInfo: Mart = {
-  name: 'snapshot_info',
-  description: 'The snapshot itself, one row per company',
-  portuguese: ['Retrato dos dados', 'O próprio retrato dos dados, uma linha por empresa'],
-  columns: [
-    ...ofCompany,
-    text('snapshot', 'Name of the snapshot', ['Retrato', 'Nome do retrato dos dados']),
-    moment('published_at', 'When the snapshot was written', [
-      'Publicado em (UTC)',
-      'Quando o retrato dos dados foi gravado',
-    ]),
-    text('source_timezone', 'Time zone of local times (SOURCE_TIMEZONE)', [
-      'Fuso horário',
-      'Fuso das horas locais (SOURCE_TIMEZONE)',
-    ]),
-  ],
-}
 
 export const fases: Mart = {
   name: 'fases',

@@ -1,5 +1,5 @@
-import { NOTICE, OPEN_STATUSES, STATUSES } from './notice.ts'
-import type { Fields } from './record.ts'
+import { NOTICE, OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
+import type { Fields } from '#schema/record.ts'
 
 /** The names that readers see instead of codes, in Portuguese, in the order of the contract. */
 

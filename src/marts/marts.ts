@@ -1,4 +1,5 @@
-import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { publishedColumns, snapshotInfo, TABLES } from '#schema/tables.ts'
+import type { Relation } from '#src/core/lake/catalog.ts'
 import {
   calendario,
   fases,
@@ -9,9 +10,8 @@ import {
   republicacoes,
   rotulos,
   servico,
-  snapshotInfo,
 } from './basics.ts'
-import type { Mart, MartColumn } from './columns.ts'
+import type { Mart } from './columns.ts'
 import {
   analiseRasaProxima,
   cargaDeTrabalho,
@@ -57,13 +57,13 @@ import {
 } from './sums.ts'
 
 /**
- * The marts: views for BI in every catalog. `schema/marts/<name>.sql` defines a view; the files beside it describe its
+ * The marts: views for BI in every catalog. `src/marts/<name>.sql` defines a view; the files beside it describe its
  * columns, in their order, for the comments and the data dictionary.
  * A mart may use the tables, `snapshot_info` and the marts before it.
  */
 
 export type { Mart, MartColumn } from './columns.ts'
-export { grafias, snapshotInfo }
+export { grafias }
 
 /** In the order in which they are created. */
 export const MARTS: readonly Mart[] = [
@@ -117,11 +117,6 @@ export const MARTS: readonly Mart[] = [
 
 /** All views of a catalog except those of tables. */
 export const VIEWS: readonly Mart[] = [snapshotInfo, ...MARTS]
-
-/** A table, or a view beside them, with its published columns. */
-export type Relation = Pick<Mart, 'name' | 'description' | 'portuguese'> & {
-  readonly columns: readonly Pick<MartColumn, 'name' | 'description' | 'portuguese' | 'unit'>[]
-}
 
 /** Everything that a catalog shows. */
 export const CATALOG: readonly Relation[] = [
