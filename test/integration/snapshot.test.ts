@@ -61,6 +61,7 @@ test('a snapshot matches its manifest and catalog, and can be read without DuckD
   })
   expect(Object.fromEntries(totals)).toEqual({
     editais: 12,
+    alert_versions: 12,
     analyses: 12,
     requirements: 24,
     items: 36,
@@ -69,6 +70,7 @@ test('a snapshot matches its manifest and catalog, and can be read without DuckD
     analysis_versions: 12,
     sync_runs: 1,
     quarantine: 0,
+    requirement_versions: 24,
     schema_drift: 0,
     whole_documents: 0,
   })
