@@ -4,12 +4,14 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { ListedFile } from '#src/core/pipeline/listed.ts'
 import { readByIds, readInto, scan } from '#src/core/pipeline/scan.ts'
 import { FatalError, InterruptedError, RequestError } from '#src/lib/errors.ts'
+import { createRandom } from '#src/sandbox/random.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { ABSENT, bodyOf, handMadeApi, TOO_LARGE } from '#test/support/hand_made_api.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
-type Shown = { readonly entries: readonly Entry[]; readonly total?: number }
+/** `page` is the most notices that this page shows. */
+type Shown = { readonly entries: readonly Entry[]; readonly total?: number; readonly page?: number }
 /** What the list is when a page of it is asked for, counted from 1. */
 type ListAt = (asked: number) => Shown
 
@@ -29,6 +31,7 @@ async function read(
   listAt: ListAt,
   {
     page = 20,
+    concurrency = 1,
     ignoresOffset = false,
     signal = new AbortController().signal,
     body = (text: string) => text,
@@ -37,12 +40,12 @@ async function read(
   const { listed, ids } = await openListed()
   const offsets: number[] = []
   const api = {
-    concurrency: 1,
+    concurrency,
     list: async ({ limit, offset }: { limit: number; offset: number }) => {
       offsets.push(offset)
-      const { entries, total = entries.length } = listAt(offsets.length)
+      const { entries, total = entries.length, page: most = page } = listAt(offsets.length)
       const from = ignoresOffset ? 0 : offset
-      const editais = entries.slice(from, from + Math.min(limit, page)).map(({ edital }) => edital)
+      const editais = entries.slice(from, from + Math.min(limit, most)).map(({ edital }) => edital)
       return Buffer.from(body(JSON.stringify({ editais, count: editais.length, total, limit, offset })))
     },
   }
@@ -58,6 +61,15 @@ describe('the list', () => {
   it('is read in pages that overlap by one notice, and is whole in one pass', async () => {
     const { ids, ...result } = await read(() => ({ entries: all }))
     expect(result).toMatchObject({ passes: 1, complete: true, total: 50, offsets: [0, 19, 38] })
+    expect(ids).toEqual(idsOf(all))
+  })
+
+  it('is read by several at once, and what a page left out is asked for again', async () => {
+    const { ids, offsets, ...result } = await read(asked => ({ entries: all, page: asked === 2 ? 8 : 20 }), {
+      concurrency: 8,
+    })
+    expect(result).toMatchObject({ complete: true, total: 50 })
+    expect(offsets.slice(0, 3)).toEqual([0, 19, 38])
     expect(ids).toEqual(idsOf(all))
   })
 
@@ -87,6 +99,22 @@ describe('the list', () => {
     const { ids, ...result } = await read(() => ({ entries: all, total: 52 }))
     expect(result).toMatchObject({ passes: 2, complete: false, total: 52 })
     expect(ids).toEqual(idsOf(all))
+  })
+
+  it.each([900_000, 30])(
+    'whose total is %i is read as far as it has notices, or its total goes',
+    async total => {
+      const { ids, offsets, ...result } = await read(() => ({ entries: all, total }))
+      expect(result).toMatchObject({ passes: 2, complete: false })
+      expect(offsets.length).toBeLessThan(15)
+      expect(ids).toEqual(idsOf(all.slice(0, total === 30 ? 39 : 50)))
+    },
+  )
+
+  it('in another order each time is not whole', async () => {
+    const random = createRandom('orders')
+    const result = await read(() => ({ entries: random.sample(all, all.length) }))
+    expect(result).toMatchObject({ passes: 2, complete: false })
   })
 
   it('whose total changes between two pages is not whole', async () => {
