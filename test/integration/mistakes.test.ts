@@ -33,25 +33,30 @@ type Mistake = {
 describe('a mistake', () => {
   it('with npm, which keeps what stands before two dashes, does nothing, and shows how to write it', async () => {
     const company = await openCompany(2)
+    const told = (kept: string, whole: string) =>
+      expect.stringContaining(`npm kept ${kept} for itself. Nothing was done. Write: npx editais ${whole}\n`)
     const { PATH, HOME } = process.env
     const options = { cwd: PROJECT, env: { PATH, HOME, ...company.environment } }
-    for (const [args, kept, whole] of [
-      [['sync', '--plan'], '--plan', 'sync --plan'],
-      [['sync', '--id=n1', '--full'], '--full --id n1', 'sync --full --id n1'],
+    const run = promisify(execFile)('npm', ['run', 'sync', '--plan'], options)
+    const stderr = told('--plan', 'sync --plan')
+    await expect(run).rejects.toMatchObject({ code: 2, stderr })
+    // As npm passes on what it kept.
+    for (const [args, kept, option, whole] of [
+      [['sync'], { npm_config_id: 'n1', npm_config_full: 'true' }, '--full --id n1', 'sync --full --id n1'],
       [
-        ['sync', '--allow-mass-delete', '--', '--full'],
+        ['sync', '--full'],
+        { npm_config_allow_mass_delete: 'true' },
         '--allow-mass-delete',
         'sync --full --allow-mass-delete',
       ],
-      [['lake', 'publish', '--new-log'], '--new-log', 'lake publish --new-log'],
-    ] as const) {
-      const how = `Nothing was done. Write: npx editais ${whole}\n`
-      const stderr = expect.stringContaining(`npm kept ${kept} for itself. ${how}`)
-      await expect(promisify(execFile)('npm', ['run', ...args], options)).rejects.toMatchObject({
+      [['lake', 'publish'], { npm_config_new_log: 'true' }, '--new-log', 'lake publish --new-log'],
+    ] as const)
+      expect(
+        await runShared(args, { ...company.environment, npm_lifecycle_event: args[0], ...kept }),
+      ).toMatchObject({
         code: 2,
-        stderr,
+        stderr: told(option, whole),
       })
-    }
     expect(company.sandbox.requests.total).toBe(0)
     expect(existsSync(companyDirectory(company.environment))).toBe(false)
   })
@@ -114,43 +119,51 @@ describe('a mistake', () => {
 
   it('on the command line is reported before anything is sent or written', async () => {
     const company = await openCompany(2)
-    await expectMistakes(company, {
-      'an unknown status': {
-        args: ['sync', '--status', 'screening,open'],
-        code: 2,
-        expected: ['unknown status: open', 'screening, analysis, pricing, ready, discarded, expired'],
+    await expectMistakes(
+      company,
+      {
+        'an unknown status': {
+          args: ['sync', '--status', 'screening,open'],
+          code: 2,
+          expected: ['unknown status: open', 'screening, analysis, pricing, ready, discarded, expired'],
+        },
+        'an unknown option': {
+          args: ['sync', '--ful'],
+          code: 2,
+          expected: ["unknown option '--ful'", '--full'],
+        },
+        'an unknown command': { args: ['synk'], code: 2, expected: ["unknown command 'synk'", 'sync'] },
+        '--restart alone': { args: ['sync', '--restart'], code: 2, expected: ['--restart needs --full'] },
+        '--full with --id': { args: ['sync', '--full', '--id', 'a1'], code: 2, expected: ['use --id alone'] },
+        'an invalid id': {
+          args: ['sync', '--id', '../x'],
+          code: 2,
+          expected: ['--id', 'Not a valid notice id'],
+        },
+        'a query without SQL': {
+          args: ['query'],
+          code: 2,
+          expected: ['There is no SQL. Try: editais query'],
+        },
+        'SQL and a file of it': {
+          args: ['query', 'SELECT 1', '--file', 'x.sql'],
+          code: 2,
+          expected: ['Use SQL or --file, not both'],
+        },
+        'a file of SQL that does not exist': {
+          args: ['query', '--file', 'x.sql'],
+          code: 2,
+          expected: ['x.sql cannot be read: ENOENT'],
+        },
+        'a query before any sync': {
+          args: ['query', 'SELECT 1'],
+          code: 1,
+          expected: ['no snapshot', 'editais sync'],
+        },
+        'status before any sync': { args: ['status'], code: 1, expected: ['no snapshot', 'editais sync'] },
       },
-      'an unknown option': {
-        args: ['sync', '--ful'],
-        code: 2,
-        expected: ["unknown option '--ful'", '--full'],
-      },
-      'an unknown command': { args: ['synk'], code: 2, expected: ["unknown command 'synk'", 'sync'] },
-      '--restart alone': { args: ['sync', '--restart'], code: 2, expected: ['--restart needs --full'] },
-      '--full with --id': { args: ['sync', '--full', '--id', 'a1'], code: 2, expected: ['use --id alone'] },
-      'an invalid id': {
-        args: ['sync', '--id', '../x'],
-        code: 2,
-        expected: ['--id', 'Not a valid notice id'],
-      },
-      'a query without SQL': { args: ['query'], code: 2, expected: ['There is no SQL. Try: editais query'] },
-      'SQL and a file of it': {
-        args: ['query', 'SELECT 1', '--file', 'x.sql'],
-        code: 2,
-        expected: ['Use SQL or --file, not both'],
-      },
-      'a file of SQL that does not exist': {
-        args: ['query', '--file', 'x.sql'],
-        code: 2,
-        expected: ['x.sql cannot be read: ENOENT'],
-      },
-      'a query before any sync': {
-        args: ['query', 'SELECT 1'],
-        code: 1,
-        expected: ['no snapshot', 'editais sync'],
-      },
-      'status before any sync': { args: ['status'], code: 1, expected: ['no snapshot', 'editais sync'] },
-    })
+      { alone: true },
+    )
     expect(company.sandbox.requests.total).toBe(0)
     expect(existsSync(companyDirectory(company.environment))).toBe(false)
   })
@@ -158,44 +171,48 @@ describe('a mistake', () => {
   it('in the address or the key is reported with what answers there', async () => {
     const company = await openCompany(2)
     const site = await startWebSite()
-    await expectMistakes(company, {
-      'a wrong key': {
-        args: ['sync', '--json'],
-        settings: { API_KEY: 'edk_acme_wrong' },
-        code: 1,
-        expected: ['API key refused (401)', 'set API_KEY'],
+    await expectMistakes(
+      company,
+      {
+        'a wrong key': {
+          args: ['sync', '--json'],
+          settings: { API_KEY: 'edk_acme_wrong' },
+          code: 1,
+          expected: ['API key refused (401)', 'set API_KEY'],
+        },
+        'a wrong key, with only errors logged': {
+          args: ['sync'],
+          settings: { API_KEY: 'edk_acme_wrong', LOG_LEVEL: 'error' },
+          code: 1,
+          expected: ['API key refused (401)'],
+        },
+        'nothing listens': {
+          args: ['sync'],
+          settings: { API_BASE_URL: await closedAddress(), API_RETRIES: '0' },
+          code: 1,
+          expected: [/the connection was refused \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
+        },
+        'nothing listens, before a plan': {
+          args: ['sync', '--plan'],
+          settings: { API_BASE_URL: await closedAddress(), API_RETRIES: '0' },
+          code: 1,
+          expected: ['The API could not be read: ', /the connection was refused .* Run again later\./],
+        },
+        'a web site': {
+          args: ['sync'],
+          settings: { API_BASE_URL: `${site}/home` },
+          code: 1,
+          expected: ['the body is not JSON', '<!DOCTYPE html>', 'Check API_BASE_URL'],
+        },
+        'a path that does not exist': {
+          args: ['sync'],
+          settings: { API_BASE_URL: `${site}/missing` },
+          code: 1,
+          expected: ['does not exist (404)', 'Set API_BASE_URL to the address before /api/v1'],
+        },
       },
-      'a wrong key, with only errors logged': {
-        args: ['sync'],
-        settings: { API_KEY: 'edk_acme_wrong', LOG_LEVEL: 'error' },
-        code: 1,
-        expected: ['API key refused (401)'],
-      },
-      'nothing listens': {
-        args: ['sync'],
-        settings: { API_BASE_URL: await closedAddress() },
-        code: 1,
-        expected: [/the connection was refused \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
-      },
-      'nothing listens, before a plan': {
-        args: ['sync', '--plan'],
-        settings: { API_BASE_URL: await closedAddress() },
-        code: 1,
-        expected: ['The API could not be read: ', /the connection was refused .* Run again later\./],
-      },
-      'a web site': {
-        args: ['sync'],
-        settings: { API_BASE_URL: `${site}/home` },
-        code: 1,
-        expected: ['the body is not JSON', '<!DOCTYPE html>', 'Check API_BASE_URL'],
-      },
-      'a path that does not exist': {
-        args: ['sync'],
-        settings: { API_BASE_URL: `${site}/missing` },
-        code: 1,
-        expected: ['does not exist (404)', 'Set API_BASE_URL to the address before /api/v1'],
-      },
-    })
+      { alone: true },
+    )
   })
 
   it('in SQL is reported in the words of the database', async () => {
@@ -247,8 +264,12 @@ describe('a data directory', () => {
     expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', added: 3, loaded: 3 })
 
     company.world.update(company.world.ids()[0] as string, { edital: { objeto: 'Outro' } })
-    await expectMistakes(company, { 'while analyses are logged': fullFor('raw/000002.ndjson.zst.part') })
-    await expectMistakes(company, { 'while the list is read': fullFor('tmp/listed.ndjson') })
+    await expectMistakes(
+      company,
+      { 'while analyses are logged': fullFor('raw/000002.ndjson.zst.part') },
+      { alone: true },
+    )
+    await expectMistakes(company, { 'while the list is read': fullFor('tmp/listed.ndjson') }, { alone: true })
     expect(await queryLatest(company.environment, 'SELECT count(*) AS loaded FROM analyses')).toEqual([
       { loaded: 3 },
     ])
@@ -317,9 +338,9 @@ describe('--help', () => {
   it('of every command names its options, and needs no settings', async () => {
     const cwd = await temporaryDirectory()
     const helps = await Promise.all(
-      Object.keys(OPTIONS).map(async (command, index) => {
+      Object.keys(OPTIONS).map(async command => {
         const args = [...command.split(' '), '--help'].filter(arg => arg !== '')
-        return [command, await run(index === 0, args, {}, cwd)] as const
+        return [command, await runShared(args, {}, cwd)] as const
       }),
     )
     for (const [command, { code, stdout, stderr }] of helps) {
@@ -329,17 +350,18 @@ describe('--help', () => {
   })
 })
 
-/** Makes each mistake and checks the output; the first runs in its own process, which must end by itself. */
+/** Makes each mistake and checks the output. With `alone`, the first runs in its own process, which must end by itself. */
 async function expectMistakes(
   company: PreparedCompany,
   mistakes: Readonly<Record<string, Mistake>>,
+  { alone = false } = {},
 ): Promise<void> {
   const cwd = await temporaryDirectory()
   for (const [index, [name, mistake]] of Object.entries(mistakes).entries()) {
     const { args, settings = {}, without = [], code, expected } = mistake
     const given = Object.entries({ ...company.environment, ...settings })
     const environment = Object.fromEntries(given.filter(([setting]) => !without.includes(setting)))
-    const ended = await run(index === 0, args, environment, cwd)
+    const ended = await run(alone && index === 0, args, environment, cwd)
     expect(ended.code, `${name}: ${ended.stderr}`).toBe(code)
     expectPlainWords(name, ended, expected)
   }

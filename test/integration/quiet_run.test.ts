@@ -18,8 +18,8 @@ const HOUR_MS = 3_600_000
 
 const pathsOf = ({ DATA_DIR = '' }: Environment) => companyPaths(DATA_DIR, 'acme')
 
-async function startSettled(count = 6, settings: Environment = {}): Promise<SyncedCompany> {
-  return await startSynced(notices(1, count), settings)
+async function startSettled(count = 6): Promise<SyncedCompany> {
+  return await startSynced(notices(1, count))
 }
 
 /** What `sync --json` prints, with the code 0. */
@@ -182,10 +182,10 @@ describe('a run by hand opens the warehouse', () => {
   })
 
   it('at the pace of API_MAX_RPS, together with the look', async () => {
-    const company = await startSettled(6, { API_MAX_RPS: '1' })
+    const company = await startSettled()
     company.world.update(idOf(6), { edital: { objeto: 'Outro' } })
-    company.sandbox.requests.reset()
-    expect(await syncByHand(company)).toMatchObject({ requests: 3, loaded: 1 })
+    const environment = { ...company.environment, API_MAX_RPS: '1' }
+    expect(await syncByHand({ ...company, environment })).toMatchObject({ requests: 3, loaded: 1 })
     expect(company.sandbox.requests.total).toBe(3)
     const times = company.sandbox.requests.recent.map(({ at }) => at.getTime())
     // Two intervals of a second: so long that what a slow machine takes to receive the first request hides neither of them.
