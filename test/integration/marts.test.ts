@@ -20,7 +20,7 @@ const OWN = ['run_id', 'snapshot', 'publicado_em', 'publicado_local', 'idade_min
 /** What each mart computes is tested in `test/unit/marts/`, over lines of the log. */
 test('each mart of a snapshot has the rows that it has over the same lines of the log', async () => {
   const at = (days: number) => new Date(Date.now() + days * DAY_MS)
-  const world = generateWorld({ seed: 7, company: 'acme', notices: 120, start: at(-2) })
+  const world = generateWorld({ seed: 7, company: 'acme', notices: 80, start: at(-2) })
   const [leaving, ...others] = world.ids().map(id => world.entry(id) as Entry) as [Entry, ...Entry[]]
   const [before, after] = ['green', 'red'].map(status => ({ requirements: [{ title: 'CND', status }] }))
   const verdict = { recommendation: 'nova' }

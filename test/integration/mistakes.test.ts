@@ -33,12 +33,12 @@ type Mistake = {
 describe('a mistake', () => {
   it('with npm, which keeps what stands before two dashes, does nothing, and shows how to write it', async () => {
     const company = await openCompany(2)
-    const told = (kept: string, whole: string) =>
+    const explained = (kept: string, whole: string) =>
       expect.stringContaining(`npm kept ${kept} for itself. Nothing was done. Write: npx editais ${whole}\n`)
     const { PATH, HOME } = process.env
     const options = { cwd: PROJECT, env: { PATH, HOME, ...company.environment } }
     const run = promisify(execFile)('npm', ['run', 'sync', '--plan'], options)
-    const stderr = told('--plan', 'sync --plan')
+    const stderr = explained('--plan', 'sync --plan')
     await expect(run).rejects.toMatchObject({ code: 2, stderr })
     // As npm passes on what it kept.
     for (const [args, kept, option, whole] of [
@@ -55,7 +55,7 @@ describe('a mistake', () => {
         await runShared(args, { ...company.environment, npm_lifecycle_event: args[0], ...kept }),
       ).toMatchObject({
         code: 2,
-        stderr: told(option, whole),
+        stderr: explained(option, whole),
       })
     expect(company.sandbox.requests.total).toBe(0)
     expect(existsSync(companyDirectory(company.environment))).toBe(false)

@@ -79,27 +79,6 @@ test('a snapshot matches its manifest and catalog, and can be read without DuckD
   ])
 })
 
-test('every table and column in the catalog has a comment', async () => {
-  const company = await startSynced(notices(1, 3))
-  const relations = await company.query(
-    `SELECT view_name AS name, comment FROM duckdb_views() WHERE NOT internal
-     UNION ALL SELECT table_name, comment FROM duckdb_tables() ORDER BY ALL`,
-  )
-  expect(relations.map(({ name }) => name)).toEqual([...TABLES, ...VIEWS].map(({ name }) => name).sort())
-  const columns = await company.query(
-    'SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal',
-  )
-  expect(columns.length).toBeGreaterThan(150)
-  expect([...relations, ...columns].filter(({ comment }) => !comment)).toEqual([])
-  expect(columns).toContainEqual({
-    table_name: 'editais',
-    column_name: 'valor_estimado',
-    comment: expect.stringMatching(
-      /^Valor estimado: .* \(Estimated value as published; 0 can mean that it is secret \[BRL\]\)$/,
-    ),
-  })
-})
-
 test('published files never change, and unchanged months are the same files', async () => {
   const company = await startCompany(notices(1, 12))
   const { world, environment } = company
@@ -146,7 +125,7 @@ test('a snapshot is removed when its time is over, but never the latest or the o
   const company = await startCompany(notices(1, 3), { SNAPSHOT_KEEP: '0s' })
   const { world, environment } = company
   const published: string[] = []
-  for (let version = 1; version <= 4; version += 1) {
+  for (let version = 1; version <= 3; version += 1) {
     world.update(idOf(1), { edital: { numero: `${version}/2026` } })
     await company.syncHere()
     published.push(basename(await latest(environment)))

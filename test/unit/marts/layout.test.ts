@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { DASHBOARDS } from '#config/metabase/dashboards.ts'
+import { filtersOf } from '#src/extras/metabase/dashboards.ts'
 import { countDaysFrom } from '#src/marts/open.ts'
 import { readCard } from '#src/present/questions.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
@@ -11,7 +12,7 @@ import { openMarts } from '#test/support/marts.ts'
 
 /** Real tenders; the project does not ship them. */
 const NOTICES_FILE = join(import.meta.dirname, '../../../../shared/pncp/world.ndjson.gz')
-const NOTICES = 400
+const NOTICES = 200
 /** A week with a holiday of the longest name. */
 const NOW = new Date('2026-11-17T12:00:00Z')
 const DAY_MS = 86_400_000
@@ -51,7 +52,7 @@ test.for([
   ['generated', generated],
   ['real', () => readNoticesFile(NOTICES_FILE)],
 ] as const)(
-  'every table and chart fits its card with %s notices: nothing is cut, and what matters is seen without scrolling',
+  'with %s notices, each card has rows and the columns that it shows, is filtered, and fits: what matters is seen without scrolling',
   async ([kind, read], { skip }) => {
     skip(
       kind === 'real' && !existsSync(NOTICES_FILE),
@@ -66,13 +67,64 @@ test.for([
     await marts.run(NOW, { shown: some.slice(0, 40).map(changed) })
     await countDaysFrom(marts.db, NOW)
     // The database is the worker's.
-    onTestFinished(() => marts.db.run('RESET VARIABLE editais_agora'))
-    for (const { cards } of DASHBOARDS)
+    // As the driver connects: with its details and the report time zone.
+    await marts.db.run(`SET old_implicit_casting = true; SET TimeZone = 'America/Sao_Paulo'`)
+    onTestFinished(() =>
+      marts.db.run(`RESET VARIABLE editais_agora; RESET old_implicit_casting; SET TimeZone = 'UTC'`),
+    )
+    for (const { cards, filters } of DASHBOARDS)
       for (const card of cards) {
-        const { sql, name } = await readCard(card.key)
-        const result = await marts.table(sql.replaceAll(/\[\[.*?\]\]/gs, ''))
-        expect.soft(result.rows.length, card.key).toBeGreaterThan(0)
-        expect.soft(misfitsOf(card, name, result), card.key).toEqual([])
+        const { key, display, settings } = card
+        const { sql, name } = await readCard(key)
+        const result = await marts.table(withoutValue(sql))
+        const { columns, rows } = result
+        expect.soft(rows.length, key).toBeGreaterThan(0)
+        if (display === 'scalar') expect.soft(rows, key).toHaveLength(1)
+        expect.soft(misfitsOf(card, name, result), key).toEqual([])
+        const named = namedIn(settings)
+        expect.soft(named.length, key).toBeGreaterThan(0)
+        expect
+          .soft(
+            named.filter(one => !columns.includes(one)),
+            key,
+          )
+          .toEqual([])
+        // A dashboard's filter applies to all of its cards, but not to how old the data are.
+        if (key !== 'atualizacao') expect.soft(filtersOf(sql, filters), key).toEqual(filters)
+        for (const { key: filter } of filtersOf(sql, filters)) {
+          const { rows: some } = await marts.table(withValue(sql, filter), { [filter]: 'SP' })
+          expect.soft(some.length, `${key} with ${filter}`).toBeLessThanOrEqual(rows.length)
+        }
       }
   },
 )
+
+/** The query as Metabase runs it with an empty filter. */
+function withoutValue(sql: string): string {
+  return sql.replaceAll(/\[\[.*?\]\]/gs, '')
+}
+
+/** The query as Metabase runs it with a value: as a parameter of the statement. */
+function withValue(sql: string, key: string): string {
+  return sql.replaceAll(/\[\[(.*?)\]\]/gs, '$1').replaceAll(`{{${key}}}`, `$${key}`)
+}
+
+/** The columns that the visualization settings name. */
+function namedIn(settings: Readonly<Record<string, unknown>>): string[] {
+  const texts = [
+    ...['graph.dimensions', 'graph.metrics'].flatMap(name => (settings[name] ?? []) as string[]),
+    ...['scalar.field', 'funnel.dimension', 'funnel.metric'].map(
+      name => settings[name] as string | undefined,
+    ),
+    ...((settings['table.columns'] ?? []) as { name: string }[]).map(({ name }) => name),
+    ...Object.keys((settings.column_settings ?? {}) as object).map(name => JSON.parse(name)[1] as string),
+    ...((settings['table.column_formatting'] ?? []) as { columns: string[] }[]).flatMap(
+      ({ columns }) => columns,
+    ),
+    // A second dimension makes a series of each of its values.
+    ...((settings['graph.dimensions'] as string[] | undefined)?.length === 2
+      ? []
+      : Object.keys((settings.series_settings ?? {}) as object)),
+  ]
+  return texts.filter(name => name !== undefined)
+}
