@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { reportHere } from '#test/support/here.ts'
-import { editalOf, idAt, openCompany, type PreparedCompany } from '#test/support/prepared.ts'
+import { editalOf, idAt, openCompany } from '#test/support/prepared.ts'
 import { queryLatest, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { KEY } from '#test/support/synced.ts'
@@ -20,16 +20,6 @@ describe('a refused request', () => {
     expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'failed', requests: 1, listed: 0 })
     expect(ended.stderr).toContain('API key refused (401)')
     expect(ended.stderr).toContain('set API_KEY')
-  })
-
-  it('for its key while analyses are fetched stops the run, and keeps what was loaded', async () => {
-    const company = await openCompany(12, { API_CONCURRENCY: '1' })
-    company.sandbox.faults.plan.push({ fault: 'status', status: 401, kinds: ['analysis'], skip: 4 })
-    const stopped = await reportHere(company.environment, {}, 1)
-
-    expect(stopped).toMatchObject({ status: 'failed', listed: 12, loaded: 4, not_attempted: 8 })
-    expect(company.sandbox.requests.byKind.analysis).toBe(5)
-    expect(await loadedCount(company)).toBe(4)
   })
 
   it('for its parameters (400) ends the run at once and shows the error of the API', async () => {
@@ -90,53 +80,6 @@ describe('a request that fails', () => {
         `SELECT edital_id FROM editais WHERE analysis_state = 'pending' ORDER BY ALL`,
       ),
     ).toEqual([down, forbidden].sort().map(edital_id => ({ edital_id })))
-  })
-
-  it('twenty times in a row opens the circuit: what was loaded stays, the next run completes', async () => {
-    const company = await openCompany(50, { API_CONCURRENCY: '1', API_RETRIES: '0' })
-    const { plan } = company.sandbox.faults
-    plan.push({ fault: 'status', status: 500, kinds: ['analysis'], skip: 6 })
-
-    const stopped = await reportHere(company.environment, {}, 3)
-
-    expect(stopped).toMatchObject({ status: 'partial', loaded: 6, failed: 20, not_attempted: 24 })
-    expect(stopped.error).toContain('20 requests failed in a row')
-    expect(company.sandbox.requests.byKind.analysis).toBe(26)
-    expect(await loadedCount(company)).toBe(6)
-
-    plan.length = 0
-    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 44, unchanged: 6 })
-  })
-})
-
-describe('notices that fail on their own', () => {
-  it('do not keep the others from being fetched, however many fail', async () => {
-    const company = await openCompany(60, { API_CONCURRENCY: '1', API_RETRIES: '0' })
-    for (const id of company.ids.slice(0, 40)) company.world.update(id, { analysis: null })
-
-    expect(await reportHere(company.environment, {}, 3)).toMatchObject({
-      loaded: 20,
-      failed: 40,
-      not_attempted: 0,
-    })
-  })
-})
-
-describe('an analysis that is not found (404)', () => {
-  it('means that its notice is gone only if the request for the notice confirms it', async () => {
-    const company = await openCompany(5)
-    const [gone, kept] = [idAt(company, 0), idAt(company, 1)]
-    company.world.update(kept, { analysis: null })
-    company.sandbox.faults.onRequest = ({ kind, id }) => {
-      // Between the list request and the analysis request.
-      if (kind === 'analysis' && id === gone && company.world.entry(gone)) company.world.remove(gone)
-    }
-    const report = await reportHere(company.environment, {}, 3)
-
-    expect(report).toMatchObject({ listed: 5, loaded: 3, gone: 1, failed: 1, tombstoned: 0 })
-    expect(company.sandbox.requests.byId.get(gone)).toEqual({ notice: 1, analysis: 1 })
-    expect(company.sandbox.requests.byId.get(kept)).toEqual({ notice: 1, analysis: 1 })
-    expect(report.error).toContain('the API has the notice but answers 404 for its analysis')
   })
 })
 
@@ -256,11 +199,6 @@ describe('an id', () => {
     expect(company.sandbox.requests.byId.get(id)).toEqual({ notice: 0, analysis: 1 })
   })
 })
-
-async function loadedCount({ environment }: PreparedCompany): Promise<number | undefined> {
-  const [row] = await queryLatest<{ loaded: number }>(environment, 'SELECT count(*) AS loaded FROM analyses')
-  return row?.loaded
-}
 
 /** Starts a server of its own for this test, and returns its origin. */
 async function serve(answer: RequestListener): Promise<string> {

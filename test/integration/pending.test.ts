@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { syncHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany, startSynced } from '#test/support/synced.ts'
+import { startCompany } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
 import { asked, expectTruth, snapshots } from '#test/support/truth.ts'
 
@@ -56,34 +56,6 @@ test('an analysis is pending until it is fetched, and quarantined until its noti
   expect(await states()).toEqual([failing, broken, fine].map(edital_id => ({ edital_id, state: 'current' })))
   expect(await company.query('SELECT edital_id FROM quarantine WHERE resolved_at IS NULL')).toEqual([])
   await expectTruth(company)
-})
-
-test('an analysis due for refetching after any change of its notice stays pending until fetched', async () => {
-  const company = await startSynced(notices(1, 4))
-  company.world.update(idOf(1), { edital: { status: 'ready' }, analysis: { alerts: [] } })
-  company.faults.plan = [{ fault: 'status', status: 500, kinds: ['analysis'] }]
-  expect(await company.syncHere()).toMatchObject({ changed: 1, failed: 1, status: 'partial' })
-  expect(await company.query("SELECT edital_id FROM editais WHERE analysis_state = 'pending'")).toEqual([
-    { edital_id: idOf(1) },
-  ])
-  company.faults.plan = []
-  expect(await company.syncHere()).toMatchObject({ changed: 0, loaded: 1, status: 'ok' })
-  await expectTruth(company)
-})
-
-test('a quarantined analysis is retried when due, even if its previous version is current', async () => {
-  const company = await startCompany(notices(1, 3), { ANALYSIS_MAX_AGE: 'off' })
-  await company.syncHere()
-  const open = 'SELECT count(*) AS n FROM quarantine WHERE resolved_at IS NULL'
-  company.faults.plan = [{ fault: 'truncate', kinds: ['analysis'] }]
-  expect(await company.syncHere({ ids: [idOf(1)] })).toMatchObject({ quarantined: 1 })
-  company.faults.plan = []
-  expect(await company.syncHere()).toMatchObject({ unchanged: 2, deferred: 1 })
-  expect(await company.query(open)).toEqual([{ n: 1 }])
-  const later = new Date(Date.now() + 24 * 3_600_000)
-  const { report } = await syncHere(company.environment, {}, () => later)
-  expect(report).toMatchObject({ unchanged: 2, loaded: 1, status: 'ok' })
-  expect(await company.query(open)).toEqual([{ n: 0 }])
 })
 
 test('a change under the same updated_at is found by the age of the analysis; an equal one only gets a new date', async () => {
@@ -163,15 +135,4 @@ test('a filtered run concludes nothing about notices that it did not list', asyn
     loaded: 1,
   })
   await expectTruth(company)
-})
-
-test('an analysis that is again as it was before its quarantine leaves the quarantine in the snapshot too', async () => {
-  const company = await startSynced(notices(1, 3))
-  const open = 'SELECT count(*) AS n FROM quarantine WHERE resolved_at IS NULL'
-  company.faults.plan = [{ fault: 'truncate', kinds: ['analysis'] }]
-  expect(await company.syncHere({ ids: [idOf(1)] })).toMatchObject({ quarantined: 1 })
-  expect(await company.query(open)).toEqual([{ n: 1 }])
-  company.faults.plan = []
-  expect(await company.syncHere({ ids: [idOf(1)] })).toMatchObject({ loaded: 1, silent_changes: 0 })
-  expect(await company.query(open)).toEqual([{ n: 0 }])
 })

@@ -107,77 +107,6 @@ describe('an unusable analysis', () => {
     expect(await states(company)).toEqual({ current: 3, quarantined: cases.length })
   })
 
-  it('is not requested again before it is due, except when its notice changes', async () => {
-    const company = await openCompany(5)
-    const [changed, waiting] = [idAt(company, 0), idAt(company, 1)]
-    for (const id of [changed, waiting]) company.bodies.set(id, 'null')
-    expect(await reportHere(company.environment, {}, 3)).toMatchObject({ loaded: 3, quarantined: 2 })
-
-    company.sandbox.requests.reset()
-    const second = await reportHere(company.environment)
-    expect(second).toMatchObject({ status: 'ok', unchanged: 3, deferred: 2, quarantined: 0 })
-    expect(company.sandbox.requests.byKind).toEqual({ list: 1, notice: 0, analysis: 0, other: 0 })
-    expect(await states(company)).toEqual({ current: 3, quarantined: 2 })
-
-    company.world.update(changed, { updatedAt: new Date('2026-02-01T00:00:00Z') })
-    company.bodies.set(changed, JSON.stringify(fullAnalysis(company, changed)))
-    company.sandbox.requests.reset()
-    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 1, deferred: 1 })
-    expect(company.sandbox.requests.byId).toEqual(new Map([[changed, { notice: 0, analysis: 1 }]]))
-    expect(await resolution(company)).toEqual({ [changed]: true, [waiting]: false })
-    expect(await states(company)).toEqual({ current: 4, quarantined: 1 })
-  })
-
-  it('is requested at once by --id and by --full, each time followed by a longer delay', async () => {
-    const company = await openCompany(3)
-    const id = idAt(company, 0)
-    company.bodies.set(id, 'null')
-    const delays: unknown[] = []
-    await reportHere(company.environment, {}, 3)
-    for (const request of [{ ids: [id] }, { full: true }]) {
-      company.sandbox.requests.reset()
-      await reportHere(company.environment, request, 3)
-      expect(company.sandbox.requests.byId.get(id)?.analysis, JSON.stringify(request)).toBe(1)
-      delays.push(
-        ...(await queryLatest(
-          company.environment,
-          `SELECT attempts, date_diff('minute', observed_at, next_attempt_at) AS wait FROM quarantine`,
-        )),
-      )
-    }
-    expect(delays).toEqual([
-      { attempts: 2, wait: 30 },
-      { attempts: 3, wait: 60 },
-    ])
-    company.bodies.clear()
-    expect(await reportHere(company.environment, { ids: [id] })).toMatchObject({ status: 'ok', loaded: 1 })
-    expect(await resolution(company)).toEqual({ [id]: true })
-  })
-
-  it('keeps the last good version in place, complete, while the notice itself is updated', async () => {
-    const company = await openCompany(3)
-    const id = idAt(company, 0)
-    company.bodies.set(id, JSON.stringify(fullAnalysis(company, id)))
-    await reportHere(company.environment)
-    const before = await rowsOf(company, id)
-    expect(before.items).toHaveLength(1)
-
-    company.world.update(id, {
-      edital: { objeto: 'Novo objeto' },
-      updatedAt: new Date('2026-02-01T00:00:00Z'),
-    })
-    company.bodies.set(id, JSON.stringify({ ...fullAnalysis(company, id), items: {} }))
-    expect(await reportHere(company.environment, {}, 3)).toMatchObject({ changed: 1, quarantined: 1 })
-
-    expect(await rowsOf(company, id)).toEqual(before)
-    expect(
-      await queryLatest(
-        company.environment,
-        `SELECT objeto, updated_at::VARCHAR AS updated, analysis_state FROM editais WHERE edital_id = '${id}'`,
-      ),
-    ).toEqual([{ objeto: 'Novo objeto', updated: '2026-02-01 00:00:00+00', analysis_state: 'quarantined' }])
-  })
-
   it('that is larger than any real one is cut off at the limit, and its beginning is kept', async () => {
     const company = await openCompany(2)
     const id = idAt(company, 0)
@@ -287,15 +216,4 @@ async function resolution({ environment }: PreparedCompany): Promise<Record<stri
     'SELECT edital_id, resolved_at IS NOT NULL AS resolved FROM quarantine',
   )
   return Object.fromEntries(rows.map(({ edital_id, resolved }) => [edital_id, resolved]))
-}
-
-async function rowsOf({ environment }: PreparedCompany, id: string) {
-  const read = (table: string) =>
-    queryLatest(environment, `FROM ${table} WHERE edital_id = '${id}' ORDER BY ALL`)
-  return {
-    analyses: await read('analyses'),
-    requirements: await read('requirements'),
-    items: await read('items'),
-    alerts: await read('alerts'),
-  }
 }

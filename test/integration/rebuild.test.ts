@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
@@ -37,27 +37,12 @@ test('a rebuild gives the same tables, row for row, without a request, and so do
   expect(sandbox.requests.total).toBe(0)
   expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: 21 }])
 
-  await rm(join(companyDirectory(environment), 'warehouse.duckdb'))
-  expect((await runShared(['publish'], { ...environment, ...NOWHERE })).code).toBe(0)
-  expect(await everything(environment)).toEqual(before)
-
   await changeWarehouse(environment, `UPDATE meta SET schema_hash = 'of another version'`)
   await changeWarehouse(environment, `UPDATE editais SET objeto = 'of another version'`)
   // Rebuilt, it agrees with the list; the analysis that is still unusable waits.
   const report = await company.syncHere()
   expect(report).toMatchObject({ added: 0, changed: 0, loaded: 0, listed: 20 })
   expect(dataTables(await everything(environment))).toEqual(dataTables(before))
-})
-
-test('a company that is renamed with its directory keeps nothing of its old name', async () => {
-  const { environment } = await startSynced(notices(1, 3))
-  const there = { ...environment, ...NOWHERE, COMPANY: 'beta' }
-  await rename(companyDirectory(environment), companyDirectory(there))
-  expect((await runShared(['publish'], there)).code).toBe(0)
-  const names = ['editais', 'requirements', 'prazos_calculados', 'edital_resumo']
-  const count = (name: string) => `SELECT company, count(DISTINCT edital_id) AS n FROM ${name} GROUP BY ALL`
-  const { stdout } = await runShared(['query', '--json', names.map(count).join(' UNION ')], there)
-  expect(JSON.parse(stdout)).toEqual([{ company: 'beta', n: 3 }])
 })
 
 test('a raw log with a gap is refused, and the warehouse does not change', async () => {
