@@ -14,7 +14,7 @@ const WITHIN_MS = 50_000
 const STOP_WITHIN_MS = 65_000
 /** The daemon answers even while Redis is down. */
 const ANSWER_WITHIN_MS = 20_000
-const POLL_MS = 100
+const POLL_MS = { first: 5, most: 100 }
 
 /** For tests of daemons: they wait for several events, and machines may be slow. */
 export const DAEMON_TEST = { testTimeout: 150_000 }
@@ -155,7 +155,7 @@ export async function until<T>(
   { what, withinMs = WITHIN_MS }: { what: string | (() => string); withinMs?: number },
 ): Promise<Exclude<T, undefined | null | false>> {
   const deadlineMs = Date.now() + withinMs
-  for (;;) {
+  for (let pauseMs = POLL_MS.first; ; pauseMs = Math.min(2 * pauseMs, POLL_MS.most)) {
     const seen = await look()
     if (seen !== undefined && seen !== null && seen !== false) {
       return seen as Exclude<T, undefined | null | false>
@@ -163,6 +163,6 @@ export async function until<T>(
     if (Date.now() > deadlineMs) {
       throw new Error(`waited ${withinMs / 1000} s in vain for ${typeof what === 'string' ? what : what()}`)
     }
-    await sleep(POLL_MS)
+    await sleep(pauseMs)
   }
 }

@@ -92,7 +92,7 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
   })
   const listening = await startHttp(service, { host: '127.0.0.1', port: 0 })
   onTestFinished(async () => {
-    await listening.close()
+    await listening.abort()
     await served.close()
     queues.redis.disconnect()
     await queues.close()
