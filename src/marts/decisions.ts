@@ -271,7 +271,7 @@ export const mudancasAnalise: Mart = {
   description:
     'Every observed change of a requirement or an alert between two analyses of a notice; its first requirements and alerts are none',
   portuguese: [
-    'Requisitos e alertas que mudaram',
+    'Requisitos e alertas alterados',
     'Cada mudança que nós vimos em um requisito ou alerta entre duas análises de um edital; os primeiros de um edital não são mudança',
   ],
   columns: [
