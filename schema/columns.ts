@@ -21,7 +21,7 @@ export type Source =
   | { readonly timesAsSent: true }
   /** Which of these objects are in the document but have no field with a column; a JSON array, or NULL. */
   | { readonly emptyOf: readonly string[] }
-  /** The deadlines in these two texts, read by `schema/deadlines/reading.ts`; JSON text, or NULL if both are absent. */
+  /** The deadlines in these two texts, read by `src/deadlines/reading.ts`; JSON text, or NULL if both are absent. */
   | { readonly deadlinesIn: { readonly text: FreeForm; readonly law: FreeForm } }
   /** A part of `pncp_id` (`pncp_id.ts`); NULL if it cannot be read. */
   | { readonly pncpIdPart: 'cnpj' | 'year' | 'sequence' }

@@ -1,4 +1,4 @@
--- What a notice states was read when its analysis was loaded (schema/deadlines): here, readings and laws become days. Of several
+-- What a notice states was read when its analysis was loaded (src/deadlines): here, readings and laws become days. Of several
 -- days, the earlier one counts, because a missed day cannot be repaired.
 WITH leis(norma, nome, dias, nomeada) AS (VALUES
   ('13303', 'Lei 13.303/2016, art. 87', 5, true),

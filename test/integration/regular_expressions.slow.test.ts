@@ -14,9 +14,9 @@ const TIMEOUT_MS = 1000
 const SHORT: Readonly<Record<string, string>> = {
   'src/present/sql/fence.ts': 'SQL that its user waits for',
   'config/companies.ts': 'a line of at most 200 characters',
-  'schema/deadlines/bind.ts': 'at most 100 characters before a day',
-  'schema/deadlines/reading.ts': 'at most 70 characters between two days',
-  'schema/deadlines/tokens.ts': 'at most 10,000 characters; what repeats in it is limited in each place',
+  'src/deadlines/bind.ts': 'at most 100 characters before a day',
+  'src/deadlines/reading.ts': 'at most 70 characters between two days',
+  'src/deadlines/tokens.ts': 'at most 10,000 characters; what repeats in it is limited in each place',
 }
 
 type Expression = { readonly file: string; readonly source: string; readonly flags: string }

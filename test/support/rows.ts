@@ -1,4 +1,4 @@
-import { deadlineReading } from '#schema/deadlines/reading.ts'
+import { deadlineReading } from '#src/deadlines/reading.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { fieldsBelow, isMoment, LISTS, namesBelow, PARTS } from './contract_tables.ts'
 import { seen } from './figures/spelling.ts'

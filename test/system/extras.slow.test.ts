@@ -12,7 +12,16 @@ const COPIED = ['test', 'tools', 'clients', 'docs', 'package.json', 'vitest.conf
 /** Runs and their steps, through the front door. */
 const CORE_TESTS = ['test/unit/pipeline', 'integration/changes.test.ts', 'integration/pending.test.ts']
 /** The core, with the sandbox as its API. */
-const CORE = ['schema', 'config', 'src/lib', 'src/core', 'src/sync.ts', 'src/sandbox', 'src/server/contract']
+const CORE = [
+  'schema',
+  'config',
+  'src/lib',
+  'src/deadlines',
+  'src/core',
+  'src/sync.ts',
+  'src/sandbox',
+  'src/server/contract',
+]
 /** A program of the core alone, with its test. */
 const ALONE = 'test/integration/core_alone.test.ts'
 

@@ -1,5 +1,5 @@
 import { DuckDBScalarFunction, VARCHAR } from '@duckdb/node-api'
-import { deadlineReading, READER_VERSION } from '#schema/deadlines/reading.ts'
+import { deadlineReading, READER_VERSION } from '#src/deadlines/reading.ts'
 
 /** The function that reads deadlines in statements of the warehouse. Its version is part of them. */
 export const DEADLINES_FUNCTION = `ler_prazos_${READER_VERSION}`

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Deadlines, deadlineReading } from '#schema/deadlines/reading.ts'
+import { type Deadlines, deadlineReading } from '#src/deadlines/reading.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { readWordings } from '#test/support/wordings.ts'
 
