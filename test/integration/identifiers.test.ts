@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
-import { idOf, noticeEntry } from '#test/support/notices.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
+import { companyAt, startCompany, startSynced } from '#test/support/synced.ts'
 
 /** What Spring's gateway says where it has no route. */
 const SPRING =
@@ -47,11 +47,8 @@ test('two buyers with one name are two by their CNPJs with letters, in every for
 })
 
 test('the page of a gateway is no proof that a notice is gone, whatever is asked for', async () => {
-  const company = await startCompany(
-    Array.from({ length: 6 }, (_, n) => noticeEntry(n + 1)),
-    { API_RETRIES: '0' },
-  )
-  await company.syncHere()
+  const { sandbox, world, environment } = await startSynced(notices(1, 6))
+  const company = companyAt(sandbox, world, { ...environment, API_RETRIES: '0' })
   const [missing, outdated] = [1, 2].map(idOf) as [string, string]
   company.world.remove(missing)
   company.world.update(outdated, { updatedAt: new Date('2026-11-20T12:00:00Z') })

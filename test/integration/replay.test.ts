@@ -4,6 +4,7 @@ import { sealedSegments } from '#src/core/rawlog/files.ts'
 import { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { hashOf } from '#src/lib/hash.ts'
 import { reportHere } from '#test/support/here.ts'
+import { notices } from '#test/support/notices.ts'
 import {
   editalOf,
   fullAnalysis,
@@ -15,11 +16,11 @@ import {
 } from '#test/support/prepared.ts'
 import { companyDirectory, filesBelow, queryLatest } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
+import { startSynced } from '#test/support/synced.ts'
 
 describe('replay', () => {
   it('with nothing quarantined reports that, and writes neither a segment nor a snapshot', async () => {
-    const company = await openCompany(3)
-    await reportHere(company.environment)
+    const company = await startSynced(notices(1, 3))
     const before = await filesBelow(companyDirectory(company.environment))
     const ended = await runShared(['replay'], company.environment)
 
@@ -105,26 +106,6 @@ describe('replay', () => {
     expect(await queryLatest(environment, 'SELECT path, kind FROM schema_drift')).toEqual([
       { path: 'analysis.orgao', kind: 'wrong_type' },
     ])
-  })
-})
-
-describe('a quarantined analysis', () => {
-  it('is requested again automatically once its next attempt is due', async () => {
-    const company = await openCompany(3)
-    const id = idAt(company, 0)
-    company.bodies.set(id, 'null')
-    await reportHere(company.environment, {}, 3)
-    const { updated_at } = editalOf(company, id)
-    await logRejected(company, [{ edital_id: id, kind: 'analysis', body: 'null', updated_at }])
-    company.bodies.clear()
-
-    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 1, deferred: 0 })
-    expect(
-      await queryLatest(
-        company.environment,
-        'SELECT attempts, resolved_at > observed_at AS resolved FROM quarantine',
-      ),
-    ).toEqual([{ attempts: 2, resolved: true }])
   })
 })
 

@@ -22,20 +22,6 @@ test('a look takes the same times in another spelling for what the last run saw'
   expect(await company.syncHere()).toMatchObject({ unchanged: 30, requests: 1 })
 })
 
-test('times that lose digits are other times, and not another company’s', async () => {
-  const exact = (n: number) => `2026-11-01T10:00:${String(n).padStart(2, '0')}.${654_321 + n}Z`
-  const company = await startCompany(
-    Array.from({ length: 30 }, (_, n) => noticeEntry(n + 1, { created_at: exact(n) })),
-  )
-  await company.syncHere()
-  for (const [n, id] of company.world.ids().entries())
-    company.world.update(id, { edital: { created_at: exact(n).replace(/\.\d+Z/, 'Z') } })
-  const seconds = company.world.ids().map(id => String(company.world.entry(id)?.edital.created_at))
-  expect(seconds.every(text => /:\d\dZ$/.test(text))).toBe(true)
-  expect(await company.syncHere()).toMatchObject({ status: 'ok', error: null, listed: 30, changed: 30 })
-  expect(await company.syncHere()).toMatchObject({ status: 'ok', unchanged: 30 })
-})
-
 test('pages and searches have local times of the company, whatever zones the process and the server have', async () => {
   const company = await startCompany(
     [
