@@ -39,20 +39,20 @@ export function measureShape(): Measure[] {
     // link let a person in, and operators saw the health of all companies; 65,851 until
     // a mart compared the prices of buyers; 66,040 until retries ended after minutes and counted down, an `--id` of nothing said so, and a wrong
     // setting had its line; 66,155 until republished purchases counted once, a mart said how regularly notices are read, the report had
-    // last week's values, and a run read only what the list shows differently (274 lines that said things twice went).
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_361, goal: 48_000 },
-    // 15,810 until there were these marts, three more about what may be missed, and one of the prices of buyers; 16,421 until
-    // retries had an end in time; 16,478 until these marts, and the index of the list that runs use.
-    { name: 'lines of the core', count: linesIn(CORE), limit: 16_833, goal: 12_000 },
+    // last week's values, and a run read only what the list shows differently (274 lines that said things twice went); 66,361 until
+    // requirements and alerts kept their history, with a mart of what changed, and the core got its marts from the program.
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_555, goal: 48_000 },
+    // 16,833 until marts and the reading of deadlines were layers of their own, of which a core without them knows nothing.
+    { name: 'lines of the core', count: linesIn(CORE), limit: 11_300, goal: 12_000 },
     // 61,850 until each route of operators had its keys tested, and each extra was taken away; 62,060 until the stand-in for
     // Metabase did what a real one does; 62,251 until a test measured the cards, and the model had those of *Hoje*; 63,215 until the
     // package, init and the pages had tests; 63,833 until twelve questions were asked of an agent's tools, calendars and links were read, and the
     // README was run line by line; 64,499 until the end of retries was tested; 64,566 until republished purchases, readings and
     // last week had a model, and lists of any kind were planned with and without an index.
-    { name: 'lines of test', count: linesIn(['test']), limit: 65_213, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 64_810, goal: 46_000 },
     // 6,495 until some changed notices, an API that takes time to answer, and a daemon's run were measured.
-    { name: 'lines of bench', count: linesIn(['bench']), limit: 6_620, goal: 5_000 },
-    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 430, goal: 300 },
+    { name: 'lines of bench', count: linesIn(['bench']), limit: 6_621, goal: 5_000 },
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 435, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
     {
       name: 'pairs of folders that import each other',
