@@ -49,7 +49,7 @@ export function measureShape(): Measure[] {
     // package, init and the pages had tests; 63,833 until twelve questions were asked of an agent's tools, calendars and links were read, and the
     // README was run line by line; 64,499 until the end of retries was tested; 64,566 until republished purchases, readings and
     // last week had a model, and lists of any kind were planned with and without an index.
-    { name: 'lines of test', count: linesIn(['test']), limit: 64_810, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 64_816, goal: 46_000 },
     // 6,495 until some changed notices, an API that takes time to answer, and a daemon's run were measured.
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_621, goal: 5_000 },
     { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 435, goal: 300 },

@@ -6,8 +6,14 @@ import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
-import { dataTables, warehouseTables } from '#test/support/tables.ts'
+import { dataTables, type Tables, warehouseTables } from '#test/support/tables.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
+
+/** What was folded lacks the lists of replaced analyses: the history of requirements and alerts begins with the latest. */
+function withoutLists(tables: Tables): Tables {
+  const { requirement_versions: _, alert_versions: __, ...others } = tables
+  return others
+}
 
 test('a log that an earlier version folded into fewer segments gives the same tables, and a run continues it', async () => {
   const company = await startWithHistory()
@@ -25,7 +31,7 @@ test('a log that an earlier version folded into fewer segments gives the same ta
   await rm(join(root, 'warehouse.duckdb'))
 
   expect((await runShared(['rebuild'], environment)).code).toBe(0)
-  expect(await rowsOf()).toEqual(before)
+  expect(withoutLists(await rowsOf())).toEqual(withoutLists(before))
   expect((await runShared(['doctor'], environment)).stdout).toContain('No problems found.')
   world.update(idOf(8), { edital: { objeto: 'Mudou' }, updatedAt: new Date() })
   await company.syncHere()

@@ -89,13 +89,13 @@ export async function serveApi(environment: Environment, options: Options = {}):
   const api = createServeRoutes(parts)
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: {} })
   routePages(app.pages, { served, entrance, log, now })
-  const { url, abort } = await startHttp(app, { host: '127.0.0.1', port: 0, trustedProxies })
+  const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0, trustedProxies })
   const agent = new Agent({ keepAlive: true })
   let ended: Promise<void> | null = null
   const end = async () => {
     served.stopWaiting()
     agent.destroy()
-    await abort()
+    await close()
     await served.close()
     store.close()
   }

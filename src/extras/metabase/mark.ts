@@ -26,7 +26,7 @@ export function isMarked(one: Markable, company: string, key: string): boolean {
 
 /** Returns a description without the mark that earlier versions wrote; null if it has nothing else. */
 export function withoutMark(description: string | null | undefined): string | null {
-  return description?.replace(/\s*\[editais-sync \S+\]/, '') || null
+  return description?.replace(/\[editais-sync \S+\]/, '').trimEnd() || null
 }
 
 /** Metabase's own address for the user of an API key. */
