@@ -244,6 +244,40 @@ test('people see no mark, and one that an earlier version wrote is moved out of 
   expect(metabase.violations).toEqual([])
 })
 
+test('our database stays ours, whatever other ones read, and in a run that is cut short before it reads our file', async () => {
+  const { metabase, run } = await newMetabase(company)
+  const { databaseId } = await run()
+  const { databases, collections } = metabase.state
+  const database = databases.at(-1) as Entity
+  const details = database.details as Record<string, unknown>
+  // Another installation's, older, of a company with the same name; and people's own collection with ours' name.
+  const other = { ...details, database_file: '/srv/acme/lake/latest/catalog.duckdb' }
+  databases.unshift({ ...structuredClone(database), id: 0, details: other })
+  const { name, description } = collections.at(-1) as Entity
+  collections.unshift({ id: 0, name, description, personal_owner_id: 2 })
+  expect(await run()).toMatchObject({ databaseId, changes: [] })
+  databases.shift()
+
+  // Of an earlier version, and an administrator set its file.
+  Object.assign(database, {
+    description: `Editais\n\n[${mark('acme', 'base')}]`,
+    details: { ...details, database_file: '/srv/moved.duckdb' },
+  })
+  metabase.intercept = ({ method }, response) => {
+    if (method === 'PUT') response.destroy()
+    return method === 'PUT'
+  }
+  await expect(run()).rejects.toMatchObject({ trouble: 'unreachable' })
+  metabase.intercept = () => false
+  expect(await run()).toMatchObject({
+    databaseId,
+    changes: [`pointed the database to ${company.catalogPath}`],
+  })
+  expect(database.description).toBe('Editais')
+  expect(await run()).toMatchObject({ databaseId, changes: [] })
+  expect(metabase.violations).toEqual([])
+})
+
 test('our collection is the one that has our items, and another is made if it is in the trash', async () => {
   const { metabase, run } = await newMetabase(company)
   const { collections, cards, dashboards, apiKeys } = metabase.state

@@ -336,6 +336,8 @@ export type MetabaseCollection = {
   readonly id: number
   readonly name: string
   readonly description?: string | null
+  /** Whose own it is; others may not see what is in it. */
+  readonly personal_owner_id?: number | null
 }
 
 /** A card in `GET /api/card`, or a dashboard in `GET /api/dashboard`. */

@@ -103,6 +103,7 @@ async function ensureCollection(
   const places = items.flatMap(item => (item ? [item.collection_id] : []))
   const hasMost = (id: unknown) => places.filter(place => place === id).length > places.length / 2
   const [found] = (await client.get<MetabaseCollection[]>('/api/collection'))
+    .filter(({ personal_owner_id }) => personal_owner_id == null)
     .filter(one => hasMost(one.id) || isMarked(one, company, 'colecao') || covers(one, about))
     .sort((a, b) => Number(hasMost(b.id)) - Number(hasMost(a.id)) || a.id - b.id)
   if (!found) return (await client.post<{ id: number }>('/api/collection', about)).id

@@ -29,7 +29,7 @@ async function databaseDetails(
   { memoryMb, spillDirectory }: Resources,
 ): Promise<Record<string, string>> {
   const { [OPTIONS]: given, init_sql: init = OPEN } = database.details ?? {}
-  const lake = dirname(dirname(dirname(catalogPath)))
+  const lake = lakeOf(catalogPath)
   const closes = [OPEN, CLOSED].includes(String(init)) && !UNSPEAKABLE.test(lake)
   const options = [
     // DuckDB reads the text as a list, in which a quote has a backslash before it.
@@ -87,22 +87,33 @@ const FIRST_DETAILS = {
   memory_limit: '1GB',
 }
 
-/** Finds Metabase's first database of an engine that is ours; null if there is none yet. */
+type IsOurs = (database: MetabaseDatabase) => boolean
+
+/** Finds our database among those of an engine: the first by the first of these ways that finds one; null if none does. */
 export async function findDatabase(
   client: Metabase,
   engine: string,
-  isOurs: (database: MetabaseDatabase) => boolean,
+  ways: readonly IsOurs[],
 ): Promise<MetabaseDatabase | null> {
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
-  const found = data.filter(one => one.engine === engine && isOurs(one))
-  return found.sort((a, b) => a.id - b.id)[0] ?? null
+  const candidates = data.filter(one => one.engine === engine).sort((a, b) => a.id - b.id)
+  return ways.flatMap(isOurs => candidates.find(isOurs) ?? [])[0] ?? null
 }
 
-/** Returns whether a database shows a company's snapshots. What it reads identifies it; only earlier versions marked it. */
-export function shows(database: MetabaseDatabase, company: string): boolean {
-  const reads = companyOf(database)
-  return reads === null ? isMarked(database, company, 'base') : reads === company
+/**
+ * Returns how the database of a company is known: it reads a file of this lake; or earlier versions marked it; or it reads a file
+ * of the company's lake at another place, as before DATA_DIR was moved.
+ */
+export function waysTo(company: string, catalogPath: string): readonly IsOurs[] {
+  const lake = `${lakeOf(catalogPath)}/`
+  return [
+    ({ details }) => String(details?.database_file).startsWith(lake),
+    one => (companyOf(one) ?? company) === company && isMarked(one, company, 'base'),
+    one => companyOf(one) === company,
+  ]
 }
+
+const lakeOf = (catalogPath: string) => dirname(dirname(dirname(catalogPath)))
 
 /** Adds the database, with all its options: Metabase opens it at once, and cannot change options of an open file. */
 export async function createDatabase(
@@ -126,8 +137,8 @@ export async function createDatabase(
     })
 }
 
-/** Sets the description of a database that has none: only one that exists can have it. What earlier versions added to it is removed. */
-export async function describe(client: Metabase, database: MetabaseDatabase): Promise<void> {
+/** Describes a database that has no description: only one that exists can have it. What earlier versions added to it is removed. */
+export async function describeDatabase(client: Metabase, database: MetabaseDatabase): Promise<void> {
   const text = 'Editais acompanhados e suas análises. Cada publicação troca o arquivo que esta base lê.'
   const description = withoutMark(database.description) ?? text
   if (description === database.description) return

@@ -14,14 +14,14 @@ import {
 import { buildDashboards } from './dashboards.ts'
 import {
   createDatabase,
-  describe,
+  describeDatabase,
   findDatabase,
   isClosed,
   noAdministrator,
   pointDatabase,
   type Resources,
-  shows,
   titled,
+  waysTo,
 } from './database.ts'
 import { covers, isMarked, MARK, mark, withoutMark } from './mark.ts'
 import { describeTables, type MetabasePatience } from './metadata.ts'
@@ -79,13 +79,12 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   const warnings = await settle(client, request.sourceTimezone, did)
 
   onStep('database')
-  const found = await findDatabase(client, 'duckdb', one => shows(one, company))
+  const found = await findDatabase(client, 'duckdb', waysTo(company, request.catalogPath))
   const database = found ?? (await createDatabase(client, company, request.catalogPath, request.resources))
   if (!found) {
     did(`added the database "${database.name}" (${database.id})`)
     await onRead(database.id, [request.catalogPath])
   }
-  await describe(client, database)
   const { moved } = await pointDatabase({
     client,
     databaseId: database.id,
@@ -96,6 +95,8 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     onRead: catalogs => onRead(database.id, catalogs),
   })
   if (moved) did(`pointed the database to ${request.catalogPath}`)
+  // Only now: what it reads tells that it is ours, and until now perhaps only an earlier version's mark did.
+  await describeDatabase(client, database)
 
   onStep('names and types')
   const described = await describeTables(client, database.id, {
@@ -374,11 +375,10 @@ type Connected = {
  */
 async function connectTrino(client: Metabase, company: string, address: TrinoTarget): Promise<Connected> {
   const wanted = { ...address, [MARK]: mark(company, TRINO_KEY) }
-  const found = await findDatabase(
-    client,
-    TRINO_ENGINE,
-    one => isMarked(one, company, TRINO_KEY) || covers(one.details, address),
-  )
+  const found = await findDatabase(client, TRINO_ENGINE, [
+    one => isMarked(one, company, TRINO_KEY),
+    one => covers(one.details, address),
+  ])
   const { id, name, details, cache_ttl, ...before } =
     found ??
     (await client.post<MetabaseDatabase>('/api/database', {
