@@ -9,6 +9,7 @@ import { publishedColumns, snapshotInfo, TABLES, type Table } from '#schema/tabl
 import { plausibleInstants } from '#schema/times.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
+import { withoutRows } from '#src/core/warehouse/sql.ts'
 import { excess, LAKE_DIRECTORY } from '#src/lib/access.ts'
 import { dropPath, movePath, writeNew } from '#src/lib/durable.ts'
 import { FatalError, messageOf } from '#src/lib/errors.ts'
@@ -102,10 +103,8 @@ type Template = { readonly sourceTimezone: string; readonly marts: Marts }
 /** Writes what all catalogs of a time zone have in common: the marts, over tables without rows or files. */
 async function writeTemplate(db: Database, path: string, { sourceTimezone, marts }: Template): Promise<void> {
   await db.inFile(path, async () => {
-    for (const { name, columns } of [...TABLES.map(publishedTable), snapshotInfo]) {
-      const nulls = columns.map(column => `NULL::${column.type} AS ${identifier(column.name)}`)
-      await db.run(`CREATE VIEW ${identifier(name)} AS SELECT ${nulls.join(', ')} WHERE false`)
-    }
+    for (const { name, columns } of [...TABLES.map(publishedTable), snapshotInfo])
+      await db.run(`CREATE VIEW ${identifier(name)} AS ${withoutRows(columns)}`)
     await createMacros(db, [{ company: '', sourceTimezone }], marts)
     await createMarts(db, marts.views)
   })
@@ -182,7 +181,7 @@ function publishedTable(table: Table) {
 export async function createTableRelations(
   db: Database,
   sources: readonly CatalogSource[],
-  { tablesAs = 'VIEW', rowsOf = ({ name }) => parquetOf(name, sources) }: Shown = {},
+  { tablesAs = 'VIEW', rowsOf = table => parquetOf(table, sources) }: Shown = {},
 ): Promise<void> {
   for (const table of TABLES.map(publishedTable)) {
     const list = table.columns.map(({ name }) => identifier(name))
@@ -198,7 +197,7 @@ export async function createTableRelations(
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {
   const companies = sources.map(({ company }) => company).join(', ')
   return new FatalError(
-    `The latest snapshots (${companies}) were written by an earlier version and lack tables or columns. Run \`editais publish --company <company>\` for each.`,
+    `The latest snapshots (${companies}) were written by an earlier version and lack columns. Run \`editais publish --company <company>\` for each.`,
   )
 }
 
@@ -218,12 +217,13 @@ export function catalogHash(sourceTimezone: string, { macros, views }: Marts): s
 /** A reader sets it to the place of a snapshot that was moved, copied or mounted elsewhere. */
 export const PLACE_VARIABLE = 'editais_snapshot'
 
-function parquetOf(table: string, sources: readonly CatalogSource[]): string {
-  if (sources.some(({ files }) => !files.has(table))) throw earlierVersion(sources)
+/** Returns SQL for the rows of a table; none from a snapshot of an earlier version, which did not have it. */
+function parquetOf({ name, columns }: Table, sources: readonly CatalogSource[]): string {
   const place = sources.length === 1 ? placeOf : literal
   const paths = sources.flatMap(({ directory, files }) =>
-    (files.get(table) ?? []).map(file => `${place(directory)} || ${literal(`/${file.path}`)}`),
+    (files.get(name) ?? []).map(file => `${place(directory)} || ${literal(`/${file.path}`)}`),
   )
+  if (paths.length === 0) return `(${withoutRows(columns)})`
   // Otherwise a directory `name=value` in the path would become a column. Snapshots of different companies may have
   // different schema versions.
   const options = ['hive_partitioning = false', ...(sources.length > 1 ? ['union_by_name = true'] : [])]

@@ -22,7 +22,7 @@ import {
   USED_FILES,
   WAITING_MONTHS,
 } from './row_sql.ts'
-import { names } from './sql.ts'
+import { names, withoutRows } from './sql.ts'
 
 /** Returns the warehouse's own directory for rows: those of one that is rebuilt must be complete until it is replaced. */
 export function rowDirectory(rows: string, warehouseId: string): string {
@@ -54,8 +54,7 @@ export function rowsOf(table: Table, directory: string, files: readonly RowFile[
     .map(file => literal(rowPath(directory, file)))
   if (paths.length > 0)
     return `SELECT ${names(columns)} FROM read_parquet([${paths.join(', ')}], hive_partitioning = false)`
-  const nothing = columns.map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
-  return `SELECT ${nothing.join(', ')} WHERE false`
+  return withoutRows(columns)
 }
 
 /**

@@ -99,6 +99,12 @@ export function flattenedColumns(table: Table): string {
   return names(storedColumns(table).filter(column => !('kept' in column.from)))
 }
 
+/** Returns a query with these columns and no row. */
+export function withoutRows(columns: readonly { readonly name: string; readonly type: string }[]): string {
+  const nulls = columns.map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
+  return `SELECT ${nulls.join(', ')} WHERE false`
+}
+
 export function names(columns: readonly Column[]): string {
   return columns.map(({ name }) => identifier(name)).join(', ')
 }
