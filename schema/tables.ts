@@ -294,7 +294,15 @@ function historyOf(
   description: string,
   portuguese: Table['portuguese'],
 ): Table {
-  const columns = [company, editalId, observedAt, ordinal, ...columnsOf(fields), runId]
+  const [label] = ordinal.portuguese
+  const place: PublishedColumn = {
+    ...ordinal,
+    portuguese: [
+      label,
+      'Posição na lista daquela análise, a partir de 1; com o ID do edital e Observado em identifica a linha',
+    ],
+  }
+  const columns = [company, editalId, observedAt, place, ...columnsOf(fields), runId]
   const stored = { document: 'analysis', each, rows: 'history', files: 'by_month' } as const
   return { name, description, portuguese, ...stored, columns }
 }

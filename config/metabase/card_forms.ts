@@ -42,7 +42,7 @@ const WIDTHS = widths([
   [64, 'Dias | Seg | Ter | Qua | Qui | Sex | Sáb | Dom'],
   [76, 'PNCP'],
   [94, 'Até | Dia | Prazo | Semana | Visto em | Cor | Análise | Sentido | Há (dias) | Certeza'],
-  [108, 'Sessão em | Fase | Severidade | Confirmada | Número'],
+  [108, 'Sessão em | Parte | Fase | Severidade | Confirmada | Número'],
   [122, 'Impugnar até | Dia da semana | Ação | Precificação | Parecer'],
   [134, 'Unidade | Sessão | De | Para | Mudança | Publicado em | Última execução | Próxima sessão'],
   [154, 'Risco de pagamento | Relatório do órgão | Última execução boa'],

@@ -269,15 +269,18 @@ export const mudancasParecer: Mart = {
 export const mudancasAnalise: Mart = {
   name: 'mudancas_analise',
   description:
-    'Every observed change of a requirement or an alert between two analyses of a notice; its first requirements and alerts are none',
+    'Requirements and alerts that appeared, went or changed their state between two analyses of a notice; the first ones of a notice do not count as changes',
   portuguese: [
     'Requisitos e alertas alterados',
-    'Cada mudança que nós vimos em um requisito ou alerta entre duas análises de um edital; os primeiros de um edital não são mudança',
+    'Requisitos e alertas que surgiram, saíram ou mudaram de semáforo ou severidade entre duas análises de um edital; os primeiros de um edital não contam como mudança',
   ],
   columns: [
     ...ofNotice,
     ...same('editais', 'orgao', 'objeto'),
-    text('parte', 'Requisito or Alerta', ['Parte da análise', 'O que mudou: Requisito ou Alerta']),
+    text('parte', 'Requisito, Alerta or Oportunidade', [
+      'Parte da análise',
+      'O que mudou: Requisito, Alerta ou Oportunidade',
+    ]),
     text('titulo', 'Its title, by which it is found again; sem título without one', [
       'Requisito ou alerta',
       'Título do requisito ou alerta, pelo qual o reencontramos na análise seguinte; sem título quando vazio',
@@ -292,10 +295,10 @@ export const mudancasAnalise: Mart = {
     ]),
     text(
       'sentido',
-      'melhor or pior than before, novo (was not there), retirado (is gone), outro (a new code)',
+      'melhor or pior than before, novo (was not there), retirado (is gone), outro (not assessed before or after, a new code, or an opportunity)',
       [
         'Sentido',
-        'melhor ou pior que antes; novo: não havia; retirado: saiu da análise; outro: sem avaliação, ou valor novo na API',
+        'melhor ou pior que antes; novo: não havia; retirado: saiu da análise; outro: sem avaliação antes ou agora, valor novo na API, ou oportunidade',
       ],
     ),
     ...of(editalResumo, 'data_sessao_local'),

@@ -11,7 +11,7 @@ import {
   sessionsAhead,
   worthOf,
 } from './lists.ts'
-import { PART_NAMES, partChangesOf } from './part_changes.ts'
+import { partChangesOf } from './part_changes.ts'
 import type { Notice, Picture } from './picture.ts'
 import { mostFrequent, plain, seen } from './spelling.ts'
 
@@ -551,12 +551,12 @@ export const decisionCards: Readonly<Record<string, Card>> = {
   mudancas_analise: picture =>
     partChangesOf(picture)
       .slice(0, 100)
-      .map(({ notice, at, list, title, from, to, sense }) => ({
+      .map(({ notice, at, part, title, from, to, sense }) => ({
         'Visto em': date(localDay(at)),
-        Parte: PART_NAMES[list],
+        Parte: part,
         'Requisito ou alerta': brief(title, 70),
-        Antes: from ?? null,
-        Agora: to ?? null,
+        Antes: from,
+        Agora: to,
         Sentido: sense,
         Sessão: date(notice.session),
         Órgão: brief(notice.orgao, 50),

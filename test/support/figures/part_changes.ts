@@ -3,74 +3,98 @@ import { type Document, textOf } from './contract.ts'
 import { elementsOf, type Picture } from './picture.ts'
 import { plain, seen } from './spelling.ts'
 
-/** Requirements and alerts in which an analysis differs from the one before; an element is found again by its title, in any spelling. */
+/** Of the contract's states, the worst first, with their names. */
+const COLOURS = { red: 'vermelho', yellow: 'amarelo', green: 'verde' }
+const SEVERITIES = { critical: 'crítica', high: 'alta', medium: 'média', low: 'baixa' }
+
+type Element = { readonly title: string | null; readonly state: string; readonly rank: number }
+
+/** What of an analysis is followed, by its name. An opportunity has no worse state. */
+const PARTS: Readonly<Record<string, (analysis: Document) => Element[]>> = {
+  Requisito: analysis => elementsOf(analysis, 'requirements').map(one => elementOf(one, one.status, COLOURS)),
+  Alerta: analysis =>
+    elementsOf(analysis, 'alerts')
+      .filter(({ type }) => type !== 'opportunity')
+      .map(one => elementOf(one, one.severity, SEVERITIES)),
+  Oportunidade: analysis =>
+    elementsOf(analysis, 'alerts')
+      .filter(({ type }) => type === 'opportunity')
+      .map(one => ({ ...elementOf(one, one.severity, SEVERITIES), rank: UNRANKED })),
+}
+
+const UNRANKED = 9
+
+function elementOf({ title }: Document, code: unknown, names: Readonly<Record<string, string>>): Element {
+  const known = textOf(code)
+  const rank = Object.keys(names).indexOf(known ?? '')
+  const state = known === null ? 'não avaliado' : (names[known] ?? known)
+  return { title: seen(textOf(title)), state, rank: rank < 0 ? UNRANKED : rank }
+}
+
+/** What appeared, went, or changed its state between two analyses; the first list that has something is no change. */
 export function partChangesOf({ all, history }: Picture) {
-  const changes = all.flatMap(notice => {
-    const versions = history.followed.get(notice.id)?.versions ?? []
-    return (['requirements', 'alerts'] as const).flatMap(list => {
-      const lists = versions.map(({ analysis, at }) => ({ at, elements: elementsOf(analysis, list) }))
-      // The first list that has something is no change.
+  const changes = all.flatMap(notice =>
+    Object.entries(PARTS).flatMap(([part, read]) => {
+      const lists = (history.followed.get(notice.id)?.versions ?? []).map(({ analysis, at }) => ({
+        at,
+        elements: read(analysis),
+      }))
       const known = lists.slice(lists.findIndex(({ elements }) => elements.length > 0))
-      return known.slice(1).flatMap(({ at, elements }, index) => {
-        const [before, after] = [byTitle(known[index]?.elements ?? []), byTitle(elements)]
-        return [...new Set([...before.keys(), ...after.keys()])].flatMap(key => {
-          const [was, is] = [before.get(key), after.get(key)]
-          const [from, to] = [was, is].map(one => (one === undefined ? null : stateOf(list, one)))
-          if (from === to) return []
-          const title = seen(textOf((is ?? was)?.title)) ?? 'sem título'
-          return [{ notice, at, list, title, from, to, sense: partSenseOf(list, was, is) }]
-        })
-      })
-    })
-  })
+      return known.slice(1).flatMap(({ at, elements }, index) =>
+        differences(known[index]?.elements ?? [], elements).map(change => ({
+          notice,
+          at,
+          part,
+          ...change,
+        })),
+      )
+    }),
+  )
   return sorted(
     changes,
     down(({ at }) => at.getTime()),
     ({ notice }) => notice.id,
-    ({ list }) => PART_NAMES[list],
+    ({ part }) => part,
     ({ title }) => title,
-    // What is missing comes last.
+    // NULLs come last.
     ({ from }) => from ?? '\u{10ffff}',
     ({ to }) => to ?? '\u{10ffff}',
   )
 }
 
-export const PART_NAMES = { requirements: 'Requisito', alerts: 'Alerta' }
+function differences(before: readonly Element[], after: readonly Element[]) {
+  const [were, are] = [before, after].map(elements =>
+    Map.groupBy(elements, ({ title }) => plain(title ?? '').toLowerCase()),
+  ) as [Map<string, Element[]>, Map<string, Element[]>]
+  return [...new Set([...were.keys(), ...are.keys()])].flatMap(title => {
+    const [gone, come] = [[...(were.get(title) ?? [])], [] as Element[]]
+    for (const element of are.get(title) ?? []) {
+      const same = gone.findIndex(({ state }) => state === element.state)
+      if (same < 0) come.push(element)
+      else gone.splice(same, 1)
+    }
+    const [left, right] = [gone, come].map(some => some.toSorted((a, b) => a.rank - b.rank)) as [
+      Element[],
+      Element[],
+    ]
+    return Array.from({ length: Math.max(left.length, right.length) }, (_, place) =>
+      changeOf(left[place], right[place]),
+    )
+  })
+}
 
-function byTitle(elements: readonly Document[]): Map<string, Document> {
-  const found = new Map<string, Document>()
-  for (const element of elements) {
-    const title = plain(seen(textOf(element.title)) ?? '').toLowerCase()
-    let place = 1
-    while (found.has(`${place} ${title}`)) place += 1
-    found.set(`${place} ${title}`, element)
+function changeOf(was: Element | undefined, is: Element | undefined) {
+  return {
+    title: (is ?? was)?.title ?? 'sem título',
+    from: was?.state ?? null,
+    to: is?.state ?? null,
+    sense: senseOf(was, is),
   }
-  return found
 }
 
-/** Of the contract's states, the worst first, with their names. */
-const STATES = {
-  requirements: { red: 'vermelho', yellow: 'amarelo', green: 'verde' },
-  alerts: { critical: 'crítica', high: 'alta', medium: 'média', low: 'baixa' },
-} as const
-
-type List = keyof typeof STATES
-
-function codeOf(list: List, { status, severity }: Document): string | null {
-  return textOf(list === 'requirements' ? status : severity)
-}
-
-function stateOf(list: List, element: Document): string {
-  const code = codeOf(list, element)
-  const names: Readonly<Record<string, string>> = STATES[list]
-  return code === null ? 'não avaliado' : (names[code] ?? code)
-}
-
-function partSenseOf(list: List, was?: Document, is?: Document): string {
+function senseOf(was: Element | undefined, is: Element | undefined): string {
   if (!was) return 'novo'
   if (!is) return 'retirado'
-  const codes = Object.keys(STATES[list])
-  const [before = -1, after = -1] = [was, is].map(one => codes.indexOf(codeOf(list, one) ?? ''))
-  if (before < 0 || after < 0 || before === after) return 'outro'
-  return after > before ? 'melhor' : 'pior'
+  if (was.rank === is.rank || was.rank === UNRANKED || is.rank === UNRANKED) return 'outro'
+  return is.rank > was.rank ? 'melhor' : 'pior'
 }

@@ -136,12 +136,15 @@ test('time away is time in no phase, and a stay that was under way at the first 
 
 test('requirements and alerts are compared with the analysis before, by title in any spelling', async () => {
   const marts = await openMarts()
-  const hour = (n: number) => new Date(Date.now() - (9 - n) * 3_600_000)
-  /** From `title: state` each; what is empty is missing. */
+  const start = Date.now() - 9 * 3_600_000
+  // The last two are of one moment, as after a clock that was set back.
+  const moment = (index: number) => new Date(start + Math.min(index, 7) * 3_600_000)
+  /** From `title: state` each; what is empty is missing. An opportunity begins with `+`. */
   const listOf = (state: 'status' | 'severity', ...texts: string[]) =>
     texts.map(text => {
-      const [title, value] = text.split(': ')
-      return { ...(title && { title }), ...(value && { [state]: value }) }
+      const [title = '', value] = text.split(': ')
+      const type = title.startsWith('+') && { type: 'opportunity' }
+      return { ...type, ...(title && { title }), ...(value && { [state]: value }) }
     })
   const analysis = (requirements: string[], alerts: string[] = []) => ({
     requirements: listOf('status', ...requirements),
@@ -151,54 +154,65 @@ test('requirements and alerts are compared with the analysis before, by title in
     // Only screened: what the first list has is no change.
     analysis([]),
     analysis(['CND Federal: red', 'Atestado: green', 'Atestado: red', ': green']),
-    analysis(['CND\u00a0 federal : green', 'Atestado: green', 'Atestado: yellow', ': green'], ['Marca: low']),
-    analysis(['cnd federal: azul', 'Atestado: ', 'Balanço: red'], ['marca: critical']),
+    analysis(
+      ['CND\u00a0 federal : green', 'Atestado: yellow', 'Atestado: green', ': green'],
+      ['Marca: low', '+ME: low'],
+    ),
+    analysis(['cnd federal: azul', 'Atestado: ', 'Balanço: red'], ['marca: critical', '+ME: high']),
     analysis([]),
-    analysis(['Balanço: red']),
+    analysis(['Balanço: red', 'Balanço: green', 'Balanço: yellow']),
+    analysis(['Balanço: green', 'Balanço: yellow', 'Balanço: red']),
+    analysis(['Balanço: green', 'Balanço: red']),
+    analysis(['Balanço: yellow']),
   ]
   for (const [index, analysis] of analyses.entries())
-    await marts.run(hour(index), {
-      shown: [noticeEntry(1, { updated_at: hour(index).toISOString() }, analysis)],
+    await marts.run(moment(index), {
+      shown: [noticeEntry(1, { updated_at: moment(index).toISOString() }, analysis)],
     })
   const seen = await marts.query(
-    'SELECT parte, titulo, de, para, sentido, observado_em FROM mudancas_analise ORDER BY observado_em, parte, titulo, de',
+    'SELECT parte, titulo, de, para, sentido, observado_em FROM mudancas_analise ORDER BY observado_em, parte, titulo, de, para',
   )
-  const at = (index: number, parte: string, ...rows: (string | null)[][]) =>
-    rows.map(([titulo, de, para, sentido]) => ({
-      parte,
-      titulo,
-      de,
-      para,
-      sentido,
-      observado_em: hour(index),
+  const at = (index: number, ...rows: (string | null)[][]) =>
+    rows.map(([parte, titulo, de, para, sentido]) => ({
+      ...{ parte, titulo, de, para, sentido },
+      observado_em: moment(index),
     }))
-  expect(seen.map(row => ({ ...row, observado_em: expect.any(Date) }))).toEqual(
-    [
-      ...at(
-        2,
-        'Requisito',
-        ['Atestado', 'vermelho', 'amarelo', 'melhor'],
-        ['CND federal', 'vermelho', 'verde', 'melhor'],
-      ),
-      ...at(3, 'Alerta', ['marca', 'baixa', 'crítica', 'pior']),
-      ...at(
-        3,
-        'Requisito',
-        ['Atestado', 'amarelo', null, 'retirado'],
-        ['Atestado', 'verde', 'não avaliado', 'outro'],
-        ['Balanço', null, 'vermelho', 'novo'],
-        ['cnd federal', 'verde', 'azul', 'outro'],
-        ['sem título', 'verde', null, 'retirado'],
-      ),
-      ...at(4, 'Alerta', ['marca', 'crítica', null, 'retirado']),
-      ...at(
-        4,
-        'Requisito',
-        ['Atestado', 'não avaliado', null, 'retirado'],
-        ['Balanço', 'vermelho', null, 'retirado'],
-        ['cnd federal', 'azul', null, 'retirado'],
-      ),
-      ...at(5, 'Requisito', ['Balanço', null, 'vermelho', 'novo']),
-    ].map(row => ({ ...row, observado_em: expect.any(Date) })),
-  )
+  expect(seen).toEqual([
+    ...at(
+      2,
+      ['Requisito', 'Atestado', 'vermelho', 'amarelo', 'melhor'],
+      ['Requisito', 'CND federal', 'vermelho', 'verde', 'melhor'],
+    ),
+    ...at(
+      3,
+      ['Alerta', 'marca', 'baixa', 'crítica', 'pior'],
+      // It is not a risk, whatever its severity.
+      ['Oportunidade', '+ME', 'baixa', 'alta', 'outro'],
+      ['Requisito', 'Atestado', 'amarelo', 'não avaliado', 'outro'],
+      ['Requisito', 'Atestado', 'verde', null, 'retirado'],
+      ['Requisito', 'Balanço', null, 'vermelho', 'novo'],
+      ['Requisito', 'cnd federal', 'verde', 'azul', 'outro'],
+      ['Requisito', 'sem título', 'verde', null, 'retirado'],
+    ),
+    ...at(
+      4,
+      ['Alerta', 'marca', 'crítica', null, 'retirado'],
+      ['Oportunidade', '+ME', 'alta', null, 'retirado'],
+      ['Requisito', 'Atestado', 'não avaliado', null, 'retirado'],
+      ['Requisito', 'Balanço', 'vermelho', null, 'retirado'],
+      ['Requisito', 'cnd federal', 'azul', null, 'retirado'],
+    ),
+    ...at(
+      5,
+      ['Requisito', 'Balanço', null, 'amarelo', 'novo'],
+      ['Requisito', 'Balanço', null, 'verde', 'novo'],
+      ['Requisito', 'Balanço', null, 'vermelho', 'novo'],
+    ),
+    ...at(
+      7,
+      ['Requisito', 'Balanço', 'amarelo', null, 'retirado'],
+      ['Requisito', 'Balanço', 'verde', null, 'retirado'],
+      ['Requisito', 'Balanço', 'vermelho', 'amarelo', 'melhor'],
+    ),
+  ])
 })
