@@ -41,15 +41,15 @@ export function measureShape(): Measure[] {
     // setting had its line; 66,155 until republished purchases counted once, a mart said how regularly notices are read, the report had
     // last week's values, and a run read only what the list shows differently (274 lines that said things twice went); 66,361 until
     // requirements and alerts kept their history, with a mart of what changed, and the core got its marts from the program.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_555, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_600, goal: 48_000 },
     // 16,833 until marts and the reading of deadlines were layers of their own, of which a core without them knows nothing.
-    { name: 'lines of the core', count: linesIn(CORE), limit: 11_300, goal: 12_000 },
+    { name: 'lines of the core', count: linesIn(CORE), limit: 11_313, goal: 12_000 },
     // 61,850 until each route of operators had its keys tested, and each extra was taken away; 62,060 until the stand-in for
     // Metabase did what a real one does; 62,251 until a test measured the cards, and the model had those of *Hoje*; 63,215 until the
     // package, init and the pages had tests; 63,833 until twelve questions were asked of an agent's tools, calendars and links were read, and the
     // README was run line by line; 64,499 until the end of retries was tested; 64,566 until republished purchases, readings and
     // last week had a model, and lists of any kind were planned with and without an index.
-    { name: 'lines of test', count: linesIn(['test']), limit: 64_816, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 64_901, goal: 46_000 },
     // 6,495 until some changed notices, an API that takes time to answer, and a daemon's run were measured.
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_621, goal: 5_000 },
     { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 435, goal: 300 },

@@ -1,16 +1,16 @@
 -- Each price is compared with the median of the same item (`faixas_de_preco`), so that buyers of different items can be compared. The
 -- texts of items are read once, and a buyer's name is looked up once for each notice.
-WITH repetidos AS MATERIALIZED (SELECT company, edital_id, preco, chave FROM itens_repetidos()),
+WITH repetidos AS MATERIALIZED (SELECT company, edital_id, preco, chave_item FROM itens_repetidos()),
 comparados AS MATERIALIZED (
   SELECT company, edital_id, preco / preco_mediano AS relativo
   FROM repetidos
   JOIN (
-    SELECT chave, quantile_cont(preco, [0.1, 0.5, 0.9])[2] AS preco_mediano
+    SELECT chave_item, quantile_cont(preco, [0.1, 0.5, 0.9])[2] AS preco_mediano
     FROM repetidos
-    SEMI JOIN (SELECT chave FROM repetidos GROUP BY chave HAVING count(*) >= 3) USING (chave)
-    GROUP BY chave
+    SEMI JOIN (SELECT chave_item FROM repetidos GROUP BY chave_item HAVING count(*) >= 3) USING (chave_item)
+    GROUP BY chave_item
     HAVING faixa_comparavel(count(DISTINCT edital_id), quantile_cont(preco, [0.1, 0.5, 0.9]))
-  ) USING (chave)
+  ) USING (chave_item)
 ),
 compradores AS MATERIALIZED (
   SELECT company, edital_id, coalesce(orgao_cnpj, orgao, 'não informado') AS chave, orgao_cnpj, orgao, uf, updated_at

@@ -27,7 +27,7 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
     onNote: text => listener.note(text),
     follower: followers(settings, paths),
     // Loaded when a run publishes: looks need none.
-    marts: async () => await (await import('#src/marts/open.ts')).loadMarts(),
+    loadMarts: async () => await (await import('#src/marts/open.ts')).loadMarts(),
     sharedLog: settings.remoteLog && hosts().open(settings.remoteLog, paths, signal),
   }
 }

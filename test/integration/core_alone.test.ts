@@ -39,7 +39,7 @@ async function run(environment: Environment, marts: Marts): Promise<RunResult> {
     return await sync(NEXT, {
       ...{ api, settings, signal, follower, ...silent, sharedLog: null },
       paths: companyPaths(settings.dataDir, settings.company),
-      marts: async () => marts,
+      loadMarts: async () => marts,
       now: () => new Date(),
       runId: new Date().toISOString(),
       newId: randomUUID,

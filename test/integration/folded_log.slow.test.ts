@@ -9,7 +9,7 @@ import { startSynced } from '#test/support/synced.ts'
 import { dataTables, type Tables, warehouseTables } from '#test/support/tables.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
 
-/** What was folded lacks the lists of replaced analyses: the history of requirements and alerts begins with the latest. */
+/** A folded log lacks the lists of replaced analyses, so the history of requirements and alerts begins with the latest one. */
 function withoutLists(tables: Tables): Tables {
   const { requirement_versions: _, alert_versions: __, ...others } = tables
   return others

@@ -66,7 +66,7 @@ export function quietContext(
   return {
     ...given,
     follower,
-    marts: loadMarts,
+    loadMarts,
     runId: given.newId(),
     onProgress() {},
     inStage: untimed,

@@ -42,7 +42,7 @@ export type MartView = Relation & {
   readonly storedFrom?: Readonly<Partial<Record<string, readonly string[]>>>
 }
 
-/** What a catalog has above the tables: figures for BI. Given by the program; a catalog may have none. */
+/** The figures for BI that a catalog shows above the tables. The program passes them in; a catalog works without any. */
 export type Marts = {
   /** The SQL of the functions that they use, besides `local_time`. */
   readonly macros: readonly string[]

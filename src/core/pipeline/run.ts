@@ -56,7 +56,7 @@ export type RunContext = {
   readonly onNote: (text: string) => void
   readonly follower: Follower
   /** Loads the marts of the snapshots. */
-  readonly marts: () => Promise<Marts>
+  readonly loadMarts: () => Promise<Marts>
   /** The log that several hosts share; null if it is on this disk alone. */
   readonly sharedLog: HostsLog | null
 }
@@ -213,7 +213,7 @@ async function rememberRun(
   return raw_log
 }
 
-type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower' | 'marts'>
+type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower' | 'loadMarts'>
 
 /** Publishes the warehouse to the lake, then points the follower to the new snapshot. */
 export async function publishWarehouse(
@@ -233,7 +233,7 @@ async function publishLake(
   const { snapshotKeepMs: keepMs, sourceTimezone, martFiles, remoteLake } = settings
   const martsWanted = martFiles ? 'files' : remoteLake ? 'daily' : 'none'
   const inUse = await follower.inUse()
-  const marts = await context.marts()
+  const marts = await context.loadMarts()
   const about = { lake, company, keepMs, sourceTimezone, inUse }
   return await publish({ db, rows, now: now(), ...about, marts, martsWanted })
 }

@@ -7,7 +7,7 @@ WITH precos AS MATERIALIZED (
   FROM items
   WHERE valor_unitario_estimado > 0 AND NOT valor_suspeito(valor_unitario_estimado) AND limpa <> ''
 )
-SELECT company, edital_id, limpa, preco, unidade, hash(texto, unidade) AS chave
+SELECT company, edital_id, limpa, preco, unidade, hash(texto, unidade) AS chave_item
 FROM precos
 SEMI JOIN (SELECT texto FROM precos GROUP BY texto HAVING count(*) >= 3) USING (texto)
 LEFT JOIN (

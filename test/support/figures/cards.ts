@@ -19,6 +19,7 @@ import {
   worthOf,
 } from './lists.ts'
 import { type Notice, PHASES, type Picture, phasesOf } from './picture.ts'
+import { priceCards } from './prices.ts'
 import { todayCards } from './today.ts'
 
 const DAY_MS = 86_400_000
@@ -457,4 +458,5 @@ export const CARDS: Readonly<Record<string, Card>> = {
   ...agenda,
   ...risks,
   ...decisionCards,
+  ...priceCards,
 }
