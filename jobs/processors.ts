@@ -45,9 +45,12 @@ const MAX_REFUSALS = {
   newerSchema: 10,
   mailServer: 12,
 } as const
-/** A job of a pinned company is offered again after a second, two, and so on: for ten minutes, or an hour. */
-const MAX_PASS_DELAY_MS = 10_000
-const MAX_PASSES = { others: 65, mail: 365 } as const
+/**
+ * A job of a pinned company is offered again after 0.1 s, 0.2 s, and so on: for ten minutes, or an hour. The first offers are
+ * dense, because a host that may not take the job is as likely to get it again as any other.
+ */
+const PASS_DELAY_MS = { step: 100, max: 10_000 } as const
+const MAX_PASSES = { others: 110, mail: 410 } as const
 /** A mail that its server did not take is sent again after this, for an hour. */
 const MAIL_AGAIN_MS = 5 * 60_000
 
@@ -361,7 +364,7 @@ async function passOn(job: RunJob, { slug, schedule }: Company, context: Context
   const { passes = 0 } = job.data
   if (passes < MAX_PASSES[job.name === 'mail' ? 'mail' : 'others']) {
     await job.updateData({ ...job.data, passes: passes + 1 })
-    await later(job, context, Math.min(REFUSED_DELAY_MS * (passes + 1), MAX_PASS_DELAY_MS))
+    await later(job, context, Math.min(PASS_DELAY_MS.step * (passes + 1), PASS_DELAY_MS.max))
   }
   const skipped = `No worker of ${schedule.hosts?.join(', ')} took the job, and no other host may run the company (HOSTS).`
   log.warn({ company: slug, job: job.id }, skipped)

@@ -107,7 +107,7 @@ test('a company that is pinned runs on no other host, and a job that its host do
   expect(await second.stop()).toBe(0)
   // As if it had been passed on for ten minutes.
   const { runs } = queuesOf(environment)
-  await runs.add('sync', { company: 'acme', passes: 65 })
+  await runs.add('sync', { company: 'acme', passes: 110 })
   await first.waitFor(({ msg }) => msg.startsWith('No worker of sync-b took the job'))
   expect(runsOf(first)).toEqual([])
   expect(await first.stop()).toBe(0)
