@@ -11,7 +11,7 @@ export async function openApiDocuments(): Promise<{ readonly contract: OpenApi; 
   const noRequest = () => {
     throw new Error('only described, never called')
   }
-  const routes = mirrorRoutes({ lakeOf: noRequest, dataDir: '', log: { error: noRequest } as never })
+  const routes = mirrorRoutes({ findLake: noRequest, dataDir: '', log: { error: noRequest } as never })
   const served = { contract: await describeServer(MIRROR_EXTRAS), mirror: describeMirror(routes) }
   return JSON.parse(JSON.stringify(served))
 }

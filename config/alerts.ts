@@ -62,14 +62,14 @@ export const ALERT_SECRETS = [
 ] as const
 
 /** Throws FatalError (usage) that names what is wrong, and never shows a secret. */
-export function alertSettings(
+export function readAlertSettings(
   values: z.output<z.ZodObject<typeof alertShape>>,
   environment: Environment,
 ): AlertSettings {
-  const webhookUrl = addressOf(environment, 'ALERT_WEBHOOK_URL')
-  const slackUrl = addressOf(environment, 'ALERT_SLACK_URL')
-  const pagerduty = accountOf(environment, PAGERDUTY)
-  const opsgenie = accountOf(environment, OPSGENIE)
+  const webhookUrl = readAddress(environment, 'ALERT_WEBHOOK_URL')
+  const slackUrl = readAddress(environment, 'ALERT_SLACK_URL')
+  const pagerduty = readAccount(environment, PAGERDUTY)
+  const opsgenie = readAccount(environment, OPSGENIE)
   const receivers = [
     webhookUrl === null ? null : { to: 'webhook' as const, webhookUrl },
     slackUrl === null ? null : { to: 'slack' as const, webhookUrl: slackUrl },
@@ -85,7 +85,7 @@ export function alertSettings(
   }
 }
 
-function addressOf(environment: Environment, name: 'ALERT_WEBHOOK_URL' | 'ALERT_SLACK_URL'): string | null {
+function readAddress(environment: Environment, name: 'ALERT_WEBHOOK_URL' | 'ALERT_SLACK_URL'): string | null {
   const { value } = readSecret(environment, name, 'the address')
   parseSettings(z.object({ [name]: webAddressSetting.optional() }), { [name]: value ?? undefined })
   return value
@@ -111,7 +111,7 @@ const OPSGENIE: Service = {
 }
 
 /** Reads a key, which may be part of the address of its region: `https://KEY@api.eu.opsgenie.com`. Null if it is not set. */
-function accountOf(environment: Environment, { setting, what, baseUrl, form }: Service) {
+function readAccount(environment: Environment, { setting, what, baseUrl, form }: Service) {
   const { value, origin } = readSecret(environment, setting, what)
   if (value === null) return null
   const [, start, key, end] = /^(https?:\/\/)([^@/?#:]+)@([^@?#]+)$/.exec(value) ?? []

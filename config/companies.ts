@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Document, LineCounter, YAMLError } from 'yaml'
 import { z } from 'zod'
-import { counted } from '#src/lib/count.ts'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { MERGED_SETTINGS, REMOVED_SETTINGS } from './setting_kinds.ts'
 import {
@@ -25,7 +25,7 @@ type CompaniesFile = {
   readonly defaults: OwnSettings
   /** By name, which may be an invalid slug; an error message instead of settings that cannot be used. */
   readonly companies: ReadonlyMap<string, OwnSettings | string>
-  readonly lineOf: LineOf
+  readonly findLine: LineOf
 }
 
 /** Returns the line of a setting, by its place in the file; null if it is not written there. */
@@ -50,11 +50,11 @@ async function readCompaniesFile(path: string): Promise<CompaniesFile | null> {
   const text = await readText(path)
   if (text === null) return null
   try {
-    const { root, lineOf } = await parse(text)
-    return { ...companiesIn(root), lineOf }
+    const { root, findLine } = await parse(text)
+    return { ...companiesIn(root), findLine }
   } catch (error) {
     throw new FatalError(
-      `${path}: ${messageOf(error)}\nSee config/companies.example.yaml for an example.`,
+      `${path}: ${getMessage(error)}\nSee config/companies.example.yaml for an example.`,
       EXIT.usage,
     )
   }
@@ -64,13 +64,13 @@ async function readText(path: string): Promise<string | null> {
   try {
     return decodeText(await readFile(path))
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
-    throw new FatalError(`${path} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
+    if (findSystemCode(error) === 'ENOENT') return null
+    throw new FatalError(`${path} cannot be read: ${findSystemCode(error) ?? getMessage(error)}.`, EXIT.usage)
   }
 }
 
 /** Parses a companies' file. @throws Error with a message about the invalid line. */
-async function parse(text: string): Promise<{ root: unknown; lineOf: LineOf }> {
+async function parse(text: string): Promise<{ root: unknown; findLine: LineOf }> {
   // Loaded only if there is such a file, so that commands of a single company start sooner.
   const { isMap, isScalar, LineCounter, parseDocument, visit } = await import('yaml')
   const lineCounter = new LineCounter()
@@ -88,20 +88,20 @@ async function parse(text: string): Promise<{ root: unknown; lineOf: LineOf }> {
       throw new Error(unknownAlias(alias.source, lineIn(alias, lineCounter), text))
     },
   })
-  const lineOf: LineOf = (path, name) => {
+  const findLine: LineOf = (path, name) => {
     const settings = document.getIn(path, true)
     const keys = isMap(settings) ? settings.items.map(({ key }) => key).filter(key => isScalar(key)) : []
     const key = keys.find(({ value }) => String(value).toUpperCase() === name)
     return key ? lineIn(key, lineCounter) : null
   }
-  return { root: valuesOf(document), lineOf }
+  return { root: readValues(document), findLine }
 }
 
-function valuesOf(document: Document): unknown {
+function readValues(document: Document): unknown {
   try {
     return document.toJS({ maxAliasCount: MAX_ALIASES })
   } catch (error) {
-    if (!/alias/i.test(messageOf(error))) throw error
+    if (!/alias/i.test(getMessage(error))) throw error
     throw new Error(
       'its aliases (*name) refer to one another, or expand to far too much. Write the settings out.',
     )
@@ -161,7 +161,7 @@ function shownSetting(name: string): string {
 }
 
 /** Checks the shape of a parsed companies' file. @throws Error with a message for people. */
-function companiesIn(root: unknown): Omit<CompaniesFile, 'lineOf'> {
+function companiesIn(root: unknown): Omit<CompaniesFile, 'findLine'> {
   if (root === null || root === undefined) throw new Error('the file is empty. It needs `companies:`.')
   if (!isNode(root)) throw new Error('the file must have `companies:` with the companies below it, by name.')
   const unknown = Object.keys(root).find(name => name !== 'defaults' && name !== 'companies')
@@ -224,7 +224,7 @@ type Companies = {
 }
 
 /** Returns where the companies are configured: the absolute path, and whether COMPANIES_FILE names it. */
-export function companiesFile(environment: Environment): { path: string; named: boolean } {
+export function findCompaniesFile(environment: Environment): { path: string; named: boolean } {
   const named = environment.COMPANIES_FILE?.trim()
   return { path: resolve(named || DEFAULT_FILE), named: Boolean(named) }
 }
@@ -234,7 +234,7 @@ export function companiesFile(environment: Environment): { path: string; named: 
  * @throws FatalError (usage) if the file cannot be read or has no usable company; the message lists every mistake.
  */
 export async function readCompanies(environment: Environment): Promise<Companies> {
-  const { path } = companiesFile(environment)
+  const { path } = findCompaniesFile(environment)
   refuseMerged(environment)
   const inEnvironment = [...warnOfRemoved(environment), ...(await warnOfMisspelled(environment))]
   const read = await readCompaniesFile(path)
@@ -258,7 +258,7 @@ export async function readCompanies(environment: Environment): Promise<Companies
       problems.push(`${path}: companies: ${shownName(company)} ${SLUG_RULE}.`)
       continue
     }
-    const entry = { company, defaults: read.defaults, own, lineOf: read.lineOf }
+    const entry = { company, defaults: read.defaults, own, findLine: read.findLine }
     try {
       const merged = await environmentIn(environment, entry)
       readSchedule(merged)
@@ -284,7 +284,7 @@ function warnOfFile(path: string, { defaults, companies }: CompaniesFile): strin
   )
   return [...Map.groupBy(entries, ({ name }) => name)].map(
     ([name, all]) =>
-      `${path}: ${namesOf(all.map(({ entry }) => entry))}: ${removedWarning(name.toUpperCase(), name)}`,
+      `${path}: ${joinNames(all.map(({ entry }) => entry))}: ${removedWarning(name.toUpperCase(), name)}`,
   )
 }
 
@@ -301,7 +301,7 @@ export function allBroken(problems: readonly string[]): FatalError {
 
 /** Returns the message of a broken entry. Any error while reading an entry breaks this entry alone, not the others. */
 function brokenEntry(path: string, company: string, error: unknown): string {
-  const message = error instanceof FatalError ? error.message : messageOf(error)
+  const message = error instanceof FatalError ? error.message : getMessage(error)
   return message
     .split('\n')
     .map(problem => `${path}: ${company}: ${problem}`)
@@ -327,7 +327,10 @@ export function refuseWrongSlug(company: string): void {
  * Returns the environment of the company that a command is for.
  * @throws FatalError (usage) if the companies' file does not list it, or lists several and none was named.
  */
-export async function environmentOf(environment: Environment, company?: string): Promise<Environment> {
+export async function loadCompanyEnvironment(
+  environment: Environment,
+  company?: string,
+): Promise<Environment> {
   if (company !== undefined) refuseWrongSlug(company)
   const named = company ?? (environment.COMPANY?.trim() || undefined)
   const {
@@ -345,27 +348,30 @@ export async function environmentOf(environment: Environment, company?: string):
   if (misnamed !== null && named === undefined) throw new FatalError(misnamed, EXIT.usage)
   const slugs = [...environments.keys(), ...broken.keys()]
   if (file && named === undefined && slugs.length !== 1) {
-    throw new FatalError(`Which company? ${file} has ${namesOf(slugs)}. Name one with --company.`, EXIT.usage)
+    throw new FatalError(
+      `Which company? ${file} has ${joinNames(slugs)}. Name one with --company.`,
+      EXIT.usage,
+    )
   }
   const wanted = named ?? (slugs[0] as string)
   const own = environments.get(wanted)
   if (own) return own
   const problem = broken.get(wanted)
   if (problem !== undefined) throw new FatalError(problem, EXIT.usage)
-  throw new FatalError(`${named} is not in ${file}, which has ${namesOf(slugs)}.`, EXIT.usage)
+  throw new FatalError(`${named} is not in ${file}, which has ${joinNames(slugs)}.`, EXIT.usage)
 }
 
 /** Returns the names for use in a sentence: a file may have a thousand of them. */
-export function namesOf(slugs: readonly string[]): string {
+export function joinNames(slugs: readonly string[]): string {
   const shown = slugs.slice(0, MAX_NAMES).join(', ')
-  return slugs.length <= MAX_NAMES ? shown : `${shown} and ${counted(slugs.length - MAX_NAMES, 'other')}`
+  return slugs.length <= MAX_NAMES ? shown : `${shown} and ${pluralize(slugs.length - MAX_NAMES, 'other')}`
 }
 
 type Entry = {
   readonly company: string
   readonly defaults: OwnSettings
   readonly own: OwnSettings | string
-  readonly lineOf: LineOf
+  readonly findLine: LineOf
 }
 
 /** Returns the company's data directory; the environment's if the entry's own is invalid. */
@@ -386,12 +392,12 @@ function placeIn(environment: Environment, { company, defaults, own }: Entry): E
 
 /** Returns the worker's environment, overridden by the company's own settings, with only this company's key. */
 async function environmentIn(environment: Environment, entry: Entry): Promise<Environment> {
-  const { company, defaults, own, lineOf } = entry
+  const { company, defaults, own, findLine } = entry
   if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }
   for (const name of Object.keys(all))
     if (!REMOVED_SETTINGS.has(name) && !MERGED_SETTINGS.has(name))
-      await refuseUnknown(name, lineOf(['companies', company], name) ?? lineOf(['defaults'], name))
+      await refuseUnknown(name, findLine(['companies', company], name) ?? findLine(['defaults'], name))
   const { API_KEY_ENV: keyVariable, API_KEY_FILE: keyFile, ...rest } = all
   if (Boolean(keyVariable) === Boolean(keyFile)) {
     throw new FatalError('set either api_key_file (a path) or api_key_env (a variable).', EXIT.usage)

@@ -3,9 +3,15 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
-import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddressSetting } from './alerts.ts'
+import {
+  ALERT_SECRETS,
+  type AlertSettings,
+  alertShape,
+  readAlertSettings,
+  webAddressSetting,
+} from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
 import { commaList } from './setting_kinds.ts'
 import {
@@ -32,7 +38,7 @@ const REDIS_PORT = 6379
 const SENTINEL_PORT = 26_379
 
 /** Reads `host` or `host:port`; null if it is neither. */
-function addressOf(text: string, defaultPort: number): Address | null {
+function parseAddress(text: string, defaultPort: number): Address | null {
   const [, host, port = defaultPort] = /^([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?$/.exec(text) ?? []
   const isAddress = host !== undefined && Number(port) > 0 && Number(port) < 65_536
   return isAddress ? { host: host.replace(/[[\]]/g, ''), port: Number(port) } : null
@@ -75,7 +81,7 @@ const redisAt = z.string().transform((text, context): RedisAt => {
   if (kind === 'cluster' && !/^\/?0*$/.test(url.pathname)) return refuse(DATABASE_OF_CLUSTER)
   if (name !== null && !/^[\w.-]+$/.test(name)) return refuse(NO_MASTER)
   const port = kind === 'cluster' ? REDIS_PORT : SENTINEL_PORT
-  const hosts = [first, ...more].map(one => addressOf(one.trim(), port))
+  const hosts = [first, ...more].map(one => parseAddress(one.trim(), port))
   if (!hosts.every(host => host !== null) || start.includes(',')) return refuse(NO_LIST)
   url.searchParams.delete(kind)
   url.port = String(hosts[0]?.port)
@@ -222,7 +228,7 @@ function readRedisCa({ protocol }: URL, environment: Environment): string | null
     }
     if (text.includes('BEGIN CERTIFICATE')) return text
   } catch (error) {
-    const code = systemCode(error) ?? ''
+    const code = findSystemCode(error) ?? ''
     if (/^E[A-Z]+$/.test(code)) {
       throw new FatalError(`REDIS_CA_FILE=${path} cannot be read: ${code}.`, EXIT.usage)
     }
@@ -243,7 +249,7 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
     fairShareMs: values.WORKER_FAIR_SHARE,
     jobLockMs: values.JOB_LOCK_MS,
     serve: serveSettings(values),
-    alerts: alertSettings(values, environment),
+    alerts: readAlertSettings(values, environment),
     adminToken: readAdminToken(environment),
   }
 }
@@ -279,7 +285,7 @@ function problemOfCron(text: string): string | null {
     return null
   } catch (error) {
     // Impossible days are found while parsing, or only when searching for the next date.
-    return /day of month definition|loop limit/.test(messageOf(error)) ? NEVER : NO_CRON
+    return /day of month definition|loop limit/.test(getMessage(error)) ? NEVER : NO_CRON
   }
 }
 

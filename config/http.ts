@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { HTTP_DEFAULTS, type HttpSettings, hostAndPort } from '#src/lib/http/settings.ts'
+import { formatHostAndPort, HTTP_DEFAULTS, type HttpSettings } from '#src/lib/http/settings.ts'
 import { commaList } from './setting_kinds.ts'
 import { durationSetting, type Environment, onOff, parseSettings, wholeNumberSetting } from './settings.ts'
 
@@ -51,8 +51,8 @@ export function readServeSettings(environment: Environment): ServeSettings {
 }
 
 /** Returns the address of a server for this machine: one that listens on every address does so on this one. */
-export function localAddress({ host, port }: Pick<HttpSettings, 'host' | 'port'>): string {
-  return `http://${hostAndPort(['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host, port)}`
+export function formatLocalAddress({ host, port }: Pick<HttpSettings, 'host' | 'port'>): string {
+  return `http://${formatHostAndPort(['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host, port)}`
 }
 
 export function serveSettings(values: z.output<typeof schema>): ServeSettings {

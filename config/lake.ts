@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { commaList, serverAddress } from './setting_kinds.ts'
 
@@ -41,7 +41,7 @@ function groupNamed(name: string): number | string {
     if (entry?.[2]) return Number(entry[2])
     return `is not a group in ${GROUPS}. If the group is defined elsewhere, use its number`
   } catch (error) {
-    return `cannot be looked up: ${GROUPS} cannot be read (${systemCode(error) ?? messageOf(error)}). Use the group's number`
+    return `cannot be looked up: ${GROUPS} cannot be read (${findSystemCode(error) ?? getMessage(error)}). Use the group's number`
   }
 }
 
@@ -108,10 +108,10 @@ function catalogSettings(values: CatalogValues, company: string): CatalogSetting
   const { ICEBERG_CATALOG_URI: uri, ICEBERG_WAREHOUSE: warehouse = null } = values
   if (uri === undefined) return null
   const levels = values.ICEBERG_NAMESPACE.replaceAll(COMPANY, company).split('.')
-  return { uri, warehouse, namespace: levels, login: loginOf(values, uri), retryMs: REMOTE_RETRY_MS }
+  return { uri, warehouse, namespace: levels, login: readLogin(values, uri), retryMs: REMOTE_RETRY_MS }
 }
 
-function loginOf(values: CatalogValues, uri: string): CatalogLogin | null {
+function readLogin(values: CatalogValues, uri: string): CatalogLogin | null {
   const {
     ICEBERG_TOKEN_FILE: tokenFile,
     ICEBERG_CREDENTIAL_FILE: credentialFile,
@@ -163,7 +163,7 @@ const s3Shape = {
 }
 
 /** Reads the settings of an object store. */
-export function s3Settings(
+export function readS3Settings(
   values: z.output<z.ZodObject<typeof s3Shape>>,
   at: Pick<S3Settings, 'bucket' | 'prefix'>,
 ): S3Settings {
@@ -210,7 +210,7 @@ type Values = z.output<z.ZodObject<typeof remoteLakeShape>>
  * Returns null if the lake stays only on this machine.
  * @throws FatalError (usage) if the settings do not fit together.
  */
-export function remoteLakeSettings(
+export function readRemoteLakeSettings(
   values: Values,
   given: Pick<RemoteLakeSettings, 'keepMs' | 'intervalMs'> & { readonly company: string },
 ): RemoteLakeSettings | null {
@@ -218,7 +218,7 @@ export function remoteLakeSettings(
   if (at === undefined) return null
   const { company, ...times } = given
   return {
-    ...s3Settings(values, at),
+    ...readS3Settings(values, at),
     formats: values.LAKE_FORMATS,
     catalog: values.LAKE_FORMATS.includes('iceberg') ? catalogSettings(values, company) : null,
     ...times,
@@ -240,7 +240,7 @@ export type TrinoTarget = {
  * Reads `http://host:port/catalog`, the address of Trino and the name of its Iceberg catalog.
  * @throws FatalError (usage) if it is not one, or if no Iceberg catalog says where the tables are.
  */
-export function trinoTarget(text: string, remoteLake: RemoteLakeSettings | null): TrinoTarget {
+export function parseTrinoTarget(text: string, remoteLake: RemoteLakeSettings | null): TrinoTarget {
   const url = URL.parse(text)
   const [, catalog] = /^\/([A-Za-z0-9_-]+)\/?$/.exec(url?.pathname ?? '') ?? []
   const isBare = url && !url.username && !url.password && !url.search && !url.hash

@@ -76,7 +76,7 @@ type Addressed = {
 }
 
 /** Returns the server, the sender and those who get the report. @throws FatalError (usage) that names what is missing. */
-export function addressedMail(values: z.output<z.ZodObject<typeof mailShape>>): Addressed {
+export function readAddressedMail(values: z.output<z.ZodObject<typeof mailShape>>): Addressed {
   const { SMTP_URL: server, REPORT_TO: to } = values
   const user = server?.user ?? ''
   const from = values.REPORT_FROM ?? (z.email().safeParse(user).success ? user : undefined)

@@ -3,22 +3,22 @@ import { dirname, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import {
   type LakeSettings,
   lakeShape,
+  parseTrinoTarget,
   type RemoteLakeSettings,
-  remoteLakeSettings,
+  readRemoteLakeSettings,
+  readS3Settings,
   remoteLakeShape,
   s3Place,
-  s3Settings,
   type TrinoTarget,
-  trinoTarget,
 } from './lake.ts'
-import { addressedMail, type MailSettings, mailShape } from './mail.ts'
+import { type MailSettings, mailShape, readAddressedMail } from './mail.ts'
 import { MERGED_SETTINGS, serverAddress } from './setting_kinds.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -235,8 +235,8 @@ export function loadEnvironment(): Environment {
     const given = parseEnv(decodeText(readFileSync('.env')))
     for (const [name, value] of Object.entries(given)) process.env[name] ??= value
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT') {
-      throw new FatalError(`.env cannot be read: ${messageOf(error)}.`, EXIT.usage)
+    if (findSystemCode(error) !== 'ENOENT') {
+      throw new FatalError(`.env cannot be read: ${getMessage(error)}.`, EXIT.usage)
     }
   }
   return process.env
@@ -246,7 +246,7 @@ export const NO_ADDRESS =
   "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `editais demo`."
 
 /** Returns the environment of a run that the daemon started: it is complete, and `.env` must not add to it. */
-export function givenEnvironment(): Environment {
+export function readGivenEnvironment(): Environment {
   return process.env
 }
 
@@ -259,8 +259,8 @@ export function readSettings(environment: Environment): Settings {
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     lake: values.LAKE_READERS ?? { mode: null, group: null },
-    remoteLog: values.LOG_URL ? s3Settings(values, values.LOG_URL) : null,
-    remoteLake: remoteLakeOf(values),
+    remoteLog: values.LOG_URL ? readS3Settings(values, values.LOG_URL) : null,
+    remoteLake: readRemoteLake(values),
     martFiles: values.LAKE_MARTS === 'on',
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
@@ -274,8 +274,8 @@ export function readCommonSettings(environment: Environment): Omit<Settings, 'co
   return readSettings({ ...environment, COMPANY: undefined })
 }
 
-function remoteLakeOf(values: Parsed): RemoteLakeSettings | null {
-  return remoteLakeSettings(values, {
+function readRemoteLake(values: Parsed): RemoteLakeSettings | null {
+  return readRemoteLakeSettings(values, {
     company: values.COMPANY,
     keepMs: values.LAKE_KEEP,
     intervalMs: values.LAKE_PUBLISH_INTERVAL,
@@ -316,7 +316,7 @@ export function readMetabaseSettings(
     apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY', 'an API key of Metabase').value : null,
     adminEmail: admin ?? null,
     adminPassword: file ? readSecretFile(file, `--admin-password-file (${shownSecretPath(file)})`) : null,
-    trino: trino === undefined ? null : trinoTarget(trino, remoteLakeOf(values)),
+    trino: trino === undefined ? null : parseTrinoTarget(trino, readRemoteLake(values)),
   }
 }
 
@@ -325,12 +325,12 @@ export function readMetabaseSettings(
  * @throws FatalError (usage) that names what is missing or wrong.
  */
 export function checkMailSettings(environment: Environment): void {
-  addressedMail(parse(environment))
+  readAddressedMail(parse(environment))
 }
 
 /** Reads the settings of mail. @throws FatalError (usage) that names what is missing or wrong, also an unreadable password. */
 export function readMailSettings(environment: Environment): MailSettings {
-  const { server, from, to } = addressedMail(parse(environment))
+  const { server, from, to } = readAddressedMail(parse(environment))
   const { user, ...at } = server
   if (user === null) return { ...at, from, to, login: null }
   const { value: password, origin } = readSecret(environment, 'SMTP_PASSWORD', "the user's password")

@@ -1,4 +1,4 @@
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { type Environment, readSecret } from './settings.ts'
 
 export type TraceSettings = {
@@ -28,7 +28,7 @@ export function readTraceSettings(environment: Environment): TraceSettings | nul
       problem: isHttp(variables[name]) ? null : `${name} must be an address such as http://localhost:4318.`,
     }
   } catch (error) {
-    return { environment: variables, problem: messageOf(error) }
+    return { environment: variables, problem: getMessage(error) }
   }
 }
 

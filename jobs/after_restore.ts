@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
 import type { LogPosition } from '#src/core/company/state.ts'
-import { messageOf } from '#src/lib/errors.ts'
-import { redisRefusal } from '#src/lib/redis_refusal.ts'
+import { getMessage } from '#src/lib/errors.ts'
+import { explainRedisRefusal } from '#src/lib/redis_refusal.ts'
 import { type Company, recordDirectory } from './queues/company_registry.ts'
 import { forgetLaterRuns } from './queues/known_state.ts'
-import { connectRedis, firstTry, fromRedis } from './queues/redis.ts'
+import { askRedis, awaitFirstTry, connectRedis } from './queues/redis.ts'
 import { isRefusal } from './queues/redis_problem.ts'
 
 const WITHIN_MS = 5000
@@ -33,8 +33,8 @@ export async function forgetBefore(
   const shared = { redis, prefix }
   const { slug } = company
   try {
-    await firstTry(redis, WITHIN_MS)
-    const done = await fromRedis(redis, WITHIN_MS, async () => [
+    await awaitFirstTry(redis, WITHIN_MS)
+    const done = await askRedis(redis, WITHIN_MS, async () => [
       ...((await recordDirectory(shared, company))
         ? [`Redis knew another directory of ${slug}; workers accept this one from now on.`]
         : []),
@@ -44,7 +44,9 @@ export async function forgetBefore(
     ])
     return { done, problem: null }
   } catch (error) {
-    const why = isRefusal(error) ? redisRefusal(messageOf(error)) : (problem()?.sentence ?? messageOf(error))
+    const why = isRefusal(error)
+      ? explainRedisRefusal(getMessage(error))
+      : (problem()?.sentence ?? getMessage(error))
     return { done: [], problem: why }
   } finally {
     endConnection()

@@ -1,11 +1,11 @@
-import { every } from '#jobs/queues/redis.ts'
-import { EXIT, messageOf } from '#src/lib/errors.ts'
+import { repeatEvery } from '#jobs/queues/redis.ts'
+import { EXIT, getMessage } from '#src/lib/errors.ts'
 import { lockHolder } from '#src/lib/lock.ts'
 import type { Behind } from '#src/server/company.ts'
-import { inProcess } from './process.ts'
+import { runInProcess } from './process.ts'
 import type { Shared } from './processors.ts'
 import type { Company } from './queues/company_registry.ts'
-import { laterElsewhere, readStanding } from './queues/known_state.ts'
+import { findLaterElsewhere, readStanding } from './queues/known_state.ts'
 
 /** Redis is asked this often whether another host ran a company. */
 const LOOK_MS = 2000
@@ -50,7 +50,7 @@ export function startCatchUp(options: Options): CatchUp {
   const { registry, stopping, log, served } = options
   const followed = new Map<string, Followed>()
   const onError = (error: unknown, slug?: string) =>
-    log.error({ company: slug }, `Catching up with other hosts failed: ${messageOf(error)}`)
+    log.error({ company: slug }, `Catching up with other hosts failed: ${getMessage(error)}`)
   const look = async () => {
     const companies = served().flatMap(slug => {
       const company = registry.companies.get(slug)
@@ -73,7 +73,7 @@ export function startCatchUp(options: Options): CatchUp {
         })
     }
   }
-  void every(LOOK_MS, look, { signal: stopping, onError })
+  void repeatEvery(LOOK_MS, look, { signal: stopping, onError })
   return { behind: slug => followed.get(slug)?.behind ?? null }
 }
 
@@ -97,7 +97,7 @@ function isDue({ behind, segment, againAtMs, isUnderWay }: Followed): boolean {
 /** Notes that the log has more than the lake of this host. */
 async function noteLater(company: Company, known: Followed, { queues, now }: Options): Promise<void> {
   if (known.behind !== null) return
-  const run = await laterElsewhere(queues, company)
+  const run = await findLaterElsewhere(queues, company)
   const isLater = run !== null && run !== known.upTo
   const why = isLater ? 'it is being brought here' : await whyByStore(company, known)
   if (why !== null) known.behind = { since: now(), why }
@@ -115,10 +115,10 @@ async function whyByStore(company: Company, known: Followed): Promise<string | n
 async function bring(company: Company, known: Followed, options: Options): Promise<void> {
   const { queues, log, stopping } = options
   if ((await lockHolder(company.paths.lock).catch(() => null)) !== null) return waitForRun(known)
-  const run = await laterElsewhere(queues, company)
+  const run = await findLaterElsewhere(queues, company)
   const order = { kind: 'catch_up', job: '' } as const
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(company.schedule.runTimeoutMs)])
-  const ended = await inProcess({ company, order, signal })
+  const ended = await runInProcess({ company, order, signal })
   if (ended.kind === 'caught_up') {
     Object.assign(known, { behind: null, problem: null, upTo: run ?? known.upTo, segment: ended.segment })
     return

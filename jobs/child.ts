@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
-import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
+import { type Environment, readApiSettings, readGivenEnvironment, readSettings } from '#config/settings.ts'
 import { readTraceSettings } from '#config/traces.ts'
-import { exitOf } from '#src/core/company/run_report.ts'
-import { type InStage, untimed } from '#src/core/pipeline/request.ts'
+import { chooseExitCode } from '#src/core/company/run_report.ts'
+import { type InStage, workUntimed } from '#src/core/pipeline/request.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import type { CompanyContext, TraceEnd } from '#src/extras/extra.ts'
 import type { Listener } from '#src/extras/hold.ts'
@@ -14,7 +14,7 @@ import { LEVEL_OF_STATUS } from '#src/lib/log.ts'
 import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import { beginTrace, publishBehind } from '#src/operate/extras.ts'
 import { bringUpToDate, maintain } from '#src/operate/maintain.ts'
-import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
+import { createLocalContext, holdCompany, openApi } from '#src/operate/open.ts'
 import { logListener, openLog } from '#src/operate/open_log.ts'
 import { readStatus } from '#src/operate/status.ts'
 import { sync } from '#src/sync.ts'
@@ -27,23 +27,23 @@ const NEWS_INTERVAL_MS = 1000
  * kills nothing else. It stops early, and keeps what it has, on SIGTERM and when the worker that started it is gone.
  */
 async function carryOut(order: RunOrder): Promise<Ended> {
-  const environment = givenEnvironment()
+  const environment = readGivenEnvironment()
   const settings = readSettings(environment)
   const silent: Listener = { progress: () => {}, note: () => {} }
-  const local = localContext(settings, silent, stop.signal)
+  const local = createLocalContext(settings, silent, stop.signal)
   if (order.kind === 'status') return { kind: 'status', status: await readStatus(local.paths) }
   if (order.kind === 'report') return await renderReport(local)
   const about = { company: settings.company, run_id: local.runId, job: order.job }
   const log = await openLog(settings.logLevel, about)
   const listener = logListener(log, () => performance.now())
-  const context = { ...local, inStage: traceOf(order, environment, about, log) }
+  const context = { ...local, inStage: openTrace(order, environment, about, log) }
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
   if (order.kind === 'mail') return await mailReport(order, context, { environment, listener, held, log })
   if (order.kind === 'publish') return await publishNow(context, listener, held, log)
   if (order.kind === 'catch_up') {
     return { kind: 'caught_up', segment: await bringUpToDate(context, listener, held) }
   }
-  return await holdingCompany(context, listener, held, async () => {
+  return await holdCompany(context, listener, held, async () => {
     if (order.kind === 'sync') return await syncNow(order, context, { environment, listener, log })
     const maintenance = await maintain(context)
     log.info({ ...maintenance }, 'maintenance finished')
@@ -54,13 +54,13 @@ async function carryOut(order: RunOrder): Promise<Ended> {
 /** Sends the trace of this process, if it has one, and if it did anything. */
 let sendTrace: (ended: Ended) => Promise<void> = async () => {}
 
-function traceOf(
+function openTrace(
   { kind }: RunOrder,
   environment: Environment,
   about: Readonly<Record<string, string>>,
   log: Logger,
 ): InStage {
-  if (kind !== 'sync' && kind !== 'publish') return untimed
+  if (kind !== 'sync' && kind !== 'publish') return workUntimed
   const name = kind === 'sync' ? 'sync' : 'object_store'
   const trace = beginTrace(name, readTraceSettings(environment), about)
   sendTrace = async ended => {
@@ -145,7 +145,7 @@ async function syncNow(
     const { run_id: _, ...rest } = report
     log[LEVEL_OF_STATUS[report.status]]({ ...rest, seconds, snapshot: published.directory }, 'run finished')
     const { directory, written, bytesWritten, bytes } = published
-    const exitCode = exitOf(report, causes)
+    const exitCode = chooseExitCode(report, causes)
     return {
       kind: 'synced',
       report,

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import { namesOf } from '#config/companies.ts'
+import { joinNames } from '#config/companies.ts'
 import { type DaemonSettings, readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readCommonSettings } from '#config/settings.ts'
 import { createHeartbeat } from '#jobs/alerts/receivers.ts'
-import { every } from '#jobs/queues/redis.ts'
-import { printableLines } from '#schema/text_key.ts'
+import { repeatEvery } from '#jobs/queues/redis.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
@@ -25,7 +25,7 @@ import { inspect } from './alerts/inspect.ts'
 import { type CatchUp, startCatchUp } from './catch_up.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttp } from './http/server.ts'
-import { inProcess } from './process.ts'
+import { runInProcess } from './process.ts'
 import type { Shared } from './processors.ts'
 import { type CompanyRegistry, openCompanyRegistry } from './queues/company_registry.ts'
 import { type Ended, openQueues, type RunOrder } from './queues/queue.ts'
@@ -42,7 +42,7 @@ const ANSWER_WITHIN_MS = 30_000
 type Asked = { readonly registry: Pick<CompanyRegistry, 'companies'> }
 
 /** Returns what `status --json` prints. */
-async function statusOf(slug: string, asked: Asked, signal: AbortSignal): Promise<string> {
+async function readStatusText(slug: string, asked: Asked, signal: AbortSignal): Promise<string> {
   const ended = await askProcess(slug, { kind: 'status' }, asked, signal)
   if (ended.kind === 'status') return JSON.stringify(ended.status)
   throw new FatalError(ended.kind === 'failed' ? ended.message : `The status of ${slug} cannot be read.`)
@@ -65,7 +65,7 @@ async function askProcess(
   const company = registry.companies.get(slug)
   if (!company) throw new FatalError(`${slug} is not configured.`)
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)])
-  return await inProcess({ company, order, signal: bounded })
+  return await runInProcess({ company, order, signal: bounded })
 }
 
 /** Follows the companies' file, even while Redis is away, so that status, readiness and alerts match it. */
@@ -121,9 +121,9 @@ async function start(
 ): Promise<() => Promise<void>> {
   const { settings, registry, queues, log } = shared
   const startedAt = new Date()
-  const lakeOf = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
-  const logOf = (slug: string) => registry.companies.get(slug)?.settings.remoteLog ?? null
-  const places = { dataDir, lakeOf, logOf }
+  const findLake = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
+  const findLog = (slug: string) => registry.companies.get(slug)?.settings.remoteLog ?? null
+  const places = { dataDir, findLake, findLog }
   let catchUp: CatchUp | null = null
   const { maxBehindMs } = settings.serve
   const behindOthers = (slug: string) => catchUp?.behind(slug) ?? null
@@ -160,7 +160,7 @@ type Hooks = Sources & {
 /** Webhooks are loaded once there is a subscription: most workers never send one. */
 function followWebhooks(
   shared: Shared,
-  { dataDir, lakeOf, logOf, served, stopping }: Hooks,
+  { dataDir, findLake, findLog, served, stopping }: Hooks,
 ): { stop(): Promise<void> } {
   const { settings, registry, queues, metrics, log } = shared
   let started: { stop(): Promise<void> } | null = null
@@ -169,15 +169,15 @@ function followWebhooks(
     const { startWebhooks } = await import('./webhooks/webhooks.ts')
     if (stopping.aborted) return
     started = startWebhooks({
-      ...{ queues, dataDir, lakeOf, logOf, log, now },
+      ...{ queues, dataDir, findLake, findLog, log, now },
       // Each subscription has a valid key, so its company is served here.
-      servedOf: company => served.snapshotOf(company),
+      getServed: company => served.getSnapshot(company),
       allowPrivate: settings.serve.webhooksToPrivate,
       isOurs: company => registry.companies.has(company),
       metrics: metrics.webhooks,
     })
   }
-  const looking = every(REFRESH_MS, start, { signal: stopping, onError: queues.note })
+  const looking = repeatEvery(REFRESH_MS, start, { signal: stopping, onError: queues.note })
   return {
     async stop() {
       await looking
@@ -230,7 +230,7 @@ async function listen(
     metrics,
     log,
     requestSync: (company, { full }) => requestSync({ queues, requests }, company, { full, restart: false }),
-    status: slug => statusOf(slug, shared, stopping),
+    status: slug => readStatusText(slug, shared, stopping),
     report: slug => answerReport(slug, shared, stopping),
     api: createServeRoutes({ served, settings: serve, entrance, log }),
   })
@@ -257,12 +257,12 @@ function startLoops(shared: Shared, watching: Watching): void {
     signal: stopping,
     onError: (error: unknown) => (isOfRedis(error) ? queues.note(error) : log.error(explain(error).message)),
   }
-  void every(REFRESH_MS, followFile({ registry, log }), loop)
+  void repeatEvery(REFRESH_MS, followFile({ registry, log }), loop)
   const keep = keepSchedules({ queues, registry, log, startedAt })
   // Without a worker that takes ticks, each would look lost. Workers with the right volume keep the schedules.
-  void every(REFRESH_MS, async () => (workers.isHeldBack ? undefined : await keep()), loop)
-  void every(STANDBY_MS, () => standby.look(), loop)
-  void every(INSPECT_MS, () => keepWatch(shared, watching), loop)
+  void repeatEvery(REFRESH_MS, async () => (workers.isHeldBack ? undefined : await keep()), loop)
+  void repeatEvery(STANDBY_MS, () => standby.look(), loop)
+  void repeatEvery(INSPECT_MS, () => keepWatch(shared, watching), loop)
 }
 
 /** Raises and clears the alerts that do not need a run, and sends those that are due. */
@@ -282,13 +282,13 @@ async function keepWatch(shared: Shared, { workers, served, standby, startedAt }
 function describeRegistry({ registry, settings }: Shared): string {
   const slugs = [...registry.companies.keys()]
   if (slugs.length === 0) return 'no company is configured yet: waiting for COMPANIES_FILE'
-  return `${slugs.length === 1 ? 'company' : `${slugs.length} companies:`} ${namesOf(slugs)}; ${settings.concurrency} at a time`
+  return `${slugs.length === 1 ? 'company' : `${slugs.length} companies:`} ${joinNames(slugs)}; ${settings.concurrency} at a time`
 }
 
 try {
   await serve(loadEnvironment())
 } catch (error) {
   const { message, exitCode } = explain(error)
-  process.stderr.write(`${printableLines(message)}\n`)
+  process.stderr.write(`${makePrintableLines(message)}\n`)
   endProcess(exitCode)
 }

@@ -5,7 +5,7 @@ import type { Listener } from '#src/extras/hold.ts'
 import { FatalError, InterruptedError } from '#src/lib/errors.ts'
 import type { JobNews } from './processors.ts'
 import { type Ended, isAbandoned, openQueues, type Queues } from './queues/queue.ts'
-import { isRefusal, probe, silent } from './queues/redis_problem.ts'
+import { describeSilence, isRefusal, probe } from './queues/redis_problem.ts'
 import {
   doesCover,
   openRequests,
@@ -68,7 +68,8 @@ async function answering({ redis, prefix, problem, note }: Queues, settings: Red
     },
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
-  const { sentence } = problem() ?? silent(settings.url, { ms: REDIS_WITHIN_MS, wasEverReady: false })
+  const { sentence } =
+    problem() ?? describeSilence(settings.url, { ms: REDIS_WITHIN_MS, wasEverReady: false })
   throw new FatalError(`${sentence} No run was requested.`)
 }
 

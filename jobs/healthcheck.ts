@@ -1,14 +1,14 @@
 import { get } from 'node:http'
 import { readDaemonSettings } from '#config/daemon.ts'
-import { localAddress } from '#config/http.ts'
+import { formatLocalAddress } from '#config/http.ts'
 import { loadEnvironment } from '#config/settings.ts'
-import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
 
 /** A worker that is alive answers within milliseconds. */
 const TIMEOUT_MS = 4000
 
-function statusOf(url: string): Promise<number | undefined> {
+function askStatus(url: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const request = get(url, { timeout: TIMEOUT_MS }, response => {
       response.resume()
@@ -23,12 +23,12 @@ function statusOf(url: string): Promise<number | undefined> {
 async function problem(): Promise<string | null> {
   let url = ''
   try {
-    url = `${localAddress(readDaemonSettings(loadEnvironment()).serve)}/healthz`
-    const status = await statusOf(url)
+    url = `${formatLocalAddress(readDaemonSettings(loadEnvironment()).serve)}/healthz`
+    const status = await askStatus(url)
     return status === 200 ? null : `${url} answered ${status}.`
   } catch (error) {
-    if (url === '') return messageOf(error)
-    return `${url} does not answer: ${systemCode(error) ?? messageOf(error)}.`
+    if (url === '') return getMessage(error)
+    return `${url} does not answer: ${findSystemCode(error) ?? getMessage(error)}.`
   }
 }
 

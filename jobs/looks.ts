@@ -1,11 +1,11 @@
 import { readApiSettings } from '#config/settings.ts'
 import { writeLook } from '#src/core/company/state.ts'
-import { hosts } from '#src/extras.ts'
+import { getHosts } from '#src/extras.ts'
 import { explain } from '#src/lib/errors.ts'
 import { lockHolder } from '#src/lib/lock.ts'
-import { followers } from '#src/operate/extras.ts'
+import { combineFollowers } from '#src/operate/extras.ts'
 import type { Look, LookApi } from '#src/operate/look.ts'
-import { afterRun } from './alerts/alerts.ts'
+import { alertAfterRun } from './alerts/alerts.ts'
 import type { Shared } from './processors.ts'
 import { type Company, checkDirectory } from './queues/company_registry.ts'
 import { shareState } from './queues/known_state.ts'
@@ -62,7 +62,7 @@ async function lookAlone(company: Company, context: Context): Promise<{ readonly
   await shareState(queues, company).catch(queues.note)
   metrics.observeLook(slug, 'nothing_new')
   void heartbeat(company)
-  await afterRun(alerts, company, state).catch(queues.note)
+  await alertAfterRun(alerts, company, state).catch(queues.note)
   alerts.deliver().catch(queues.note)
   return found
 }
@@ -72,12 +72,12 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   const notAsked = (why: string): Look => ({ isNew: true, why, hasAsked: false })
   // A run refuses it; but its index may fit, if it is a copy.
   if ((await checkDirectory(shared.queues, company)) !== null) return notAsked('this is another directory')
-  if (await followers(settings, paths).isBehind())
+  if (await combineFollowers(settings, paths).isBehind())
     return notAsked('a reader does not have the latest snapshot')
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
   const { look } = await import('#src/operate/look.ts')
   const within = AbortSignal.any([signal, AbortSignal.timeout(LOOK_WITHIN_MS)])
-  const sharedLog = settings.remoteLog && hosts().open(settings.remoteLog, paths, within)
+  const sharedLog = settings.remoteLog && getHosts().open(settings.remoteLog, paths, within)
   try {
     return await look({
       paths,

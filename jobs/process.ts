@@ -3,7 +3,7 @@ import { getCompileCacheDir } from 'node:module'
 import { dirname, join } from 'node:path'
 import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
-import { EXIT, systemCode } from '#src/lib/errors.ts'
+import { EXIT, findSystemCode } from '#src/lib/errors.ts'
 import type { Company } from './queues/company_registry.ts'
 import type { AnswerSeen, Ended, RunMessage, RunOrder } from './queues/queue.ts'
 import type { Slot } from './queues/slots.ts'
@@ -36,7 +36,7 @@ type ProcessOptions = {
  * that cannot be started, never gets ready or dies without a report counts as failed.
  * @param start creates the process.
  */
-export async function inProcess(options: ProcessOptions, start: typeof fork = fork): Promise<Ended> {
+export async function runInProcess(options: ProcessOptions, start: typeof fork = fork): Promise<Ended> {
   const { company, slot } = options
   try {
     const child = start(CHILD, [], {
@@ -48,9 +48,9 @@ export async function inProcess(options: ProcessOptions, start: typeof fork = fo
       detached: true,
     })
     if (slot) slot.pid = child.pid ?? null
-    return await endOf(child, options)
+    return await awaitEnd(child, options)
   } catch (error) {
-    const code = systemCode(error)
+    const code = findSystemCode(error)
     if (code === undefined) throw error
     return { ...FAILED, message: notStarted(options, code) }
   } finally {
@@ -59,7 +59,7 @@ export async function inProcess(options: ProcessOptions, start: typeof fork = fo
   }
 }
 
-async function endOf(child: ChildProcess, options: ProcessOptions): Promise<Ended> {
+async function awaitEnd(child: ChildProcess, options: ProcessOptions): Promise<Ended> {
   const { order, signal, ...on } = options
   let ended: Ended | null = null
   let isReady = false
@@ -130,12 +130,12 @@ const PURPOSES: Readonly<Record<RunOrder['kind'], readonly [purpose: string, los
 
 type Subject = Pick<ProcessOptions, 'company' | 'order'>
 
-function processOf({ order }: Subject): string {
+function nameProcess({ order }: Subject): string {
   return `the process of the ${PURPOSES[order.kind][0]}`
 }
 
 function notStarted(subject: Subject, code: string): string {
-  const what = `${subject.company.slug}: cannot start ${processOf(subject)} (${code}).`
+  const what = `${subject.company.slug}: cannot start ${nameProcess(subject)} (${code}).`
   if (OF_LIMITS.includes(code)) {
     return `${what} Raise the limits of the worker (pids_limit, open files, memory), or lower WORKER_CONCURRENCY.`
   }
@@ -147,7 +147,7 @@ function notStarted(subject: Subject, code: string): string {
  * counts as interrupted.
  */
 function neverReady(subject: Subject, { aborted }: AbortSignal): Ended {
-  const message = `${subject.company.slug}: ${processOf(subject)} did not get ready in time and was killed. Check whether the machine is overloaded or its disk hangs.`
+  const message = `${subject.company.slug}: ${nameProcess(subject)} did not get ready in time and was killed. Check whether the machine is overloaded or its disk hangs.`
   return { ...FAILED, message, exitCode: aborted ? EXIT.interrupted : EXIT.failed }
 }
 
@@ -157,7 +157,7 @@ function died(subject: Subject, { code, signal }: Exit): Ended {
       ? ' It may have run out of memory; fewer concurrent runs (WORKER_CONCURRENCY) need less.'
       : ''
   const [, loss] = PURPOSES[subject.order.kind]
-  const message = `${subject.company.slug}: ${processOf(subject)} died (${signal ?? `exit code ${code}`}). ${loss}${memory}`
+  const message = `${subject.company.slug}: ${nameProcess(subject)} died (${signal ?? `exit code ${code}`}). ${loss}${memory}`
   return { ...FAILED, message, cause: signal === null ? null : 'killed' }
 }
 

@@ -8,21 +8,21 @@ import { isGoodRun } from '#schema/sync_runs.ts'
 import { noteFailure } from '#src/core/company/run_report.ts'
 import { readState } from '#src/core/company/state.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
-import { EXIT, explain, FatalError, messageOf } from '#src/lib/errors.ts'
+import { EXIT, explain, FatalError, getMessage } from '#src/lib/errors.ts'
 import { describeHolder, type LockHolder, lockHolder } from '#src/lib/lock.ts'
-import { type Alerts, afterRun, judgeStore } from './alerts/alerts.ts'
+import { type Alerts, alertAfterRun, judgeStore } from './alerts/alerts.ts'
 import type { Metrics } from './http/metrics.ts'
-import { inProcess } from './process.ts'
-import { type Company, type CompanyRegistry, checkDirectory, runsOn } from './queues/company_registry.ts'
+import { runInProcess } from './process.ts'
+import { type Company, type CompanyRegistry, checkDirectory, mayRunOn } from './queues/company_registry.ts'
 import { shareState } from './queues/known_state.ts'
 import {
   type Ended,
+  explainJobRefusal,
   type JobData,
   type JobLocks,
   type JobResult,
   type Queues,
   requestPublish,
-  whyJobRefused,
 } from './queues/queue.ts'
 import { isLostJob, isOfRedis } from './queues/redis_problem.ts'
 import type { RequestNumber, Requests, Taken } from './queues/requests.ts'
@@ -95,7 +95,7 @@ export async function processRun(job: RunJob, context: Context): Promise<JobResu
 }
 
 async function answered(job: RunJob, context: Context): Promise<JobResult> {
-  const refusal = whyJobRefused(job)
+  const refusal = explainJobRefusal(job)
   if (refusal !== null) throw new FatalError(refusal)
   if (job.name !== 'sync') return await attempt(job, context, NOTHING_TAKEN)
   const { requests } = context.shared
@@ -148,7 +148,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
     log.warn(about, skipped)
     return { skipped }
   }
-  if (!runsOn(shared.settings.host, company)) return await passOn(job, company, context)
+  if (!mayRunOn(shared.settings.host, company)) return await passOn(job, company, context)
   if (job.data.passes) await job.updateData({ ...job.data, passes: 0 })
   const { refusal, holder } = await lookBefore(job, company, context)
   if (refusal !== null) {
@@ -187,7 +187,7 @@ async function lookBefore(job: RunJob, company: Company, context: Context): Prom
     const refusal = await untilRedisTakesIt(context, () => checkDirectory(shared.queues, company))
     return { refusal, holder: refusal === null ? await lockHolder(company.paths.lock) : null }
   } catch (error) {
-    await traceOf(error, job, company, shared)
+    await leaveTraceOfError(error, job, company, shared)
     throw error
   }
 }
@@ -197,7 +197,7 @@ type InSlot = Context & { readonly taken: Taken; readonly slot: Slot }
 async function carryOut(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
   const { name } = job
   if (name === 'sync') return await syncCompany(job, company, context)
-  const ended = await inProcess({
+  const ended = await runInProcess({
     ...context,
     company,
     order: { kind: name as 'publish' | 'mail' | 'maintain', job: job.id ?? '' },
@@ -228,7 +228,7 @@ async function syncCompany(job: RunJob, company: Company, context: InSlot): Prom
   const { covers, full } = taken
   const updates = latestOnly((progress: Progress | null) => job.updateProgress({ covers, progress }))
   updates(null)
-  const outcome = await inProcess({
+  const outcome = await runInProcess({
     ...context,
     company,
     signal: AbortSignal.any([context.signal, slot.signal]),
@@ -266,7 +266,7 @@ export async function noteEnd(
   } else if (ended.kind === 'synced') {
     if (isGoodRun(ended.report)) void heartbeat(company)
     const state = await readState(company.paths)
-    if (state) await afterRun(alerts, company, state)
+    if (state) await alertAfterRun(alerts, company, state)
     // Not awaited: a slow webhook must not hold up a run.
     alerts.deliver().catch(queues.note)
   } else if (ended.kind === 'failed' && ended.cause === 'newer_schema') {
@@ -407,7 +407,7 @@ export async function leaveTrace(
   if (mode !== null) metrics.observeFailure(slug, mode)
   await noteFailure(paths, reason, new Date()).catch(error => {
     // Usually for the same reason: the directory is not writable.
-    log.warn({ company: slug }, `The failure cannot be recorded for status: ${messageOf(error)}.`)
+    log.warn({ company: slug }, `The failure cannot be recorded for status: ${getMessage(error)}.`)
   })
   // Not awaited: Redis may be away, and waiting would block a slot.
   alerts
@@ -417,7 +417,7 @@ export async function leaveTrace(
 }
 
 /** Leaves the trace of an error that kept a run from beginning. A failure of Redis is not counted against a company. */
-async function traceOf(
+async function leaveTraceOfError(
   error: unknown,
   { name }: Pick<Job<JobData>, 'name'>,
   company: Company,

@@ -1,7 +1,12 @@
 import type { Logger } from 'pino'
-import { explain, messageOf } from '#src/lib/errors.ts'
-import { type Company, type CompanyRegistry, jitterMs, nextAfter } from './queues/company_registry.ts'
-import { knownState } from './queues/known_state.ts'
+import { explain, getMessage } from '#src/lib/errors.ts'
+import {
+  type Company,
+  type CompanyRegistry,
+  computeJitterMs,
+  computeNextTime,
+} from './queues/company_registry.ts'
+import { readKnownState } from './queues/known_state.ts'
 import { type JobData, type JobName, type Queues, requestRun } from './queues/queue.ts'
 import { isOfRedis } from './queues/redis_problem.ts'
 
@@ -72,11 +77,11 @@ async function reconcile(around: Surroundings, { removeOthers }: { removeOthers:
       // A failure of Redis affects all of them.
       if (isOfRedis(error)) throw error
       // Another worker took the tick since we looked.
-      if (TICK_EXISTS.test(messageOf(error))) continue
+      if (TICK_EXISTS.test(getMessage(error))) continue
       log.error({ company: company.slug }, `The company could not be scheduled: ${explain(error).message}`)
     }
   }
-  const present = new Set([...registry.companies.values()].flatMap(schedulersOf).map(({ id }) => id))
+  const present = new Set([...registry.companies.values()].flatMap(listSchedulers).map(({ id }) => id))
   for (const { key, template } of removeOthers ? schedulers : []) {
     if (!present.has(key)) await forget(key, template, around)
   }
@@ -89,7 +94,7 @@ async function scheduleCompany(
 ): Promise<void> {
   const { queues, log } = around
   let fresh = false
-  for (const scheduler of schedulersOf(company)) {
+  for (const scheduler of listSchedulers(company)) {
     if (isRight(known.get(scheduler.id), scheduler, around)) continue
     const { id, name, pattern } = scheduler
     const repeat = { pattern, tz: company.schedule.timezone }
@@ -115,14 +120,14 @@ async function isTickUnderWay(
   { pattern, tz }: { readonly pattern: string; readonly tz: string },
   { queues, now }: Surroundings,
 ): Promise<boolean> {
-  const state = await queues.ticks.getJobState(`repeat:${id}:${nextAfter(now.getTime(), pattern, tz)}`)
+  const state = await queues.ticks.getJobState(`repeat:${id}:${computeNextTime(now.getTime(), pattern, tz)}`)
   return ['active', 'completed', 'failed'].includes(state)
 }
 
 /** At night in the company's time zone, when little else happens. */
 const MAINTENANCE_CRON = '30 3 * * *'
 
-function schedulersOf(company: Company): Wanted[] {
+function listSchedulers(company: Company): Wanted[] {
   const { slug, schedule } = company
   return [
     { id: `sync-${slug}`, name: 'sync', company, pattern: schedule.syncCron },
@@ -142,7 +147,10 @@ function isRight(
   const { timezone } = company.schedule
   if (!known || known.pattern !== pattern || known.tz !== timezone || known.next === undefined) return false
   const patience = Math.max(known.next, startedAt.getTime()) + LATE_TICK_MS
-  return now.getTime() <= patience && known.next <= nextAfter(now.getTime(), pattern, timezone) + LATE_TICK_MS
+  return (
+    now.getTime() <= patience &&
+    known.next <= computeNextTime(now.getTime(), pattern, timezone) + LATE_TICK_MS
+  )
 }
 
 async function forget(
@@ -165,7 +173,7 @@ async function catchUp(
   const { slug } = company
   if (!isDue(company, asked, around)) return
   // Redis does not know about runs started by hand.
-  const { state } = await knownState(queues, company)
+  const { state } = await readKnownState(queues, company)
   if (state && !isDue(company, state.last_run.started_at, around)) return
   if (await isQueued(queues, `sync-${slug}`)) return
   if (!(await isFirst(queues, slug))) return
@@ -186,8 +194,8 @@ function isDue(
   const lastMs = Date.parse(lastRun ?? '')
   // A time in the future was written by a clock that was ahead, and proves nothing.
   if (!(lastMs <= now.getTime())) return true
-  const due = nextAfter(lastMs, schedule.syncCron, schedule.timezone)
-  const patienceMs = LATE_TICK_MS + jitterMs(company, registry.companies.size)
+  const due = computeNextTime(lastMs, schedule.syncCron, schedule.timezone)
+  const patienceMs = LATE_TICK_MS + computeJitterMs(company, registry.companies.size)
   return (fresh ? due : Math.max(due, startedAt.getTime()) + patienceMs) <= now.getTime()
 }
 

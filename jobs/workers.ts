@@ -1,22 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
-import { every } from '#jobs/queues/redis.ts'
+import { repeatEvery } from '#jobs/queues/redis.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { lookFirst } from './looks.ts'
 import { LoggedError, leaveTrace, processRun, type Shared } from './processors.ts'
-import { type Company, checkVolumes, jitterMs, runsOn, type Volumes } from './queues/company_registry.ts'
+import {
+  type Company,
+  checkVolumes,
+  computeJitterMs,
+  mayRunOn,
+  type Volumes,
+} from './queues/company_registry.ts'
 import { isLastRunElsewhere } from './queues/known_state.ts'
 import {
   createJobLocks,
+  explainJobRefusal,
   type JobData,
-  jobCompany,
   KEPT,
   type Queues,
+  readJobCompany,
   requestPublish,
   requestRun,
-  whyJobRefused,
 } from './queues/queue.ts'
-import { fromRedis } from './queues/redis.ts'
+import { askRedis } from './queues/redis.ts'
 import { isLostJob, isLostRenewal, isOfRedis, isRefusal, reach } from './queues/redis_problem.ts'
 import { SHARE_LOOK_MS, type Slot, type Slots, shareSlots } from './queues/slots.ts'
 import { noteAsked, requestDueRun } from './scheduler.ts'
@@ -104,7 +110,7 @@ export function startWorkers(shared: Shared): Workers {
     for (const job of jobs) await locks.keep(job).catch(queues.note)
   })
   for (const worker of [ticks, runs]) logFailures(worker, shared)
-  void every(SHARE_LOOK_MS, () => shareSlots(slots, shared), {
+  void repeatEvery(SHARE_LOOK_MS, () => shareSlots(slots, shared), {
     signal: stopping.signal,
     onError: queues.note,
   })
@@ -131,7 +137,7 @@ export function startWorkers(shared: Shared): Workers {
 function logFailures(worker: Worker<JobData>, shared: Shared): void {
   const { queues, log } = shared
   worker.on('failed', (job, error) => {
-    const about = { company: (job && jobCompany(job)) ?? undefined, job: job?.id }
+    const about = { company: (job && readJobCompany(job)) ?? undefined, job: job?.id }
     if (isLostJob(error) || isOfRedis(error)) queues.note(error)
     else if (worker.name === 'runs' && job && /stalled more than/.test(error.message)) {
       log.error(about, DIED_TOO_OFTEN)
@@ -142,7 +148,7 @@ function logFailures(worker: Worker<JobData>, shared: Shared): void {
 
 /** Leaves the trace and the answer of a job whose workers died too often: BullMQ fails it without giving it to another worker. */
 async function endForAll(job: Job<JobData>, shared: Shared): Promise<void> {
-  if (whyJobRefused(job) !== null) return
+  if (explainJobRefusal(job) !== null) return
   const { data } = job
   const { requests, registry } = shared
   const company = registry.companies.get(data.company)
@@ -159,7 +165,7 @@ async function endForAll(job: Job<JobData>, shared: Shared): Promise<void> {
  */
 async function untilNothingIsLeft({ redis, prefix }: Queues, slots: Slots): Promise<void> {
   for (let idle = 0, away = 0; idle < IDLE_LOOKS && away < AWAY_LOOKS; await sleep(LOOK_MS)) {
-    const answers = await fromRedis(redis, LOOK_MS, () => reach(redis, prefix)).then(
+    const answers = await askRedis(redis, LOOK_MS, () => reach(redis, prefix)).then(
       () => true,
       () => false,
     )
@@ -172,12 +178,12 @@ type Ticking = { readonly shared: Shared; readonly token: string; readonly signa
 
 async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Promise<void> {
   const { registry, queues, log } = shared
-  const refusal = whyJobRefused(job)
+  const refusal = explainJobRefusal(job)
   if (refusal !== null) throw new FatalError(refusal)
   const { name, data } = job
   await registry.refresh()
   const company = registry.companies.get(data.company)
-  const waitMs = company && !data.spread ? jitterMs(company, registry.companies.size) : 0
+  const waitMs = company && !data.spread ? computeJitterMs(company, registry.companies.size) : 0
   if (waitMs > 0) {
     await job.updateData({ ...data, spread: true })
     await job.moveToDelayed(Date.now() + waitMs, token)
@@ -197,10 +203,10 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
   }
   const isNew =
     company === undefined ||
-    !runsOn(shared.settings.host, company) ||
+    !mayRunOn(shared.settings.host, company) ||
     (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
   // What a run left behind, or a store that was down, or LAKE_PUBLISH_INTERVAL.
-  if (company && runsOn(shared.settings.host, company)) await requestPublish(queues, company)
+  if (company && mayRunOn(shared.settings.host, company)) await requestPublish(queues, company)
   if (isNew && signal.aborted) {
     await job.moveToDelayed(Date.now() + TICK_AGAIN_MS, token)
     throw new DelayedError()
@@ -216,7 +222,7 @@ async function isForAnother(
   { queues, settings }: Shared,
 ): Promise<boolean> {
   if (offers >= MAX_OFFERS || company.schedule.runAtLeastEveryMs === 0) return false
-  if (!runsOn(settings.host, company)) return true
+  if (!mayRunOn(settings.host, company)) return true
   return await isLastRunElsewhere(queues, company).catch(() => false)
 }
 
@@ -278,7 +284,7 @@ function createGate({ queues, registry, log }: Shared, signal: AbortSignal): Gat
       return volumes?.areAllWrong ?? false
     },
     open(workers) {
-      void every(VOLUME_LOOK_MS, () => check(workers), { signal, onError: queues.note })
+      void repeatEvery(VOLUME_LOOK_MS, () => check(workers), { signal, onError: queues.note })
     },
     rest,
     async admit(job, token) {

@@ -1,6 +1,6 @@
 import { BRL } from './columns.ts'
 import { NOTICE } from './notice.ts'
-import { type Fields, type Part, repeated } from './record.ts'
+import { type Fields, type Part, pickRepeated } from './record.ts'
 
 /** The analysis (docs/contract.md#analysis): the elements of its lists, with the columns of their tables, then the whole. */
 
@@ -384,7 +384,7 @@ const ORGAO_REPORT = {
 } as const satisfies Part
 
 /** Fields of the notice that its analysis repeats. */
-const REPEATED = repeated(NOTICE)
+const REPEATED = pickRepeated(NOTICE)
 
 export const REPEATED_FIELDS: readonly string[] = Object.keys(REPEATED)
 

@@ -30,7 +30,7 @@ export function documentSchemas(): Readonly<Record<string, Schema>> {
 function addObject(found: Record<string, Schema>, component: string, fields: Fields): void {
   const entries = Object.entries(fields)
   const required = entries.filter(([, { always }]) => always).map(([name]) => name)
-  const properties = entries.map(([name, field]) => [name, propertyOf(field)])
+  const properties = entries.map(([name, field]) => [name, makeProperty(field)])
   found[component] = {
     ...(required.length > 0 && { required }),
     properties: Object.fromEntries(properties),
@@ -42,8 +42,8 @@ function addObject(found: Record<string, Schema>, component: string, fields: Fie
   }
 }
 
-function propertyOf(field: Field): Schema {
-  const description = descriptionOf(field)
+function makeProperty(field: Field): Schema {
+  const description = describeField(field)
   if ('each' in field) return { ...description, type: 'array', items: reference(field.each.component) }
   const component = 'part' in field ? field.part.component : field.component
   if (component === undefined) return { ...valueSchema(field as Value), ...description }
@@ -60,7 +60,7 @@ function valueSchema({ type, values, nullable }: Value): Schema {
   }
 }
 
-function descriptionOf(field: Field): Schema {
+function describeField(field: Field): Schema {
   if (field.api === undefined) return {}
   if (field.api !== true) return { description: field.api }
   const words = 'description' in field ? field.description : undefined

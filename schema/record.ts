@@ -95,11 +95,14 @@ export type DocumentOf<F> = { readonly [K in Always<F>]: ValueOf<F[K]> } & {
 }
 
 /** Returns every field below these, by path: `verdict.reason`, `items[].quantidade`. */
-export function* fieldPaths(fields: Fields, within = ''): Generator<readonly [path: string, field: Field]> {
+export function* listFieldPaths(
+  fields: Fields,
+  within = '',
+): Generator<readonly [path: string, field: Field]> {
   for (const [name, field] of Object.entries(fields)) {
     yield [within + name, field]
-    if ('each' in field) yield* fieldPaths(field.each.fields, `${within}${name}[].`)
-    else if ('part' in field) yield* fieldPaths(field.part.fields, `${within}${name}.`)
+    if ('each' in field) yield* listFieldPaths(field.each.fields, `${within}${name}[].`)
+    else if ('part' in field) yield* listFieldPaths(field.part.fields, `${within}${name}.`)
   }
 }
 
@@ -109,7 +112,7 @@ type Repeated<F> = Omit<F, keyof Described | 'api' | 'inAnalysis'> & {
 }
 
 /** Returns the fields that the analysis repeats: their columns are in the notice's table. */
-export function repeated<F extends Readonly<Record<string, Value>>>(
+export function pickRepeated<F extends Readonly<Record<string, Value>>>(
   fields: F,
 ): { readonly [K in keyof F as F[K] extends { readonly inAnalysis: true } ? K : never]: Repeated<F[K]> } {
   const entries = Object.entries(fields).flatMap(([name, { type, values, component, always, inAnalysis }]) =>
@@ -117,5 +120,5 @@ export function repeated<F extends Readonly<Record<string, Value>>>(
       ? [[name, { type, values, component, always, api: 'Same as in Edital.', column: false }] as const]
       : [],
   )
-  return Object.fromEntries(entries) as ReturnType<typeof repeated<F>>
+  return Object.fromEntries(entries) as ReturnType<typeof pickRepeated<F>>
 }

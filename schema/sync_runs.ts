@@ -81,8 +81,8 @@ const GOOD_RUN = {
 
 /** Returns whether a run was unfiltered and attempted everything listed, without failing: the data is as fresh as the API. */
 export function isGoodRun(run: { mode: string; status: string; not_attempted: number }): boolean {
-  const isOneOf = (values: readonly string[], value: string) => values.includes(value)
-  return isOneOf(GOOD_RUN.mode, run.mode) && isOneOf(GOOD_RUN.status, run.status) && run.not_attempted === 0
+  const isAmong = (values: readonly string[], value: string) => values.includes(value)
+  return isAmong(GOOD_RUN.mode, run.mode) && isAmong(GOOD_RUN.status, run.status) && run.not_attempted === 0
 }
 
 /**

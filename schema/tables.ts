@@ -40,7 +40,7 @@ const COLUMN_TYPES: Readonly<Record<ValueType, ColumnType>> = {
  * Returns the columns of a document's fields, in their order. An object's fields become `<object>_<field>`; lists are tables
  * of their own.
  */
-function columnsOf(fields: Fields): PublishedColumn[] {
+function makeColumns(fields: Fields): PublishedColumn[] {
   return Object.entries(fields).flatMap(([name, field]) => {
     if ('each' in field) return []
     if ('type' in field) return valueColumns(name, field, { field: name })
@@ -76,7 +76,7 @@ function valueColumns(name: string, value: Value, from: Source): PublishedColumn
 export type { Column, ColumnType, PublishedColumn, Source, Table } from './columns.ts'
 export { syncRuns }
 
-const noticeColumns = columnsOf(NOTICE)
+const noticeColumns = makeColumns(NOTICE)
 
 const comparedUpdatedAt = internal(
   '_updated_at',
@@ -155,7 +155,7 @@ export const analyses: Table = {
   columns: [
     company,
     editalId,
-    ...columnsOf(ANALYSIS),
+    ...makeColumns(ANALYSIS),
     {
       name: 'empty_parts',
       type: 'VARCHAR',
@@ -211,27 +211,27 @@ export const analyses: Table = {
 }
 
 /** Makes the table of a list in each analysis: one row an element. */
-function tableOf(
+function makeTable(
   each: 'requirements' | 'items' | 'alerts',
   description: string,
   portuguese: Table['portuguese'],
 ): Table {
-  const columns = [company, editalId, ordinal, ...columnsOf(ANALYSIS[each].each.fields)]
+  const columns = [company, editalId, ordinal, ...makeColumns(ANALYSIS[each].each.fields)]
   const stored = { document: 'analysis', each, rows: 'current', files: 'by_month' } as const
   return { name: each, description, portuguese, ...stored, columns }
 }
 
-export const requirements = tableOf('requirements', 'Habilitation requirements demanded by the notice', [
+export const requirements = makeTable('requirements', 'Habilitation requirements demanded by the notice', [
   'Requisitos de habilitação',
   'Requisitos de habilitação exigidos pelo edital, um por linha',
 ])
 
-export const items = tableOf('items', 'Items and lots of the notice', [
+export const items = makeTable('items', 'Items and lots of the notice', [
   'Itens e lotes',
   'Itens do edital, com o lote, um por linha',
 ])
 
-export const alerts = tableOf('alerts', 'Legal-risk alerts and opportunities of the notice', [
+export const alerts = makeTable('alerts', 'Legal-risk alerts and opportunities of the notice', [
   'Alertas',
   'Alertas de risco jurídico e oportunidades do edital, um por linha',
 ])
@@ -281,13 +281,13 @@ export const analysisVersions: Table = {
     company,
     editalId,
     observedAt,
-    ...columnsOf({ analysis_level, analyzed, verdict, pricing }),
+    ...makeColumns({ analysis_level, analyzed, verdict, pricing }),
     runId,
   ],
 }
 
 /** Makes the history of a list in each analysis: which elements it had, and the states that people follow, without long texts. */
-function historyOf(
+function makeHistory(
   each: 'requirements' | 'alerts',
   fields: Fields,
   name: string,
@@ -302,7 +302,7 @@ function historyOf(
       'Posição na lista daquela análise, a partir de 1; com o ID do edital e Observado em identifica a linha',
     ],
   }
-  const columns = [company, editalId, observedAt, place, ...columnsOf(fields), runId]
+  const columns = [company, editalId, observedAt, place, ...makeColumns(fields), runId]
   const stored = { document: 'analysis', each, rows: 'history', files: 'by_month' } as const
   return { name, description, portuguese, ...stored, columns }
 }
@@ -310,7 +310,7 @@ function historyOf(
 const requirement = ANALYSIS.requirements.each.fields
 const alert = ANALYSIS.alerts.each.fields
 
-const requirementVersions = historyOf(
+const requirementVersions = makeHistory(
   'requirements',
   { category: requirement.category, title: requirement.title, status: requirement.status },
   'requirement_versions',
@@ -321,7 +321,7 @@ const requirementVersions = historyOf(
   ],
 )
 
-const alertVersions = historyOf(
+const alertVersions = makeHistory(
   'alerts',
   { type: alert.type, severity: alert.severity, title: alert.title, action_type: alert.action_type },
   'alert_versions',
@@ -498,11 +498,11 @@ export const snapshotInfo = {
 } as const
 
 /** Columns of the published table, in order. */
-export function publishedColumns(table: Table): readonly PublishedColumn[] {
+export function listPublishedColumns(table: Table): readonly PublishedColumn[] {
   return table.columns.filter(column => 'portuguese' in column)
 }
 
 /** Columns of the warehouse's table: all except the company, which is added when a snapshot is written. */
-export function storedColumns(table: Table): readonly Column[] {
+export function listStoredColumns(table: Table): readonly Column[] {
   return table.columns.filter(column => !('company' in column.from))
 }

@@ -108,20 +108,20 @@ type Escape = (code: string) => string
 const inProgram: Escape = code => `\\u{${code}}`
 const inSql: Escape = code => `\\x{${code}}`
 
-function oneOf(ranges: readonly Range[], escaped: Escape, not = ''): string {
+function matchOne(ranges: readonly Range[], escaped: Escape, not = ''): string {
   const all = ranges.map(range => range.map(code => escaped(code.toString(16))).join('-'))
   return `[${not}${all.join('')}]`
 }
 
 /** Returns whether cleaning a text may change it. Each alternative is found in one pass. */
 function oddPattern(escaped: Escape): string {
-  return `${oneOf([[0x20, 0x20], ...PLAIN], escaped, '^')}|  |^ | $|^$`
+  return `${matchOne([[0x20, 0x20], ...PLAIN], escaped, '^')}|  |^ | $|^$`
 }
 
 const ODD = new RegExp(oddPattern(inProgram), 'u')
-const BLANK_RUN = new RegExp(`${oneOf([...CONTROLS, ...SPACES], inProgram)}+`, 'gu')
-const CONTROL_RUN = new RegExp(`${oneOf(CONTROLS, inProgram)}+`, 'gu')
-const INVISIBLE_RUN = new RegExp(`${oneOf(INVISIBLE, inProgram)}+`, 'gu')
+const BLANK_RUN = new RegExp(`${matchOne([...CONTROLS, ...SPACES], inProgram)}+`, 'gu')
+const CONTROL_RUN = new RegExp(`${matchOne(CONTROLS, inProgram)}+`, 'gu')
+const INVISIBLE_RUN = new RegExp(`${matchOne(INVISIBLE, inProgram)}+`, 'gu')
 const PUNCTUATION_RUN = new RegExp(`${PUNCTUATION}+`, 'gu')
 const MARKS = /\p{M}+/gu
 
@@ -136,17 +136,17 @@ export function cleanText(text: string): string {
  * Returns a text as a terminal can show it, in one line: without characters that it would obey or hide. Spaces stay, because
  * tables show values as they are.
  */
-export function printable(text: string): string {
+export function makePrintable(text: string): string {
   return text.toWellFormed().replaceAll(INVISIBLE_RUN, '').replaceAll(CONTROL_RUN, ' ')
 }
 
 /** Cleans a text as `printable` does, but keeps its line feeds. */
-export function printableLines(text: string): string {
-  return text.split('\n').map(printable).join('\n')
+export function makePrintableLines(text: string): string {
+  return text.split('\n').map(makePrintable).join('\n')
 }
 
 /** Returns one key for texts that differ only in case, accents, spaces or invisible characters; empty if nothing is visible. */
-export function textKey(text: string): string {
+export function makeTextKey(text: string): string {
   return fold(cleanText(text))
 }
 
@@ -157,8 +157,8 @@ export function fold(text: string): string {
 }
 
 /** Returns one key for all spellings of a modality; empty if it has no word. */
-export function modalityKey(text: string): string {
-  const words = textKey(text).replaceAll(PUNCTUATION_RUN, ' ').trim()
+export function makeModalityKey(text: string): string {
+  const words = makeTextKey(text).replaceAll(PUNCTUATION_RUN, ' ').trim()
   return MODALITY_SPELLINGS.get(words) ?? words
 }
 
@@ -177,16 +177,16 @@ function isOddSql(text: string): string {
 }
 
 function cleanedSql(text: string): string {
-  const visible = `regexp_replace(${text}, '${oneOf(INVISIBLE, inSql)}+', '', 'g')`
-  return `nfc_normalize(trim(regexp_replace(${visible}, '${oneOf([...CONTROLS, ...SPACES], inSql)}+', ' ', 'g')))`
+  const visible = `regexp_replace(${text}, '${matchOne(INVISIBLE, inSql)}+', '', 'g')`
+  return `nfc_normalize(trim(regexp_replace(${visible}, '${matchOne([...CONTROLS, ...SPACES], inSql)}+', ' ', 'g')))`
 }
 
-/** Returns SQL for `textKey`, but NULL if nothing is visible. */
+/** Returns SQL for `makeTextKey`, but NULL if nothing is visible. */
 function keySql(text: string): string {
   return `replace(lower(strip_accents(${cleanSql(text)})), 'ς', 'σ')`
 }
 
-/** Returns SQL for `modalityKey`, but NULL if nothing is visible. Not CASE, which would compute the words for each spelling. */
+/** Returns SQL for `makeModalityKey`, but NULL if nothing is visible. Not CASE, which would compute the words for each spelling. */
 function modalityKeySql(text: string): string {
   const words = `trim(regexp_replace(${keySql(text)}, '${PUNCTUATION}+', ' ', 'g'))`
   const list = (texts: Iterable<string>) => `[${[...texts].map(one => `'${one}'`).join(', ')}]`

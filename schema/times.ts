@@ -2,7 +2,7 @@ import { cleanText } from './text_key.ts'
 
 /**
  * The one reader of date-times in TypeScript. Its counterparts in SQL are `instant` and `timeKey` of
- * `src/core/warehouse/sql.ts`: they read what `canonicalDateTime` writes. None of them depends on the time zone of the process.
+ * `src/core/warehouse/sql.ts`: they read what `normalizeDateTime` writes. None of them depends on the time zone of the process.
  */
 
 /**
@@ -49,10 +49,10 @@ function daysInMonth(year: number, month: number): number {
  * then, after seconds, `Z`, `±HH:MM` or nothing (local time). DuckDB truncates a fraction to microseconds.
  * Expects text for which `isDateTime` holds.
  */
-export function canonicalDateTime(text: string): string {
+export function normalizeDateTime(text: string): string {
   if (CANONICAL.test(text)) return text
   const clean = cleanText(text)
-  if (clean !== text) return canonicalDateTime(clean)
+  if (clean !== text) return normalizeDateTime(clean)
   const [, year, month, day, hour, minute, second, offsetHour, offsetMinute] = DATE_TIME.exec(text) ?? []
   const fraction = /[.,](\d+)/.exec(text)?.[1]
   const date = `${year}-${month}-${day}T${hour ?? '00'}:${minute ?? '00'}:${second ?? '00'}`
@@ -76,7 +76,7 @@ const CANONICAL_PARTS = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?(?:\.(
  */
 export function readTime(text: string, timeZone: string): Time | null {
   if (!isDateTime(text)) return null
-  const canonical = canonicalDateTime(text)
+  const canonical = normalizeDateTime(text)
   const [, day, time = '00:00', second = ':00', digits = '', zone] = CANONICAL_PARTS.exec(canonical) ?? []
   const local = `${day}T${time}${second}`
   // An hour that is there twice is the later one, and one that is not there counts from before it, as in DuckDB.
@@ -109,11 +109,11 @@ export function timeKey(text: string, timeZone: string): string {
  * Those without an offset share one of their own, because which instant they are depends on the company. Days and other texts
  * stay as they are.
  */
-export function usualSpelling(text: string): string {
+export function unifySpelling(text: string): string {
   if (USUAL.test(text)) return text
   const time = readTime(text, 'UTC')
   if (time === null) return text
-  if (time.isDay) return canonicalDateTime(text)
+  if (time.isDay) return normalizeDateTime(text)
   const utc = utcText(time)
   return hasOffset(text) ? utc : utc.slice(0, -1)
 }
@@ -136,15 +136,15 @@ function utcText({ micros, beyond }: Time): string {
  * Returns the local time of a text, as a Date whose UTC parts are the local ones: the form in which DuckDB returns local times.
  * Null for a text that is no time, and outside the plausible years.
  */
-export function localTimeOf(text: string, timeZone: string): Date | null {
+export function parseLocalTime(text: string, timeZone: string): Date | null {
   const time = readTime(text, timeZone)
   if (time === null) return null
-  const local = localTime(new Date(Number(time.micros / 1000n)), timeZone)
+  const local = shiftToLocalTime(new Date(Number(time.micros / 1000n)), timeZone)
   return isPlausible(local) ? local : null
 }
 
-/** Returns an instant as `localTimeOf` does. */
-export function localTime(instant: Date, timeZone: string): Date {
+/** Returns an instant as `parseLocalTime` does. */
+export function shiftToLocalTime(instant: Date, timeZone: string): Date {
   const local = Temporal.Instant.fromEpochMilliseconds(instant.getTime()).toZonedDateTimeISO(timeZone)
   return new Date(instant.getTime() + local.offsetNanoseconds / 1e6)
 }
@@ -156,9 +156,9 @@ export function isPlausible(local: Date): boolean {
 }
 
 /** Returns the plausible instants in a zone, as text: from the first one on, and before the last one. */
-export function plausibleInstants(timeZone: string): { readonly from: string; readonly before: string } {
+export function findPlausibleInstants(timeZone: string): { readonly from: string; readonly before: string } {
   const { first, last } = PLAUSIBLE_YEARS
-  const beginningOf = (year: number) =>
+  const makeBeginning = (year: number) =>
     Temporal.PlainDate.from({ year, month: 1, day: 1 }).toZonedDateTime(timeZone).toInstant().toString()
-  return { from: beginningOf(first), before: beginningOf(last + 1) }
+  return { from: makeBeginning(first), before: makeBeginning(last + 1) }
 }

@@ -23,10 +23,10 @@ const TYPES: Readonly<Record<ValueType, z.ZodType>> = {
 }
 
 /** docs/contract.md#notice. */
-export const notice = z.strictObject(shapeOf(NOTICE))
+export const notice = z.strictObject(makeShape(NOTICE))
 
 /** docs/contract.md#analysis. */
-export const analysis = z.strictObject(shapeOf(ANALYSIS))
+export const analysis = z.strictObject(makeShape(ANALYSIS))
 
 /** docs/contract.md#page: the envelope of a list response; each element is validated separately. */
 export const noticePage = z.looseObject({
@@ -37,21 +37,21 @@ export const noticePage = z.looseObject({
   offset: z.int(),
 })
 
-function shapeOf(fields: Fields): Record<string, z.ZodType> {
+function makeShape(fields: Fields): Record<string, z.ZodType> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, field]) => {
-      const schema = schemaOf(field)
+      const schema = makeSchema(field)
       // Absent and null are equivalent in an optional field.
       return [name, field.always ? schema : schema.nullish()]
     }),
   )
 }
 
-function schemaOf(field: Field): z.ZodType {
-  if ('each' in field) return z.array(z.strictObject(shapeOf(field.each.fields)))
+function makeSchema(field: Field): z.ZodType {
+  if ('each' in field) return z.array(z.strictObject(makeShape(field.each.fields)))
   if ('type' in field) return valueSchema(field)
   const { fields, freeForm } = field.part
-  return freeForm ? z.looseObject(shapeOf(fields)) : z.strictObject(shapeOf(fields))
+  return freeForm ? z.looseObject(makeShape(fields)) : z.strictObject(makeShape(fields))
 }
 
 function valueSchema({ type, values }: Value): z.ZodType {

@@ -14,7 +14,7 @@ import { EXIT, FatalError } from './lib/errors.ts'
 export const EXTRAS: readonly Extra[] = [report, exports, metabase, sharedLog, objectStore, traces]
 
 /** Returns what brings a log that hosts share. @throws FatalError (usage) if this program was made without it. */
-export function hosts(): HostsExtra {
+export function getHosts(): HostsExtra {
   for (const { hosts } of EXTRAS) if (hosts) return hosts
   throw new FatalError(
     'LOG_URL is set, but this program was made without a log that hosts share.',

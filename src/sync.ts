@@ -1,11 +1,11 @@
 import type { Api } from './core/api/client.ts'
 import { readRecords, readWork } from './core/pipeline/detect.ts'
 import { type Fetched, fetchAnalyses } from './core/pipeline/fetch.ts'
-import { KnownList, usableIndex } from './core/pipeline/list_index.ts'
+import { findUsableIndex, KnownList } from './core/pipeline/list_index.ts'
 import type { ListedRecord } from './core/pipeline/listed.ts'
 import type { Loader } from './core/pipeline/load.ts'
 import { composeReport, type Outcomes } from './core/pipeline/report.ts'
-import { decideRefetch, modeOf, type Refetch, type SyncRequest } from './core/pipeline/request.ts'
+import { chooseMode, decideRefetch, type Refetch, type SyncRequest } from './core/pipeline/request.ts'
 import { finishRun, type Run, type RunContext, type RunResult, withRun } from './core/pipeline/run.ts'
 import { type Survey, survey } from './core/pipeline/survey.ts'
 import type { Line } from './core/rawlog/line.ts'
@@ -32,7 +32,7 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
   // Before anything changes: what the last run saw counts only while the files are as it left them.
   const known = await readKnown(request, context)
   if (sharedLog !== null) api.onlyAfter(() => sharedLog.confirm())
-  return await withRun(context, modeOf(request), async run => {
+  return await withRun(context, chooseMode(request), async run => {
     const { warehouse, loader, begun } = run
     const refetch = await decideRefetch(request, warehouse)
     await loader.append(runStarted(request, context, refetch, await logName(warehouse)))
@@ -48,9 +48,9 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
 
 /** Returns what the last run saw in the list, if an incremental run need only read what differs from it. */
 async function readKnown(request: SyncRequest, context: SyncContext): Promise<KnownList | null> {
-  if (modeOf(request) !== 'incremental') return null
+  if (chooseMode(request) !== 'incremental') return null
   const now = context.now()
-  const usable = await usableIndex(context, now)
+  const usable = await findUsableIndex(context, now)
   if (typeof usable === 'string') return null
   const isOld = now.getTime() - Date.parse(usable.index.compared_at) > READ_WHOLE_EVERY_MS
   return isOld ? null : new KnownList(usable.index)
@@ -114,7 +114,7 @@ function runStarted(
 ): Line {
   return {
     type: 'run_started',
-    mode: modeOf(request),
+    mode: chooseMode(request),
     company: paths.company,
     ...(log === null ? {} : { log }),
     analysis_statuses: settings.analysisStatuses,

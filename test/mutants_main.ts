@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { EXIT, messageOf } from '#src/lib/errors.ts'
+import { EXIT, getMessage } from '#src/lib/errors.ts'
 import type { Mutant } from './mutants/mutant.ts'
 import { tryMutant } from './mutants/try.ts'
 import { MUTANTS } from './mutants.ts'
@@ -38,6 +38,6 @@ async function outcomeOf(mutant: Mutant): Promise<{ well: boolean; text: string 
     const others = caught.others > 0 ? ` (and ${caught.others} more)` : ''
     return { well: true, text: `caught by "${caught.by}"${others}` }
   } catch (error) {
-    return { well: false, text: `NOT TRIED: ${messageOf(error)}` }
+    return { well: false, text: `NOT TRIED: ${getMessage(error)}` }
   }
 }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
 import type { Network, Place } from './network.ts'
 
 /**
@@ -43,7 +43,7 @@ async function checkNamespaces(): Promise<void> {
     await command('unshare', ['--net', '--mount', '--', 'ip', 'netns', 'list'])
   } catch (error) {
     throw new FatalError(
-      `--namespaces needs Linux, root, and the commands ip and unshare (apt-get install iproute2 util-linux): ${messageOf(error).trim()}.`,
+      `--namespaces needs Linux, root, and the commands ip and unshare (apt-get install iproute2 util-linux): ${getMessage(error).trim()}.`,
     )
   }
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { snapshotsDirectory } from '#src/core/lake/manifest.ts'
-import { rawLogSize } from '#src/core/rawlog/files.ts'
+import { measureRawLog } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { showRows } from '#src/core/warehouse/row_files.ts'
 import { filesOf } from '../company/files.ts'
@@ -78,7 +78,7 @@ export async function measureMonth(bench: Bench, options: MonthOptions): Promise
   const paths = pathsOf(place)
   bench.step('first sync')
   const first = await withRuns(place, runs => runOnce({ world, runs }, { hour: 0, full: false }))
-  const { segments } = await rawLogSize(paths.raw)
+  const { segments } = await measureRawLog(paths.raw)
   const all = await withRuns(place, async runs => {
     const month = await live(bench, options, { world, runs, place })
     bench.step('full run')
@@ -165,7 +165,7 @@ type Disk = {
 
 /** Expects no writer at the same time. */
 async function measureDisk(paths: CompanyPaths): Promise<Disk> {
-  const raw = await rawLogSize(paths.raw)
+  const raw = await measureRawLog(paths.raw)
   const snapshots = (await readdir(snapshotsDirectory(paths.lake))).sort()
   const sizes = new Map<string, number>()
   let latestBytes = 0

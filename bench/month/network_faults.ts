@@ -1,6 +1,6 @@
 import type { RunReport, RunStatus } from '#src/core/company/run_report.ts'
 import type { Fault } from '#src/sandbox/faults.ts'
-import { fractionOf } from '#src/sandbox/random.ts'
+import { computeFraction } from '#src/sandbox/random.ts'
 
 /** Share of the hours with network faults. */
 const SHARE_OF_HOURS = 0.05
@@ -57,7 +57,7 @@ function twice(networkFaults: NetworkFaults): readonly [NetworkFaults, NetworkFa
 
 /** The network faults of an hour; the same seed gives the same faults. */
 export function networkFaultsAt(seed: string, hour: number): NetworkFaults {
-  const at = fractionOf(`${seed} weather ${hour}`) / SHARE_OF_HOURS
+  const at = computeFraction(`${seed} weather ${hour}`) / SHARE_OF_HOURS
   return BAD[Math.floor(at * BAD.length)] ?? FAIR
 }
 

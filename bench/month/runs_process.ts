@@ -6,14 +6,14 @@ import { TABLES } from '#schema/tables.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { openOptions, type Progress } from '#src/core/pipeline/run.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
-import { rowsOf } from '#src/core/warehouse/row_files.ts'
+import { storedRows } from '#src/core/warehouse/row_files.ts'
 import { isRowTable } from '#src/core/warehouse/row_sql.ts'
 import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/core/warehouse/warehouse.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import { fingerprintOfRows } from '#src/operate/doctor/warehouse.ts'
-import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
+import { createLocalContext, holdCompany, openApi } from '#src/operate/open.ts'
 import { sync } from '#src/sync.ts'
 import { fileDescriptors, rssBytes } from '#tools/proc.ts'
 import { answerCalls } from '../processes/calls.ts'
@@ -57,7 +57,7 @@ setMaxListeners(0, signal)
 
 function contextAt(at: string): CompanyContext {
   const runId = `${at.replace(/[-:]|\.\d+/g, '')}-${randomBytes(3).toString('hex')}`
-  return { ...localContext(settings, silent, signal), now: () => new Date(at), runId }
+  return { ...createLocalContext(settings, silent, signal), now: () => new Date(at), runId }
 }
 
 /** A run at an instant, without filters; `full` fetches each analysis again. */
@@ -71,7 +71,7 @@ async function run({ at, full }: { readonly at: string; readonly full: boolean }
   // Short, because retries wait in real time.
   const api = openApi({ ...readApiSettings(environment), retryMs: 10 }, silent, signal)
   const request = { full, restart: false, statuses: null, ids: null, allowMassDelete: false }
-  const { report } = await holdingCompany(context, silent, holding, () =>
+  const { report } = await holdCompany(context, silent, holding, () =>
     sync(request, { ...context, api, onProgress }),
   ).finally(() => api.close())
   return {
@@ -87,7 +87,7 @@ async function run({ at, full }: { readonly at: string; readonly full: boolean }
 /** Opens the warehouse, then rebuilds it from the raw log; publishes nothing. */
 async function rebuild({ at }: { readonly at: string }): Promise<Rebuilt> {
   const context = contextAt(at)
-  return await holdingCompany(context, silent, holding, async () => {
+  return await holdCompany(context, silent, holding, async () => {
     const opened = startWatch()
     const warehouse = await openWarehouse(openOptions(context))
     const openSeconds = opened().wallSeconds
@@ -124,7 +124,7 @@ answerCalls(calls)
 async function fingerprints({ db, rows: { directory, files } }: Warehouse): Promise<Record<string, string>> {
   const pairs: [string, string][] = []
   for (const table of TABLES) {
-    const rows = isRowTable(table) ? `(${rowsOf(table, directory, files)})` : identifier(table.name)
+    const rows = isRowTable(table) ? `(${storedRows(table, directory, files)})` : identifier(table.name)
     const { mark } = await db.row<{ mark: string }>(`SELECT ${fingerprintOfRows(rows)}::VARCHAR AS mark`)
     pairs.push([table.name, mark])
   }

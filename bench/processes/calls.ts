@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { remember } from './processes.ts'
 
 /** Functions that a process offers to its parent; arguments and results travel as JSON. */
@@ -62,7 +62,7 @@ export function answerCalls(calls: Calls): void {
       .then(call)
       .then(
         answer => ({ answer }),
-        error => ({ failed: error instanceof Error ? (error.stack ?? error.message) : messageOf(error) }),
+        error => ({ failed: error instanceof Error ? (error.stack ?? error.message) : getMessage(error) }),
       )
     process.send?.({ id, ...result } satisfies Answer)
   })

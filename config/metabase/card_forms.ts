@@ -79,7 +79,7 @@ function formats(those: readonly (readonly [name: string, format: Format])[]) {
   }
 }
 
-function formatOf(name: string): Format | null {
+function findFormat(name: string): Format | null {
   if (MONEY.has(name)) return BRL
   if (SHARES.has(name)) return WRAPPED
   return name === 'PNCP' ? LINK : null
@@ -106,7 +106,7 @@ export function tableCard(
     key,
     display: 'table',
     settings: {
-      ...formats(all.flatMap(name => [[name, formatOf(name)] as const]).filter(hasFormat)),
+      ...formats(all.flatMap(name => [[name, findFormat(name)] as const]).filter(hasFormat)),
       'table.columns': all.map((name, index) => ({ name, enabled: index < shown.length })),
       'table.column_widths': shown.map(
         name => fixedWidth(name) ?? Math.floor(share * (SHARES.get(name) ?? 0)),

@@ -1,5 +1,5 @@
 import type { ReceiverName, Severity } from '#config/alerts.ts'
-import { type AlertName, severityOf } from './table.ts'
+import { type AlertName, findSeverity } from './table.ts'
 
 export type Details = Readonly<Record<string, string | number | boolean | null>>
 
@@ -64,12 +64,12 @@ export type Outcome =
 /** People read a message in a chat. */
 const MAX_MESSAGE = 1000
 
-export function subjectOf({ subject, company }: Pick<News, 'subject' | 'company'>): string {
+export function nameSubject({ subject, company }: Pick<News, 'subject' | 'company'>): string {
   return subject ?? company ?? 'worker'
 }
 
 /** Returns the alert after a problem occurred. If it is already raised, it stays as it is. */
-export function raised(
+export function raiseAlert(
   before: Alert | null,
   news: News & { readonly details?: Details },
   moment: Moment,
@@ -81,7 +81,7 @@ export function raised(
   return {
     name,
     company,
-    subject: subjectOf(news),
+    subject: nameSubject(news),
     details,
     ...changed(news, moment),
     state: 'raised',
@@ -91,7 +91,7 @@ export function raised(
 }
 
 /** Returns the alert after the problem ended. One that was never delivered is removed without a message. */
-export function cleared(before: Alert | null, news: News, moment: Moment): Alert | null {
+export function clearAlert(before: Alert | null, news: News, moment: Moment): Alert | null {
   if (before?.state !== 'raised') return before
   return unlessForgotten({ ...before, ...changed(news, moment), state: 'recovered' })
 }
@@ -121,18 +121,18 @@ export type AlertListener = {
 
 /** Returns whether the receiver must be sent the current state: for the first time, because it changed, or as a repetition. */
 export function isOwed(alert: Alert, { to, severities, repeatMs }: AlertListener, now: Date): boolean {
-  const { state, at } = receiptOf(alert, to)
+  const { state, at } = findReceipt(alert, to)
   if (Date.parse(alert.not_before) > now.getTime()) return false
   // Also of a severity that it no longer gets: it must not believe forever that the problem lasts.
   if (alert.state === 'recovered') return state !== null
-  if (!severities.includes(severityOf(alert.name))) return false
+  if (!severities.includes(findSeverity(alert.name))) return false
   if (state !== 'raised') return true
   return repeatMs > 0 && at !== null && now.getTime() - Date.parse(at) >= repeatMs
 }
 
 /** Returns the alert before it is sent: from here on, what the receiver knows is uncertain, even if the sender dies. */
 export function noteAttempt(before: Alert, to: ReceiverName, token: string): Alert {
-  const known = receiptOf(before, to)
+  const known = findReceipt(before, to)
   return withReceipt(before, to, { ...known, state: 'unknown', attempt: { token, before: known.state } })
 }
 
@@ -146,9 +146,9 @@ type Sent = {
 }
 
 /** Returns the alert after it was sent. Meanwhile its state may have changed, or another worker may have sent it. */
-export function settled(before: Alert | null, { to, alert, outcome, now }: Sent): Alert | null {
-  const { attempt, at, count } = receiptOf(alert, to)
-  if (!before || !attempt || receiptOf(before, to).attempt?.token !== attempt.token) return before
+export function settleAlert(before: Alert | null, { to, alert, outcome, now }: Sent): Alert | null {
+  const { attempt, at, count } = findReceipt(alert, to)
+  if (!before || !attempt || findReceipt(before, to).attempt?.token !== attempt.token) return before
   if (outcome !== 'delivered') {
     const state = outcome === 'unanswered' ? 'unknown' : attempt.before
     return unlessForgotten(withReceipt(before, to, { state, at, count, attempt: null }))
@@ -160,7 +160,7 @@ export function settled(before: Alert | null, { to, alert, outcome, now }: Sent)
   return unlessForgotten(withReceipt(before, to, receipt))
 }
 
-function receiptOf({ receipts }: Alert, to: ReceiverName): Receipt {
+function findReceipt({ receipts }: Alert, to: ReceiverName): Receipt {
   return receipts[to] ?? NO_RECEIPT
 }
 
@@ -187,14 +187,14 @@ export function composeAlert(alert: Alert, to: ReceiverName) {
   const { id, at, company, name, state, message, since, details } = alert
   const about = company === null ? '' : `${company}: `
   // How often it was sent before, so that a receiver that skips known ids takes a repetition.
-  const repeated = state === 'raised' ? receiptOf(alert, to).count : 0
+  const repeated = state === 'raised' ? findReceipt(alert, to).count : 0
   const still = repeated > 0 ? `Still, since ${since}: ` : ''
   return {
     id: repeated > 0 ? `${id}.${repeated}` : id,
     at,
     company,
     alert: name,
-    severity: severityOf(name),
+    severity: findSeverity(name),
     state,
     message,
     since,

@@ -4,22 +4,22 @@ import type { AlertSettings } from '#config/alerts.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
 import type { RedisClient } from '#jobs/queues/redis.ts'
 import { broughtNothing, type CompanyState } from '#src/core/company/state.ts'
-import { counted, formatCount } from '#src/lib/count.ts'
+import { formatCount, pluralize } from '#src/lib/count.ts'
 import { storeBehind } from '#src/operate/extras.ts'
 import {
   type Alert,
   type AlertListener,
-  cleared,
+  clearAlert,
   type Details,
   isOwed,
   type News,
   noteAttempt,
-  raised,
-  settled,
+  raiseAlert,
+  settleAlert,
 } from './alert.ts'
 import { type Outbox, openOutbox, openSpareOutbox } from './outbox.ts'
-import { post, type Receiver, type ReceiverAnswer, receiverOf } from './receivers.ts'
-import { severityOf } from './table.ts'
+import { createReceiver, post, type Receiver, type ReceiverAnswer } from './receivers.ts'
+import { findSeverity } from './table.ts'
 
 /** After a failure a message waits this long, then twice as long each time, up to the maximum. */
 const FIRST_DELAY_MS = 30_000
@@ -58,7 +58,12 @@ export function createAlerts(options: AlertsOptions): Alerts {
   const { redis, prefix, settings, log, now } = options
   const outbox = openSpareOutbox(redis, openOutbox(redis, prefix))
   const deliveries = settings.routes.map(route =>
-    createDelivery({ ...options, outbox, receiver: receiverOf(route, prefix), repeatMs: settings.repeatMs }),
+    createDelivery({
+      ...options,
+      outbox,
+      receiver: createReceiver(route, prefix),
+      repeatMs: settings.repeatMs,
+    }),
   )
   const moment = () => ({ id: randomUUID(), now: now() })
   const active = async () => (await outbox.all()).filter(({ state }) => state === 'raised')
@@ -73,14 +78,14 @@ export function createAlerts(options: AlertsOptions): Alerts {
     },
     async raise(news) {
       const at = moment()
-      const { before, after } = await outbox.change(news, known => raised(known, news, at))
+      const { before, after } = await outbox.change(news, known => raiseAlert(known, news, at))
       if (after === before) return false
       if (!news.isLogged) log.warn(about(news), news.message)
       return true
     },
     async clear(news) {
       const at = moment()
-      const { before, after } = await outbox.change(news, known => cleared(known, news, at))
+      const { before, after } = await outbox.change(news, known => clearAlert(known, news, at))
       if (after === before) return false
       if (!news.isLogged) log.info(about(news), news.message)
       return true
@@ -93,7 +98,7 @@ export function createAlerts(options: AlertsOptions): Alerts {
 }
 
 function about({ name, company }: News) {
-  return { alert: name, severity: severityOf(name), ...(company === null ? {} : { company }) }
+  return { alert: name, severity: findSeverity(name), ...(company === null ? {} : { company }) }
 }
 
 type Delivery = AlertsOptions & {
@@ -121,7 +126,7 @@ function createDelivery(options: Delivery): (all: readonly Alert[]) => Promise<v
   }
 
   return async function deliver(all) {
-    const pending = all.filter(alert => isOwed(alert, listenerOf(options), now()))
+    const pending = all.filter(alert => isOwed(alert, createListener(options), now()))
     forgetDelays(delays, pending)
     const due = pending.filter(({ id }) => (delays.get(id)?.untilMs ?? 0) <= now().getTime()).sort(byTime)
     for (const [index, alert] of due.entries()) {
@@ -141,7 +146,7 @@ function createDelivery(options: Delivery): (all: readonly Alert[]) => Promise<v
   }
 }
 
-function listenerOf({ receiver: { to, severities }, repeatMs }: Delivery): AlertListener {
+function createListener({ receiver: { to, severities }, repeatMs }: Delivery): AlertListener {
   return { to, severities, repeatMs }
 }
 
@@ -153,15 +158,15 @@ async function send(alert: Alert, options: Delivery): Promise<ReceiverAnswer | n
   if (!(await outbox.claim({ alert, to }, token))) return null
   try {
     const { after: sent } = await outbox.change(alert, known =>
-      known?.id === alert.id && isOwed(known, listenerOf(options), now())
+      known?.id === alert.id && isOwed(known, createListener(options), now())
         ? noteAttempt(known, to, token)
         : known,
     )
     if (sent?.receipts[to]?.attempt?.token !== token) return null
-    const { url, headers, body } = receiver.deliveryOf(sent)
+    const { url, headers, body } = receiver.chooseDelivery(sent)
     const answer = await post(url, body, { headers, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
     const { outcome } = answer
-    await outbox.change(alert, known => settled(known, { to, alert: sent, outcome, now: now() }))
+    await outbox.change(alert, known => settleAlert(known, { to, alert: sent, outcome, now: now() }))
     return answer
   } finally {
     await outbox.release({ alert, to }, token)
@@ -182,7 +187,7 @@ function forgetDelays(delays: Map<string, unknown>, pending: readonly Alert[]): 
 const STORE_BEHIND_MS = 10 * 60_000
 
 /** Raises and clears the alerts that a run's own result shows; `state` is what the run left. */
-export async function afterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
+export async function alertAfterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
   const { slug } = company
   // A run that hangs and gives its slot to others leaves a report too: the alert would come and go forever.
   if (!broughtNothing(state.last_run)) {
@@ -238,10 +243,10 @@ async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: Company
   if (open > baseline) {
     await alerts.raise({
       ...about,
-      message: `${counted(open, 'record')} in quarantine, up from ${formatCount(baseline)} before this run. \`editais query --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows what is there; the next runs retry it.`,
+      message: `${pluralize(open, 'record')} in quarantine, up from ${formatCount(baseline)} before this run. \`editais query --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows what is there; the next runs retry it.`,
       details: { open, baseline },
     })
-  } else await alerts.clear({ ...about, message: `The quarantine is back to ${counted(open, 'record')}.` })
+  } else await alerts.clear({ ...about, message: `The quarantine is back to ${pluralize(open, 'record')}.` })
 }
 
 export async function judgeStore(alerts: Alerts, { slug, settings, paths }: Company): Promise<void> {

@@ -4,14 +4,19 @@ import { statfs } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
-import { type Company, type CompanyRegistry, jitterMs, nextAfter } from '#jobs/queues/company_registry.ts'
-import { knownState } from '#jobs/queues/known_state.ts'
-import { jobCompany, type Queues } from '#jobs/queues/queue.ts'
-import { firstTry, fromRedis, RedisAwayError, type RedisClient } from '#jobs/queues/redis.ts'
+import {
+  type Company,
+  type CompanyRegistry,
+  computeJitterMs,
+  computeNextTime,
+} from '#jobs/queues/company_registry.ts'
+import { readKnownState } from '#jobs/queues/known_state.ts'
+import { type Queues, readJobCompany } from '#jobs/queues/queue.ts'
+import { askRedis, awaitFirstTry, RedisAwayError, type RedisClient } from '#jobs/queues/redis.ts'
 import { isOfRedis, isRefusal } from '#jobs/queues/redis_problem.ts'
 import type { Standby } from '#jobs/queues/standby.ts'
 import type { CompanyState } from '#src/core/company/state.ts'
-import { ifThere, messageOf } from '#src/lib/errors.ts'
+import { getMessage, ignoreMissing } from '#src/lib/errors.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import type { Alerts } from './alerts.ts'
 import type { AlertName } from './table.ts'
@@ -163,13 +168,13 @@ export async function inspect(inspection: Inspection): Promise<void> {
     ...(seen ? [forgetWhatIsGone(inspection, seen), inspectEviction(inspection)] : []),
     inspectConfiguration(inspection),
     inspectServed(inspection),
-    ...ownOf(inspection).map(own => inspectOwn(own, inspection)),
+    ...listOwn(inspection).map(own => inspectOwn(own, inspection)),
     ...directories.map(directory => inspectDisk(directory, inspection)),
     inspectAges(companies, { ...inspection, seen: seen ?? NOTHING_SEEN }),
   ]
   // A check that fails must not affect the others.
   for (const look of await Promise.allSettled(looks)) {
-    if (look.status === 'rejected') log.error(`A check for alerts failed: ${messageOf(look.reason)}`)
+    if (look.status === 'rejected') log.error(`A check for alerts failed: ${getMessage(look.reason)}`)
   }
 }
 
@@ -177,9 +182,9 @@ const NOTHING_SEEN: Seen = { since: () => null }
 
 /** Asks Redis; null while it is away or refuses, so that the other checks still run. */
 async function inRedis<T>({ queues }: Inspection, ask: () => Promise<T>): Promise<T | null> {
-  await firstTry(queues.redis, REDIS_WITHIN_MS)
+  await awaitFirstTry(queues.redis, REDIS_WITHIN_MS)
   try {
-    return await fromRedis(queues.redis, REDIS_WITHIN_MS, ask)
+    return await askRedis(queues.redis, REDIS_WITHIN_MS, ask)
   } catch (error) {
     if (error instanceof RedisAwayError || isOfRedis(error)) return null
     throw error
@@ -254,7 +259,7 @@ type Own = {
   readonly recovered: string
 }
 
-function ownOf({ wrongVolumes = [], standby }: Inspection): Own[] {
+function listOwn({ wrongVolumes = [], standby }: Inspection): Own[] {
   const { clocks = [], stores = [] } = standby ?? {}
   return [
     {
@@ -363,7 +368,7 @@ function refusesInfo(error: unknown): string[] {
 
 async function inspectDisk(directory: string, { alerts, readSpace = statfs }: Inspection): Promise<void> {
   // The first run creates it.
-  const space = await ifThere(readSpace(directory))
+  const space = await ignoreMissing(readSpace(directory))
   if (!space || space.blocks === 0) return
   const share = space.bavail / space.blocks
   const about = { name: 'disk_low', company: null, subject: directory } as const
@@ -394,12 +399,12 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   const { alerts, settings, registry, startedAt, seen } = inspection
   const { slug, schedule } = company
   // Its ticks come this much after the times of its schedule.
-  const now = new Date(inspection.now.getTime() - jitterMs(company, registry.companies.size))
-  const { state } = await knownState(
+  const now = new Date(inspection.now.getTime() - computeJitterMs(company, registry.companies.size))
+  const { state } = await readKnownState(
     { redis: inspection.queues.redis, prefix: settings.redis.prefix },
     company,
   )
-  const lastGood = lastGoodOf(state, inspection.now)
+  const lastGood = findLastGood(state, inspection.now)
   const about = { name: 'stale', company: slug } as const
   if (lastGood && !isOver(schedule, lastGood, STALE_AFTER_PERIODS, now)) {
     await alerts.clear({ ...about, message: `A good run ended at ${lastGood.toISOString()}.` })
@@ -424,7 +429,7 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
  * Returns when the last good run ended. A time later than now counts as none: a clock that was ahead must not keep a company
  * from becoming stale.
  */
-function lastGoodOf(state: CompanyState | null, now: Date): Date | null {
+function findLastGood(state: CompanyState | null, now: Date): Date | null {
   const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
   return lastGood && lastGood.getTime() - now.getTime() <= CLOCK_SKEW_MS ? lastGood : null
 }
@@ -438,7 +443,7 @@ function hasJustBegun({ schedule }: Company, { startedAt }: Inspection, now: Dat
 function isOver({ syncCron, timezone }: Schedule, from: Date, periods: number, now: Date): boolean {
   let ms = from.getTime()
   for (let period = 0; period < periods; period += 1) {
-    ms = nextAfter(ms, syncCron, timezone)
+    ms = computeNextTime(ms, syncCron, timezone)
     if (ms > now.getTime()) return false
   }
   return true
@@ -455,7 +460,7 @@ async function isUnderWay(slug: string, inspection: Inspection): Promise<boolean
   const { isActive, queues } = inspection
   if (isActive(slug)) return true
   const active = await inRedis(inspection, () => queues.runs.getActive())
-  return (active ?? []).some(job => job?.name === 'sync' && jobCompany(job) === slug)
+  return (active ?? []).some(job => job?.name === 'sync' && readJobCompany(job) === slug)
 }
 
 function describeAge(

@@ -1,7 +1,7 @@
 import type { ReceiverName } from '#config/alerts.ts'
-import { firstTry, fromRedis, RedisAwayError, type RedisClient } from '#jobs/queues/redis.ts'
+import { askRedis, awaitFirstTry, RedisAwayError, type RedisClient } from '#jobs/queues/redis.ts'
 import { isOfRedis } from '#jobs/queues/redis_problem.ts'
-import { type Alert, readAlert, subjectOf } from './alert.ts'
+import { type Alert, nameSubject, readAlert } from './alert.ts'
 import type { AlertName } from './table.ts'
 
 /** A worker that dies while sending leaves its claim. This is several times the longest time that sending takes. */
@@ -38,13 +38,13 @@ export type Outbox = {
 
 export function openOutbox(redis: RedisClient, prefix: string): Outbox {
   const hash = `${prefix}:alerts`
-  const claimOf = (place: Place) => `${hash}:sending:${outboxKey(place)}`
+  const nameClaim = (place: Place) => `${hash}:sending:${outboxKey(place)}`
   return {
     async all() {
       return Object.values(await redis.hgetall(hash)).map(text => readAlert(text))
     },
     async change(key, next) {
-      const field = fieldOf(key)
+      const field = nameField(key)
       for (;;) {
         const known = await redis.hget(hash, field)
         const before = known === null ? null : readAlert(known)
@@ -55,23 +55,23 @@ export function openOutbox(redis: RedisClient, prefix: string): Outbox {
       }
     },
     async remove(alerts) {
-      if (alerts.length > 0) await redis.hdel(hash, ...alerts.map(fieldOf))
+      if (alerts.length > 0) await redis.hdel(hash, ...alerts.map(nameField))
     },
     async claim(place, token) {
-      return (await redis.set(claimOf(place), token, 'PX', CLAIM_MS, 'NX')) !== null
+      return (await redis.set(nameClaim(place), token, 'PX', CLAIM_MS, 'NX')) !== null
     },
     async release(place, token) {
-      await redis.eval(RELEASE, 1, claimOf(place), token)
+      await redis.eval(RELEASE, 1, nameClaim(place), token)
     },
   }
 }
 
-function fieldOf(key: Key): string {
-  return `${key.name}:${subjectOf(key)}`
+function nameField(key: Key): string {
+  return `${key.name}:${nameSubject(key)}`
 }
 
 function outboxKey({ alert, to }: Place): string {
-  return `${to}:${fieldOf(alert)}`
+  return `${to}:${nameField(alert)}`
 }
 
 /** Alerts are raised after a run or by an inspection; neither should wait for long. */
@@ -147,11 +147,11 @@ class OutboxCopy {
 
   /** Stores what Redis has for a key; null if it has no alert. */
   remember(key: Key, alert: Alert | null): void {
-    this.#entries.set(fieldOf(key), { key, alert })
+    this.#entries.set(nameField(key), { key, alert })
   }
 
   change(key: Key, next: (before: Alert | null) => Alert | null): Change {
-    const before = this.#entries.get(fieldOf(key))?.alert ?? null
+    const before = this.#entries.get(nameField(key))?.alert ?? null
     const after = next(before)
     if (after !== before) this.#set(key, after)
     return { before, after }
@@ -172,16 +172,16 @@ class OutboxCopy {
 
   #set(key: Key, alert: Alert | null): void {
     this.remember(key, alert)
-    this.#changed.add(fieldOf(key))
+    this.#changed.add(nameField(key))
   }
 }
 
 async function withRedis<T>(redis: RedisClient, inRedis: () => Promise<T>, inCopy: () => T): Promise<T> {
   // We closed the connection, so there is nothing to continue.
   if (redis.status === 'end') return await inRedis()
-  await firstTry(redis, REDIS_WITHIN_MS)
+  await awaitFirstTry(redis, REDIS_WITHIN_MS)
   try {
-    return await fromRedis(redis, REDIS_WITHIN_MS, inRedis)
+    return await askRedis(redis, REDIS_WITHIN_MS, inRedis)
   } catch (error) {
     if (error instanceof RedisAwayError || isOfRedis(error)) return inCopy()
     throw error

@@ -4,8 +4,8 @@ import type { Logger } from 'pino'
 import type { AlertRoute, ReceiverName, Severity } from '#config/alerts.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
 import { closing } from '#src/lib/closing.ts'
-import { systemCode } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { HttpRequest } from '#src/lib/http/client.ts'
 import { NetworkError } from '#src/lib/http/network_error.ts'
 import { type Alert, type AlertMessage, composeAlert, type Outcome } from './alert.ts'
@@ -30,21 +30,21 @@ export type Receiver = {
   /** The setting to check if it does not accept messages. */
   readonly setting: string
   /** Returns the request for the alert's current state, in the receiver's own form. */
-  deliveryOf(alert: Alert): Delivery
+  chooseDelivery(alert: Alert): Delivery
 }
 
 /** Creates the receiver of a route. @param prefix of this installation in Redis: several installations may share a receiver. */
-export function receiverOf(route: AlertRoute, prefix: string): Receiver {
+export function createReceiver(route: AlertRoute, prefix: string): Receiver {
   const { to, severities } = route
   if ('webhookUrl' in route) {
     const { webhookUrl: url } = route
     const { host } = new URL(url)
-    const bodyOf = to === 'slack' ? slackBody : (message: AlertMessage) => message
+    const composeBody = to === 'slack' ? slackBody : (message: AlertMessage) => message
     return {
       ...{ to, severities },
       title: to === 'slack' ? `The Slack webhook at ${host}` : `The alert webhook at ${host}`,
       setting: to === 'slack' ? 'ALERT_SLACK_URL' : 'ALERT_WEBHOOK_URL',
-      deliveryOf: alert => ({ url, headers: {}, body: bodyOf(composeAlert(alert, to)) }),
+      chooseDelivery: alert => ({ url, headers: {}, body: composeBody(composeAlert(alert, to)) }),
     }
   }
   const { baseUrl, apiKey } = route
@@ -53,8 +53,8 @@ export function receiverOf(route: AlertRoute, prefix: string): Receiver {
     ...{ to, severities },
     title: to === 'pagerduty' ? `PagerDuty at ${host}` : `Opsgenie at ${host}`,
     setting: to === 'pagerduty' ? 'ALERT_PAGERDUTY_KEY' : 'ALERT_OPSGENIE_KEY',
-    deliveryOf(alert) {
-      const about = { message: composeAlert(alert, to), key: keyOf(alert, prefix), baseUrl, apiKey }
+    chooseDelivery(alert) {
+      const about = { message: composeAlert(alert, to), key: composeKey(alert, prefix), baseUrl, apiKey }
       return to === 'pagerduty' ? toPagerDuty(about) : toOpsgenie(about)
     },
   }
@@ -64,9 +64,9 @@ export function receiverOf(route: AlertRoute, prefix: string): Receiver {
  * Identifies the problem: the same whenever it returns, and whichever worker reports it, even without Redis. Only
  * characters that need no encoding in a path.
  */
-function keyOf({ name, subject }: Alert, prefix: string): string {
+function composeKey({ name, subject }: Alert, prefix: string): string {
   // A directory is too long, and has other characters.
-  const what = /^[\w-]{1,63}$/.test(subject) ? subject : hashOf(subject).slice(0, 16)
+  const what = /^[\w-]{1,63}$/.test(subject) ? subject : hashContent(subject).slice(0, 16)
   return `editais-sync.${prefix}.${name}.${what}`
 }
 
@@ -230,7 +230,7 @@ function judge(status: number, isRedirect: boolean): ReceiverAnswer {
 function unanswered(error: unknown, limit: string): ReceiverAnswer {
   if (!(error instanceof NetworkError)) {
     // The error's message might contain the address, and with it a token.
-    return { outcome: 'unanswered', said: `did not answer (${systemCode(error) ?? 'unknown error'})` }
+    return { outcome: 'unanswered', said: `did not answer (${findSystemCode(error) ?? 'unknown error'})` }
   }
   const { trouble, message, code } = error
   switch (trouble) {

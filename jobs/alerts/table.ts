@@ -216,6 +216,6 @@ export const ALERTS = [
 export type AlertName = Exclude<(typeof ALERTS)[number]['name'], null>
 
 /** Returns the severity of an alert that workers send. One of a newer version may be unknown here. */
-export function severityOf(name: AlertName): Severity {
+export function findSeverity(name: AlertName): Severity {
   return ALERTS.find(alert => alert.name === name)?.severity ?? 'warning'
 }

@@ -1,12 +1,12 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Logger } from 'pino'
 import { type HttpBindings, isFromElsewhere } from '#src/lib/http/outgoing.ts'
-import { asksForHtml, shownPath } from '#src/server/contract/answers.ts'
-import { presentedKey } from '#src/server/contract/routes.ts'
+import { asksForHtml, maskPath } from '#src/server/contract/answers.ts'
+import { readPresentedKey } from '#src/server/contract/routes.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import { ALL_COMPANIES, isOfOperators, type KeyHolder } from '#src/server/key_file.ts'
-import { signedInKey, signInFor, signOut } from '#src/server/pages/routes.ts'
+import { readSignedInKey, signInFor, signOut } from '#src/server/pages/routes.ts'
 
 /** All paths for operators are these, or below them. */
 export const OPERATOR_PATHS = ['/report', '/queues', '/companies'] as const
@@ -25,7 +25,7 @@ const NEEDS_A_KEY =
  * holder as `operator`. A change needs the scope `operate`, and a key of one company reaches only what is that company's.
  * The audit log has a line for each request that changes something, and for each key that is refused.
  */
-export function operatorsOnly(
+export function admitOperators(
   entrance: Pick<Entrance, 'whoOperates' | 'refuse'>,
   log: Pick<Logger, 'info' | 'warn'>,
 ): MiddlewareHandler<OperatorEnv> {
@@ -33,13 +33,13 @@ export function operatorsOnly(
     const given = { authorization: c.req.header('authorization'), xApiKey: c.req.header('x-api-key') }
     const isProgram = given.authorization !== undefined || given.xApiKey !== undefined
     // A key in a header counts alone: a browser adds the cookie to every request, even to one that another site's page triggers.
-    const key = isProgram ? presentedKey(given) : signedInKey(c)
+    const key = isProgram ? readPresentedKey(given) : readSignedInKey(c)
     const { address = '', headers = {} } = c.env?.outgoing?.exchange ?? {}
     // Caches between us and a browser know from an Authorization header that an answer is its own, but not from a cookie.
     headers['cache-control'] = 'private'
     const operator = key === null ? null : entrance.whoOperates(key, address)
     const audit = (result: Result, what: string) => {
-      const path = shownPath(c.req.path, [key ?? undefined])
+      const path = maskPath(c.req.path, [key ?? undefined])
       const who = { operator: operator?.prefix ?? null, address, method: c.req.method, path, result }
       log[result === 'accepted' ? 'info' : 'warn']({ audit: 'admin', ...who }, what)
     }

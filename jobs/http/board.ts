@@ -1,7 +1,7 @@
 import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { jobCompany, type Queues } from '#jobs/queues/queue.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { type Queues, readJobCompany } from '#jobs/queues/queue.ts'
+import { getMessage } from '#src/lib/errors.ts'
 
 /** Status, and the key of a headline that the page translates. */
 const REFUSED = [403, 'ERRORS.FORBIDDEN'] as const
@@ -31,7 +31,7 @@ export async function createBoard(
   for (const queue of queues) {
     queue.setFormatter(
       'name',
-      (job: { name: string; data?: unknown }) => `${job.name} ${jobCompany({ data: job.data }) ?? ''}`,
+      (job: { name: string; data?: unknown }) => `${job.name} ${readJobCompany({ data: job.data }) ?? ''}`,
     )
     queue.addJob = refuseJob
   }
@@ -39,7 +39,7 @@ export async function createBoard(
   // Its own handler shows stack traces if NODE_ENV is development.
   serverAdapter.setErrorHandler(error => {
     const [status, key] = error instanceof HTTPException ? REFUSED : FAILED
-    return { status, body: { error: { key }, message: messageOf(error) } }
+    return { status, body: { error: { key }, message: getMessage(error) } }
   })
   const board = new Hono({ strict: false })
   mendPage(board, basePath)

@@ -3,10 +3,10 @@ import type { Context, Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { namesOf } from '#config/companies.ts'
+import { joinNames } from '#config/companies.ts'
 import type { Company, CompanyRegistry } from '#jobs/queues/company_registry.ts'
 import type { Queues } from '#jobs/queues/queue.ts'
-import { fromRedis } from '#jobs/queues/redis.ts'
+import { askRedis } from '#jobs/queues/redis.ts'
 import { reach } from '#jobs/queues/redis_problem.ts'
 import { describeFailure, readFailure } from '#src/core/company/run_report.ts'
 import { latestLink } from '#src/core/lake/manifest.ts'
@@ -42,8 +42,8 @@ export function routeCompanies(app: Hono, { registry, queues, requestSync, log, 
     const full = await readFull(c)
     const { redis, prefix } = queues
     // First: if Redis goes away after a command is sent, the command may or may not run.
-    await fromRedis(redis, REDIS_WITHIN_MS, () => reach(redis, prefix))
-    const { job } = await fromRedis(redis, REDIS_WITHIN_MS, () => requestSync(slug, { full }))
+    await askRedis(redis, REDIS_WITHIN_MS, () => reach(redis, prefix))
+    const { job } = await askRedis(redis, REDIS_WITHIN_MS, () => requestSync(slug, { full }))
     log.info({ company: slug, job, full }, 'A run was requested over HTTP.')
     return c.json({ company: slug, full, job }, 202)
   })
@@ -73,7 +73,8 @@ function findCompany(
   if (company) return company
   const problem = broken.get(slug)
   if (problem !== undefined) throw new HTTPException(409, { message: problem })
-  const known = companies.size > 0 ? `Known: ${namesOf([...companies.keys()])}.` : 'No company is configured.'
+  const known =
+    companies.size > 0 ? `Known: ${joinNames([...companies.keys()])}.` : 'No company is configured.'
   throw new HTTPException(404, { message: `${slug} is not configured. ${known}` })
 }
 
@@ -115,20 +116,20 @@ export type ReportRequests = {
 type ReportOptions = ReportRequests & {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'broken'>
   /** How the last run of a company ended, on whichever host. */
-  readonly lastRunOf: (slug: string) => Promise<LastRun>
+  readonly readLastRun: (slug: string) => Promise<LastRun>
 }
 
 /**
  * Serves the health of the companies at `/companies`; the company's report at `/report` (for several companies, their health, with
  * links), and each at `/companies/<company>/report`. Access is checked before them.
  */
-export function routeReports(app: Hono<OperatorEnv>, { registry, report, lastRunOf }: ReportOptions): void {
+export function routeReports(app: Hono<OperatorEnv>, { registry, report, readLastRun }: ReportOptions): void {
   const show = remembering(sharing(report))
   const theirs = (c: Context<OperatorEnv>) =>
     [...registry.companies.values()].filter(({ slug }) => mayReach(c.var.operator, slug))
   const health = async (c: Context<OperatorEnv>) => {
     const broken = [...registry.broken].filter(([slug]) => mayReach(c.var.operator, slug))
-    const known = theirs(c).map(async company => ({ company, last: await lastRunOf(company.slug) }))
+    const known = theirs(c).map(async company => ({ company, last: await readLastRun(company.slug) }))
     c.header('Cache-Control', 'no-store')
     c.header('Content-Security-Policy', PAGE_POLICY)
     return c.html(healthPage(await Promise.all(known), broken, new Date()))

@@ -4,12 +4,12 @@ import { dirname } from 'node:path'
 import type { Queue } from 'bullmq'
 import { type Company, type CompanyRegistry, checkVolumes } from '#jobs/queues/company_registry.ts'
 import type { Queues } from '#jobs/queues/queue.ts'
-import { fromRedis } from '#jobs/queues/redis.ts'
+import { askRedis } from '#jobs/queues/redis.ts'
 import { isRefusal, probe } from '#jobs/queues/redis_problem.ts'
 import type { Standby } from '#jobs/queues/standby.ts'
-import { counted } from '#src/lib/count.ts'
-import { ifThere, messageOf, systemCode } from '#src/lib/errors.ts'
-import { redisRefusal } from '#src/lib/redis_refusal.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { findSystemCode, getMessage, ignoreMissing } from '#src/lib/errors.ts'
+import { explainRedisRefusal } from '#src/lib/redis_refusal.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 
 const REDIS_WITHIN_MS = 1000
@@ -48,7 +48,7 @@ type Checked = {
   /** The companies that this worker serves; absent if it serves nothing. */
   readonly served?: Served
   readonly standby: Pick<Standby, 'clocks' | 'stores'>
-  readonly spaceOf?: (path: string) => Promise<Space>
+  readonly measureSpace?: (path: string) => Promise<Space>
 }
 
 /** Checks everything that a run needs; never throws, and ends within a second or so. */
@@ -57,7 +57,7 @@ export async function checkReadiness({
   queues,
   served,
   standby,
-  spaceOf = statfs,
+  measureSpace = statfs,
 }: Checked): Promise<Readiness> {
   const companies = [...registry.companies.values()]
   const directories = new Set(companies.map(({ settings }) => settings.dataDir))
@@ -65,7 +65,7 @@ export async function checkReadiness({
     redis: await checkRedis(queues),
     directories: verdict([
       ...(await wrongVolumes(queues, companies)),
-      ...(await Promise.all([...directories].map(path => problemOf(path, spaceOf)))),
+      ...(await Promise.all([...directories].map(path => findProblem(path, measureSpace)))),
     ]),
     configuration: verdict(configurationProblems(registry)),
     served: checkServed(served),
@@ -83,12 +83,12 @@ function verdict(problems: readonly (string | null)[]): Check {
 async function checkRedis({ redis, prefix, problem, ticks, runs }: Checked['queues']): Promise<Check> {
   try {
     // Probed with writes: a full Redis or a replica answers reads too.
-    await fromRedis(redis, REDIS_WITHIN_MS, () => probe(redis, prefix))
-    const paused = await fromRedis(redis, REDIS_WITHIN_MS, () => pausedOf([ticks, runs]))
+    await askRedis(redis, REDIS_WITHIN_MS, () => probe(redis, prefix))
+    const paused = await askRedis(redis, REDIS_WITHIN_MS, () => listPaused([ticks, runs]))
     return verdict(paused.map(name => `The queue ${name} is paused, so nothing runs: resume it on /queues.`))
   } catch (error) {
-    if (isRefusal(error)) return { ok: false, detail: redisRefusal(messageOf(error)) }
-    const detail = problem()?.sentence ?? `${messageOf(error)} Start it, or set REDIS_URL.`
+    if (isRefusal(error)) return { ok: false, detail: explainRedisRefusal(getMessage(error)) }
+    const detail = problem()?.sentence ?? `${getMessage(error)} Start it, or set REDIS_URL.`
     return { ok: false, detail }
   }
 }
@@ -110,7 +110,7 @@ function checkServed(served: Served | undefined): Check {
   return { ok: behind.length < companies.length, detail: behind.slice(0, MAX_SHOWN).join(' ') }
 }
 
-async function pausedOf(queues: readonly Queue[]): Promise<string[]> {
+async function listPaused(queues: readonly Queue[]): Promise<string[]> {
   const paused = await Promise.all(queues.map(queue => queue.isPaused()))
   return queues.filter((_, index) => paused[index]).map(({ name }) => name)
 }
@@ -119,7 +119,7 @@ function configurationProblems({ companies, problem, broken }: Checked['registry
   const shown = [...broken.values()].slice(0, MAX_SHOWN)
   const more =
     broken.size > shown.length
-      ? `And ${counted(broken.size - shown.length, 'other company', 'other companies')}.`
+      ? `And ${pluralize(broken.size - shown.length, 'other company', 'other companies')}.`
       : null
   const none = 'No company is configured: set API_BASE_URL and API_KEY, or COMPANIES_FILE.'
   return [problem ?? (companies.size > 0 ? null : none), ...shown, more]
@@ -130,30 +130,33 @@ async function wrongVolumes(
   queues: Checked['queues'],
   companies: readonly Company[],
 ): Promise<readonly string[]> {
-  const check = fromRedis(queues.redis, REDIS_WITHIN_MS, () => checkVolumes(queues, companies))
+  const check = askRedis(queues.redis, REDIS_WITHIN_MS, () => checkVolumes(queues, companies))
   return await check.then(
     ({ problems }) => problems,
     () => [],
   )
 }
 
-async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Space>): Promise<string | null> {
+async function findProblem(
+  dataDir: string,
+  measureSpace: (path: string) => Promise<Space>,
+): Promise<string | null> {
   try {
     const present = await nearestPresent(dataDir)
     if (!(await stat(present)).isDirectory()) return `${dataDir} is not a directory. Set DATA_DIR to one.`
     await access(present, constants.W_OK | constants.X_OK)
-    const { blocks, bavail } = await spaceOf(present)
+    const { blocks, bavail } = await measureSpace(present)
     // Some file systems do not report their size.
     if (blocks === 0 || bavail / blocks >= MIN_FREE) return null
     return `The disk of ${dataDir} is full: under ${MIN_FREE * 100} % is free. Free some space; a shorter SNAPSHOT_KEEP and \`editais publish\` remove old snapshots.`
   } catch (error) {
-    const code = systemCode(error) ?? messageOf(error)
+    const code = findSystemCode(error) ?? getMessage(error)
     return `${dataDir} is not writable (${code}). Set DATA_DIR to a directory that this user may write.`
   }
 }
 
 /** Returns the path, or until the first run creates it, the nearest parent that exists. */
 async function nearestPresent(path: string): Promise<string> {
-  const isThere = (await ifThere(stat(path))) !== null
+  const isThere = (await ignoreMissing(stat(path))) !== null
   return isThere || dirname(path) === path ? path : await nearestPresent(dirname(path))
 }

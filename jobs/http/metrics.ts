@@ -5,15 +5,15 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Settings } from '#config/settings.ts'
 import type { Alerts } from '#jobs/alerts/alerts.ts'
 import type { Company, CompanyRegistry } from '#jobs/queues/company_registry.ts'
-import { type Known, knownStates } from '#jobs/queues/known_state.ts'
+import { type Known, readKnownStates } from '#jobs/queues/known_state.ts'
 import type { AnswerSeen, Queues } from '#jobs/queues/queue.ts'
-import { fromRedis } from '#jobs/queues/redis.ts'
+import { askRedis } from '#jobs/queues/redis.ts'
 import type { Slots } from '#jobs/queues/slots.ts'
 import { createWebhookMetrics, type WebhookMetrics } from '#jobs/webhooks/deliver.ts'
 import { OUTCOMES, type RunCounter } from '#schema/sync_runs.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
-import { readers } from '#src/operate/extras.ts'
+import { listReaders } from '#src/operate/extras.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/server/contract/metrics.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 
@@ -99,7 +99,7 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
         counted.requestSeconds.observe({ company }, seconds)
       }
     },
-    observeRun(company, report, seconds = secondsOf(report)) {
+    observeRun(company, report, seconds = measureSeconds(report)) {
       const { mode, status } = report
       counted.runs.inc({ company, mode, status })
       for (const outcome of COUNTED) counted.notices.inc({ company, outcome }, report[outcome])
@@ -130,7 +130,7 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
   }
 }
 
-function secondsOf({ started_at, finished_at }: RunReport): number | null {
+function measureSeconds({ started_at, finished_at }: RunReport): number | null {
   return finished_at === null ? null : (Date.parse(finished_at) - Date.parse(started_at)) / 1000
 }
 
@@ -208,7 +208,7 @@ function createGauges(registry: Registry) {
     rawSegments: ofCompany('editais_raw_log_segments', 'Segments of the raw log.'),
     snapshotBytes: ofCompany('editais_snapshot_bytes', 'Size of the latest snapshot.'),
     ofReaders: new Map(
-      readers().flatMap(({ gauges }) => gauges.map(({ name, help }) => [name, ofCompany(name, help)])),
+      listReaders().flatMap(({ gauges }) => gauges.map(({ name, help }) => [name, ofCompany(name, help)])),
     ),
     servedBehind: new Gauge({
       name: 'editais_served_behind_seconds',
@@ -230,7 +230,7 @@ async function readReaders(
   settings: Settings,
   paths: CompanyPaths,
 ): Promise<{ readonly name: string; readonly value: number }[]> {
-  const read = readers().map(async reader => {
+  const read = listReaders().map(async reader => {
     const state = reader.isConfigured(settings) ? await reader.read(paths) : null
     return state === null ? [] : reader.gauges.map(({ name, value }) => ({ name, value: value(state) }))
   })
@@ -244,7 +244,7 @@ async function showCompanies(
   companies: readonly Company[],
   { queues, now }: { readonly queues: MetricsOptions['queues']; readonly now: Date },
 ): Promise<void> {
-  const known = await knownStates(queues, companies)
+  const known = await readKnownStates(queues, companies)
   const states = await Promise.all(
     companies.map(async ({ slug, paths, settings }, index) => {
       return {
@@ -284,7 +284,7 @@ function showServed(gauge: Gauge, served: Served | null, now: Date): void {
 }
 
 async function showQueues({ jobs }: Gauges, { ticks, runs, redis }: MetricsOptions['queues']): Promise<void> {
-  const counts = await fromRedis(redis, REDIS_WITHIN_MS, () =>
+  const counts = await askRedis(redis, REDIS_WITHIN_MS, () =>
     Promise.all(
       [ticks, runs].map(async queue => ({ queue: queue.name, byState: await queue.getJobCounts() })),
     ),
@@ -338,9 +338,9 @@ function createWorkerGauges(registry: Registry, watched: Watched): () => Promise
   gauges.version.set({ version: versionOfProgram() }, 1)
   return async () => {
     const [memory, disks, raised] = await Promise.all([
-      memoryOf(watched.slots ?? new Set()),
-      disksOf(watched.registry),
-      alertsOf(watched),
+      measureMemory(watched.slots ?? new Set()),
+      listDisks(watched.registry),
+      countAlerts(watched),
     ])
     // No await from here on: one of two concurrent scrapes must not see gauges that the other has just reset.
     showConfiguration(gauges, watched)
@@ -420,7 +420,7 @@ function showSlots(gauges: WorkerGauges, watched: Watched, memory: ReadonlyMap<s
 }
 
 /** Returns the resident bytes of each run, by company. */
-async function memoryOf(slots: Slots): Promise<ReadonlyMap<string, number>> {
+async function measureMemory(slots: Slots): Promise<ReadonlyMap<string, number>> {
   const found = await Promise.all(
     [...slots].map(async ({ company, pid }) => {
       const text = pid === null ? '' : await readFile(`/proc/${pid}/statm`, 'utf8').catch(() => '')
@@ -430,7 +430,7 @@ async function memoryOf(slots: Slots): Promise<ReadonlyMap<string, number>> {
   return new Map(found.filter(([, bytes]) => bytes > 0))
 }
 
-async function disksOf({ companies }: Watched['registry']) {
+async function listDisks({ companies }: Watched['registry']) {
   const directories = new Set([...companies.values()].map(({ settings }) => settings.dataDir))
   const found = await Promise.all(
     [...directories].map(async directory => {
@@ -442,9 +442,9 @@ async function disksOf({ companies }: Watched['registry']) {
   return found.filter(disk => disk !== null)
 }
 
-async function alertsOf({ redis, alerts }: Watched) {
+async function countAlerts({ redis, alerts }: Watched) {
   if (!alerts) return []
-  return await fromRedis(redis, REDIS_WITHIN_MS, () => alerts.active()).catch(() => [])
+  return await askRedis(redis, REDIS_WITHIN_MS, () => alerts.active()).catch(() => [])
 }
 
 function versionOfProgram(): string {

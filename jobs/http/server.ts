@@ -3,29 +3,23 @@ import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
 import type { Logger } from 'pino'
 import type { CompanyRegistry } from '#jobs/queues/company_registry.ts'
-import { knownState } from '#jobs/queues/known_state.ts'
+import { readKnownState } from '#jobs/queues/known_state.ts'
 import type { Queues } from '#jobs/queues/queue.ts'
-import { fromRedis, RedisAwayError } from '#jobs/queues/redis.ts'
+import { askRedis, RedisAwayError } from '#jobs/queues/redis.ts'
 import { isRefusal } from '#jobs/queues/redis_problem.ts'
 import { RefusedRunError } from '#jobs/queues/requests.ts'
 import type { Standby } from '#jobs/queues/standby.ts'
-import { shared } from '#src/lib/concurrency.ts'
-import { explain, FatalError, messageOf } from '#src/lib/errors.ts'
-import { redisRefusal } from '#src/lib/redis_refusal.ts'
+import { shareCalls } from '#src/lib/concurrency.ts'
+import { explain, FatalError, getMessage } from '#src/lib/errors.ts'
+import { explainRedisRefusal } from '#src/lib/redis_refusal.ts'
 import { MIRROR_EXTRAS } from '#src/server/api_extras.ts'
-import {
-  sendError,
-  sendFault,
-  sendNoSuchRoute,
-  sendRefusal,
-  shownPath,
-} from '#src/server/contract/answers.ts'
+import { maskPath, sendError, sendFault, sendNoSuchRoute, sendRefusal } from '#src/server/contract/answers.ts'
 import { createService, type Service } from '#src/server/contract/app.ts'
 import type { Entrance } from '#src/server/entrance.ts'
 import type { createServeRoutes } from '#src/server/mirror/app.ts'
 import { HOME_PATH, routePages } from '#src/server/pages/routes.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
-import { OPERATOR_PATHS, operatorsOnly } from './access.ts'
+import { admitOperators, OPERATOR_PATHS } from './access.ts'
 import { createBoard } from './board.ts'
 import { type CompanyRequests, type ReportRequests, routeCompanies, routeReports } from './company_routes.ts'
 import { checkReadiness } from './health.ts'
@@ -61,16 +55,16 @@ export function createHttp(options: HttpOptions): Service {
     if (error instanceof RefusedRunError)
       return sendError(c, 503, `${error.message} Retry when Redis works again.`)
     if (isRefusal(error)) {
-      return sendError(c, 503, `${redisRefusal(messageOf(error))} Retry when Redis works again.`)
+      return sendError(c, 503, `${explainRedisRefusal(getMessage(error))} Retry when Redis works again.`)
     }
     const { message } = explain(error)
-    log.error({ method: c.req.method, path: shownPath(c.req.path) }, message)
+    log.error({ method: c.req.method, path: maskPath(c.req.path) }, message)
     return error instanceof FatalError ? sendError(c, 500, message) : sendFault(c)
   })
 
   // These need no key.
-  const check = shared(() => checkReadiness({ registry, queues, served, standby }))
-  const render = shared(() => metrics.render())
+  const check = shareCalls(() => checkReadiness({ registry, queues, served, standby }))
+  const render = shareCalls(() => metrics.render())
   app.get('/readyz', async c => {
     const readiness = await check()
     return c.json(readiness, readiness.ready ? 200 : 503)
@@ -83,15 +77,15 @@ export function createHttp(options: HttpOptions): Service {
   const tooLarge = () => {
     throw new HTTPException(413, { message: `The body is larger than ${MAX_BODY_BYTES} bytes.` })
   }
-  const lastRunOf = async (slug: string) => {
+  const readLastRun = async (slug: string) => {
     const company = registry.companies.get(slug)
-    return company ? await knownState(queues, company) : { state: null, failure: null }
+    return company ? await readKnownState(queues, company) : { state: null, failure: null }
   }
-  routePages(app, { served, entrance, log, operatorPaths: OPERATOR_PATHS, lastRunOf })
-  const access = operatorsOnly(entrance, log)
+  routePages(app, { served, entrance, log, operatorPaths: OPERATOR_PATHS, readLastRun })
+  const access = admitOperators(entrance, log)
   for (const path of OPERATOR_PATHS)
     app.use(`${path}/*`, access, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
-  routeReports(app, { ...options, lastRunOf })
+  routeReports(app, { ...options, readLastRun })
   routeBoard(app, queues)
   routeCompanies(app, options)
   return service
@@ -99,7 +93,7 @@ export function createHttp(options: HttpOptions): Service {
 
 function routeBoard(app: Hono, queues: HttpOptions['queues']): void {
   let board: Promise<Hono> | null = null
-  app.use('/queues/api/*', (_, next) => fromRedis(queues.redis, BOARD_WITHIN_MS, next))
+  app.use('/queues/api/*', (_, next) => askRedis(queues.redis, BOARD_WITHIN_MS, next))
   app.all('/queues/*', async c => {
     board ??= createBoard(queues, '/queues').then(made => made.notFound(sendNoSuchRoute).onError(rethrow))
     return await (await board).fetch(c.req.raw)

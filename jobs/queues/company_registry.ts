@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { CronExpressionParser } from 'cron-parser'
-import { allBroken, companiesFile, readCompanies } from '#config/companies.ts'
+import { allBroken, findCompaniesFile, readCompanies } from '#config/companies.ts'
 import { readSchedule, type Schedule } from '#config/daemon.ts'
 import {
   type Environment,
@@ -11,8 +11,8 @@ import {
   type Settings,
 } from '#config/settings.ts'
 import { type CompanyPaths, companyPaths, makeDirectories } from '#src/core/company/company.ts'
-import { directoryId, knownDirectoryId } from '#src/core/company/data_directory.ts'
-import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { ensureDirectoryId, readDirectoryId } from '#src/core/company/data_directory.ts'
+import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import type { Queues } from './queue.ts'
 
 /** A file that could not be used is read again after this, even if unchanged: the cause may be gone. */
@@ -29,7 +29,7 @@ export type Company = {
 }
 
 /** Returns whether a host may run the company. */
-export function runsOn(host: string, { schedule }: Pick<Company, 'schedule'>): boolean {
+export function mayRunOn(host: string, { schedule }: Pick<Company, 'schedule'>): boolean {
   return schedule.hosts === null || schedule.hosts.includes(host)
 }
 
@@ -57,7 +57,7 @@ type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse'
  * @throws FatalError (usage) for a configuration that cannot work; on later reads it becomes `problem`.
  */
 export async function openCompanyRegistry(environment: Environment): Promise<CompanyRegistry> {
-  const file = companiesFile(environment)
+  const file = findCompaniesFile(environment)
   let seen = await signature(file.path)
   const read = await readCompanyRegistry(environment, { mayWait: file.named && seen === null })
   const registry = { ...read, version: 1 }
@@ -76,7 +76,7 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
       Object.assign(registry, next)
     } catch (error) {
       // Whatever the error, runs continue, and `problem` reports it to the operator.
-      Object.assign(registry, { problem: sentenceOf(error, file.path), isInUse: false })
+      Object.assign(registry, { problem: composeSentence(error, file.path), isInUse: false })
     }
     seen = now
   }
@@ -120,10 +120,10 @@ async function readCompanyRegistry(
   const broken = new Map(unusable)
   for (const [slug, own] of environments) {
     try {
-      companies.set(slug, companyOf(slug, own))
+      companies.set(slug, makeCompany(slug, own))
     } catch (error) {
       const where = file ? `${file}: ${slug}` : slug
-      broken.set(slug, `${where}: ${sentenceOf(error)}`)
+      broken.set(slug, `${where}: ${composeSentence(error)}`)
     }
   }
   if (companies.size === 0 && broken.size > 0) {
@@ -132,15 +132,15 @@ async function readCompanyRegistry(
   return { companies, broken, problem, isInUse: true, warnings }
 }
 
-function companyOf(slug: string, environment: Environment): Company {
+function makeCompany(slug: string, environment: Environment): Company {
   const settings = readSettings(environment)
   const schedule = readSchedule(environment)
   return { slug, environment, settings, schedule, paths: companyPaths(settings.dataDir, slug) }
 }
 
-function sentenceOf(error: unknown, path?: string): string {
+function composeSentence(error: unknown, path?: string): string {
   if (error instanceof FatalError) return error.message.replaceAll('\n', ' ')
-  return `${path ? `${path}: ` : ''}${messageOf(error)}.`
+  return `${path ? `${path}: ` : ''}${getMessage(error)}.`
 }
 
 /** Changes when the file does; null if there is no file. */
@@ -158,7 +158,7 @@ type Pause = { readonly fromMs: number; readonly nextMs: number }
 const pauses = new Map<string, Pause>()
 
 /** Returns the next time of the schedule (a cron expression in its time zone) after `ms`, in ms since the epoch. */
-export function nextAfter(ms: number, pattern: string, timezone: string): number {
+export function computeNextTime(ms: number, pattern: string, timezone: string): number {
   const key = `${timezone} ${pattern}`
   const known = pauses.get(key)
   if (known && ms >= known.fromMs && ms < known.nextMs) return known.nextMs
@@ -194,7 +194,7 @@ const SPREAD_SHARE = 0.1
  * companies at once would be a burst for the API. Always the same for a company, whichever worker takes the tick; 0 if
  * there is only one company.
  */
-export function jitterMs({ slug, schedule }: Company, companies: number): number {
+export function computeJitterMs({ slug, schedule }: Company, companies: number): number {
   if (companies <= 1) return 0
   const share = createHash('sha256').update(slug).digest().readUInt32BE(0) / 2 ** 32
   return Math.floor(
@@ -219,14 +219,14 @@ export async function checkDirectory(
   { slug, paths, settings }: Company,
 ): Promise<string | null> {
   await makeDirectories(paths, settings.lake)
-  const key = keyOf(prefix)
+  const key = composeKey(prefix)
   // A worker without LOG_URL finds it, and is refused: it would write to a log of its own.
   if (settings.remoteLog !== null) {
     if ((await redis.hget(key, slug)) !== SHARED) await redis.hset(key, slug, SHARED)
     return null
   }
-  const forget = `${cliOf(redis)} HDEL ${key} ${slug}`
-  const id = await directoryId(paths.id)
+  const forget = `${composeCliStart(redis)} HDEL ${key} ${slug}`
+  const id = await ensureDirectoryId(paths.id)
   await redis.hsetnx(key, slug, id)
   const known = await redis.hget(key, slug)
   if (known === id) return null
@@ -243,10 +243,10 @@ export async function recordDirectory(
   { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
   { slug, paths, settings }: Pick<Company, 'slug' | 'paths' | 'settings'>,
 ): Promise<boolean> {
-  const own = settings.remoteLog === null ? await directoryId(paths.id) : SHARED
-  const known = await redis.hget(keyOf(prefix), slug)
+  const own = settings.remoteLog === null ? await ensureDirectoryId(paths.id) : SHARED
+  const known = await redis.hget(composeKey(prefix), slug)
   if (known === null || known === own) return false
-  await redis.hset(keyOf(prefix), slug, own)
+  await redis.hset(composeKey(prefix), slug, own)
   return true
 }
 
@@ -284,7 +284,7 @@ async function wrongVolume(
   { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
   { dataDir, mounted }: { dataDir: string; mounted: readonly Company[] },
 ): Promise<string | null> {
-  const key = keyOf(prefix)
+  const key = composeKey(prefix)
   let problem: string | null = null
   for (let at = 0; at < mounted.length; at += LOOKED_UP) {
     const companies = mounted.slice(at, at + LOOKED_UP)
@@ -292,9 +292,9 @@ async function wrongVolume(
     for (const [index, { slug, paths }] of companies.entries()) {
       const id = known[index] ?? null
       if (id === null) continue
-      const own = await knownDirectoryId(paths.id).catch(() => null)
+      const own = await readDirectoryId(paths.id).catch(() => null)
       if (own === id) return null
-      problem ??= describeWrong({ dataDir, slug, own, id, forget: `${cliOf(redis)} DEL ${key}` })
+      problem ??= describeWrong({ dataDir, slug, own, id, forget: `${composeCliStart(redis)} DEL ${key}` })
     }
   }
   return problem
@@ -318,10 +318,10 @@ function describeWrong({ dataDir, slug, own, id, forget }: Wrong): string {
 }
 
 /** Returns the start of a command for redis-cli. On a cluster, it must be led to the node that has the key. */
-function cliOf({ isCluster }: Queues['redis']): string {
+function composeCliStart({ isCluster }: Queues['redis']): string {
   return isCluster ? 'redis-cli -c' : 'redis-cli -u "$REDIS_URL"'
 }
 
-function keyOf(prefix: string): string {
+function composeKey(prefix: string): string {
   return `${prefix}:directories`
 }

@@ -1,10 +1,10 @@
 import { type Failure, readFailure } from '#src/core/company/run_report.ts'
 import { type KnownState, LogPosition, readState } from '#src/core/company/state.ts'
 import type { Standing } from '#src/extras/extra.ts'
-import { hosts } from '#src/extras.ts'
+import { getHosts } from '#src/extras.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
-import { fromRedis } from './redis.ts'
+import { askRedis } from './redis.ts'
 
 /** How the last run of a company ended, and the later ones without a report. */
 export type Known = { readonly state: KnownState | null; readonly failure: Failure | null }
@@ -22,13 +22,13 @@ type Of = Pick<Company, 'slug' | 'paths' | 'settings'>
  * Returns what is known of a company. If hosts share its log, its last run may have been on another one: then what workers left
  * in Redis counts, unless the log on this disk is later.
  */
-export async function knownState(shared: Shared, company: Of): Promise<Known> {
-  const [known] = await knownStates(shared, [company])
+export async function readKnownState(shared: Shared, company: Of): Promise<Known> {
+  const [known] = await readKnownStates(shared, [company])
   return known as Known
 }
 
 /** Returns what is known of each of the companies, in their order. */
-export async function knownStates(shared: Shared, companies: readonly Of[]): Promise<Known[]> {
+export async function readKnownStates(shared: Shared, companies: readonly Of[]): Promise<Known[]> {
   const elsewhere = await statesInRedis(
     shared,
     companies.filter(({ settings }) => settings.remoteLog !== null).map(({ slug }) => slug),
@@ -38,7 +38,8 @@ export async function knownStates(shared: Shared, companies: readonly Of[]): Pro
       const own = await onThisDisk(company)
       const known = elsewhere.get(company.slug)
       // Redis has the last word of all hosts, unless it missed that of this one.
-      const isOwn = !known || (known.state === null && own.state !== null) || orderOf(known, own) === 'before'
+      const isOwn =
+        !known || (known.state === null && own.state !== null) || compareKnown(known, own) === 'before'
       return isOwn ? own : known
     }),
   )
@@ -49,8 +50,8 @@ async function statesInRedis(shared: Shared, slugs: readonly string[]): Promise<
   const found = new Map<string, Known>()
   for (let from = 0; from < slugs.length; from += ASKED_AT_ONCE) {
     const some = slugs.slice(from, from + ASKED_AT_ONCE)
-    const texts = await fromRedis(shared.redis, WITHIN_MS, () =>
-      shared.redis.hmget(keyOf(shared), ...some),
+    const texts = await askRedis(shared.redis, WITHIN_MS, () =>
+      shared.redis.hmget(composeKey(shared), ...some),
     ).catch(() => null)
     // The others would wait as long.
     if (texts === null) break
@@ -79,17 +80,17 @@ export async function shareState(shared: Shared, company: Of): Promise<void> {
   const { slug, settings } = company
   if (settings.remoteLog === null) return
   const own = await onThisDisk(company)
-  const text = await shared.redis.hget(keyOf(shared), slug)
+  const text = await shared.redis.hget(composeKey(shared), slug)
   const known = text === null ? null : readable(text)
   // Also of a disk whose log is no longer the store's: what it knows is of another life of the company.
   const isOlder = known !== null && known.state !== null && (await isOlderThan(known, own, company))
   const shown: Known = isOlder ? { ...known, failure: own.failure ?? known.failure } : own
-  await shared.redis.hset(keyOf(shared), slug, JSON.stringify(shown))
+  await shared.redis.hset(composeKey(shared), slug, JSON.stringify(shown))
 }
 
 async function isOlderThan(known: Known, own: Known, company: Of): Promise<boolean> {
   if (own.state === null) return true
-  const order = orderOf(known, own)
+  const order = compareKnown(known, own)
   // As usual: this host ran the company last, to the end, so its log is the store's. A look leaves the same run.
   if (own.failure === null && (order === 'before' || order === 'same')) return false
   const standing = await readStanding(company, own.state.raw_log.segments)
@@ -104,7 +105,7 @@ async function isOlderThan(known: Known, own: Known, company: Of): Promise<boole
  */
 export async function readStanding({ paths, settings }: Of, segment?: number): Promise<Standing | null> {
   if (settings.remoteLog === null) return null
-  const log = hosts().open(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))
+  const log = getHosts().open(settings.remoteLog, paths, AbortSignal.timeout(STORE_WITHIN_MS))
   try {
     return await log.standing(segment)
   } catch {
@@ -116,18 +117,18 @@ export async function readStanding({ paths, settings }: Of, segment?: number): P
 
 /** Returns whether another host ran the company after this one: then a look here cannot replace a run, but there it can. */
 export async function isLastRunElsewhere(shared: Shared, company: Of): Promise<boolean> {
-  return (await laterElsewhere(shared, company)) !== null
+  return (await findLaterElsewhere(shared, company)) !== null
 }
 
 /** Returns the id of the last run, if another host ran the company after this one; null otherwise. */
-export async function laterElsewhere(shared: Shared, company: Of): Promise<string | null> {
+export async function findLaterElsewhere(shared: Shared, company: Of): Promise<string | null> {
   const { slug, settings } = company
   if (settings.remoteLog === null) return null
   const [own, elsewhere] = await Promise.all([onThisDisk(company), statesInRedis(shared, [slug])])
   const known = elsewhere.get(slug)
   if (!known?.state) return null
   const { run_id } = known.state.last_run
-  const order = orderOf(known, own)
+  const order = compareKnown(known, own)
   return run_id !== own.state?.last_run.run_id && (order === 'after' || order === null) ? run_id : null
 }
 
@@ -146,7 +147,7 @@ export async function forgetLaterRuns(
   const last = LogPosition.of(state.log, state.raw_log.segments)
   const order = last && end ? last.compare(end) : null
   if (order === 'before' || order === 'same') return false
-  await shared.redis.hdel(keyOf(shared), slug)
+  await shared.redis.hdel(composeKey(shared), slug)
   return true
 }
 
@@ -155,12 +156,12 @@ async function onThisDisk({ paths }: Of): Promise<Known> {
   return { state, failure }
 }
 
-function keyOf({ prefix }: Shared): string {
+function composeKey({ prefix }: Shared): string {
   return `${prefix}:states`
 }
 
 /** Compares what two hosts know by the position in the log, the clock that they have in common; null if their logs differ. */
-function orderOf(one: Known, other: Known): ReturnType<LogPosition['compare']> {
+function compareKnown(one: Known, other: Known): ReturnType<LogPosition['compare']> {
   // Version 0.2.0 did not write the log's name.
   const isNamed = one.state?.log != null && other.state?.log != null
   const [mine, theirs] = [one, other].map(({ state }) =>

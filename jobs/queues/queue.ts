@@ -7,7 +7,7 @@ import type { RunReport } from '#src/core/company/run_report.ts'
 import type { PublishedFigures } from '#src/core/lake/publish.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import type { Cause, ExitCode } from '#src/lib/errors.ts'
-import { publisher } from '#src/operate/extras.ts'
+import { findPublisher } from '#src/operate/extras.ts'
 import type { Maintenance } from '#src/operate/maintain.ts'
 import type { Status } from '#src/operate/status.ts'
 import type { Company } from './company_registry.ts'
@@ -24,7 +24,7 @@ export type JobData = {
   readonly refusals?: number
   /** How often workers on hosts that may not run the company passed the job on. */
   readonly passes?: number
-  /** Set for a tick that has already waited for its company's delay (see jitterMs). */
+  /** Set for a tick that has already waited for its company's delay (see `computeJitterMs`). */
   readonly spread?: true
   /** How often a tick was left to the worker that ran the company last (see isLastRunElsewhere). */
   readonly offers?: number
@@ -114,7 +114,7 @@ export async function requestRun(
 /** Adds a job that brings the latest snapshot to the object store, if it lacks one that it should have now. */
 export async function requestPublish(queues: Pick<Queues, 'runs'>, company: Company): Promise<void> {
   const { slug, settings, paths } = company
-  if (await publisher()?.isDue(settings, paths, new Date())) await requestRun(queues, 'publish', slug)
+  if (await findPublisher()?.isDue(settings, paths, new Date())) await requestRun(queues, 'publish', slug)
 }
 
 const JOB_NAMES: readonly JobName[] = ['sync', 'publish', 'maintain', 'mail']
@@ -133,7 +133,7 @@ export type JobResult = { readonly skipped: string } | { readonly ended: Ended }
 type AnyJob = Pick<Job<unknown>, 'id' | 'name' | 'data' | 'queueName'>
 
 /** Returns the company of a job; null if the job has data of another shape, which this program did not write. */
-export function jobCompany(job: Pick<AnyJob, 'data'>): string | null {
+export function readJobCompany(job: Pick<AnyJob, 'data'>): string | null {
   const parsed = jobShape.safeParse(job.data)
   return parsed.success ? parsed.data.company : null
 }
@@ -142,10 +142,10 @@ export function jobCompany(job: Pick<AnyJob, 'data'>): string | null {
  * Returns why no worker can do the job: Redis may hold what another program or version wrote there, and what is left of a tick
  * that two workers scheduled for one time because their clocks differ. Null if it can be done.
  */
-export function whyJobRefused(job: AnyJob): string | null {
+export function explainJobRefusal(job: AnyJob): string | null {
   const { id = 'without an id', name, data, queueName } = job
   const isKnown = JOB_NAMES.some(known => known === name)
-  if (isKnown && jobCompany(job) !== null) return null
+  if (isKnown && readJobCompany(job) !== null) return null
   const what = isKnown
     ? `names no company in its data (${shown(data)})`
     : `is called ${shown(name)}, which is not one of ${JOB_NAMES.join(', ')}`

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
 import type { Address, RedisSettings, SentinelSettings } from '#config/daemon.ts'
-import { messageOf } from '#src/lib/errors.ts'
-import { hostAndPort } from '#src/lib/http/settings.ts'
+import { getMessage } from '#src/lib/errors.ts'
+import { formatHostAndPort } from '#src/lib/http/settings.ts'
 import {
+  explainLostConnection,
   isHangUp,
   isLostJob,
-  lostConnection,
   probe,
   type RedisProblem,
-  redisProblem,
+  recognizeRedisProblem,
 } from './redis_problem.ts'
 
 /** A connection to one Redis, or to a cluster. */
@@ -122,7 +122,7 @@ function listen(redis: Redis, status: RedisStatus): void {
 
 /** Reconnects if SELECT failed: ioredis only reports that error, and continues in database 0. */
 function leaveWrongDatabase(redis: Redis, error: unknown): void {
-  if (/DB index is out of range|invalid DB index|SELECT is not allowed/.test(messageOf(error))) {
+  if (/DB index is out of range|invalid DB index|SELECT is not allowed/.test(getMessage(error))) {
     redis.disconnect(true)
   }
 }
@@ -218,7 +218,7 @@ function listenToCluster(cluster: Cluster, status: RedisStatus, address: string)
   })
   cluster.on('+node', (node: Redis) => {
     const { host = '', port = 0 } = node.options
-    const own = `${protocol}//${hostAndPort(host, port)}`
+    const own = `${protocol}//${formatHostAndPort(host, port)}`
     listenToRefreshes(node, error => {
       cause = { error, address: own }
     })
@@ -327,7 +327,7 @@ class RedisStatus {
     error: unknown,
     { wasReady, address = this.#watched.address }: { wasReady: boolean; address?: string },
   ): void {
-    const found = lostConnection(error, address, { wasEverReady: this.#wasEverReady })
+    const found = explainLostConnection(error, address, { wasEverReady: this.#wasEverReady })
     if (!isHangUp(error)) this.#became(found)
     // A problem already known explains more than the hang-up does.
     else if (this.#problem === null || this.#problem.kind === 'away') {
@@ -343,14 +343,14 @@ class RedisStatus {
    */
   doubt(error: unknown, address: string): void {
     const timer = setTimeout(() => {
-      if (this.#problem === null) this.#became(lostConnection(error, address, { wasEverReady: true }))
+      if (this.#problem === null) this.#became(explainLostConnection(error, address, { wasEverReady: true }))
     }, DOUBT_MS)
     void this.#check().finally(() => clearTimeout(timer))
   }
 
   /** Notes an error from BullMQ or from one of our commands. */
   note(error: unknown): void {
-    const found = redisProblem(error, this.#watched.address)
+    const found = recognizeRedisProblem(error, this.#watched.address)
     // Redis does not name the refused command of a script. The probe does, even if it is already running.
     if (found?.kind === 'refused' && found.isVague) {
       if (this.#probing) this.#vague ??= found
@@ -413,7 +413,7 @@ class RedisStatus {
       if (this.#vague) this.#refused(this.#vague)
       else this.#well()
     } catch (error) {
-      const found = redisProblem(error, address)
+      const found = recognizeRedisProblem(error, address)
       if (found?.kind === 'refused') this.#refused(found)
       else this.note(error)
     }
@@ -427,12 +427,12 @@ class RedisStatus {
     this.#isAtTheDoor = false
     // Meanwhile another attempt may have connected, or found another problem.
     if (this.#problem?.kind === 'away' && redis.status !== 'ready')
-      this.#became(text === null ? found : lostConnection(new Error(text), address))
+      this.#became(text === null ? found : explainLostConnection(new Error(text), address))
   }
 }
 
 function describe(error: unknown): string {
-  const text = messageOf(error)
+  const text = getMessage(error)
   if (error instanceof SyntaxError)
     return 'A job in Redis is not JSON, so no worker can do it. Another program changed it. Other jobs go on.'
   if (!isLostJob(error)) return `Queue error: ${text}`
@@ -468,7 +468,7 @@ export class RedisAwayError extends Error {
  * that is given up here would still run when Redis is back. So none is sent while it is away.
  * @throws RedisAwayError at once if Redis is away, and after `ms` if it does not answer.
  */
-export async function fromRedis<T>(redis: RedisClient, ms: number, ask: () => Promise<T>): Promise<T> {
+export async function askRedis<T>(redis: RedisClient, ms: number, ask: () => Promise<T>): Promise<T> {
   if (redis.status !== 'ready') throw new RedisAwayError('not connected')
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new RedisAwayError(`nothing within ${ms / 1000} s`)), ms)
@@ -482,7 +482,7 @@ export async function fromRedis<T>(redis: RedisClient, ms: number, ask: () => Pr
 const firstTries = new WeakMap<RedisClient, Promise<void>>()
 
 /** Resolves when the first attempt to connect has ended, or after `ms`: until then it is unknown if Redis is away. */
-export async function firstTry(redis: RedisClient, ms: number): Promise<void> {
+export async function awaitFirstTry(redis: RedisClient, ms: number): Promise<void> {
   const known = firstTries.get(redis)
   if (known) return await known
   const over = new Promise<void>(resolve => {
@@ -495,7 +495,7 @@ export async function firstTry(redis: RedisClient, ms: number): Promise<void> {
 }
 
 /** Repeats the work, with a pause after each time, until the signal is aborted. */
-export async function every(
+export async function repeatEvery(
   intervalMs: number,
   work: () => Promise<void>,
   { signal, onError }: { signal: AbortSignal; onError: (error: unknown) => void },

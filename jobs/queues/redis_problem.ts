@@ -1,6 +1,6 @@
-import { messageOf, systemCode } from '#src/lib/errors.ts'
-import { tlsTrouble } from '#src/lib/http/network_error.ts'
-import { isRedisRefusal, redisRefusal } from '#src/lib/redis_refusal.ts'
+import { findSystemCode, getMessage } from '#src/lib/errors.ts'
+import { recognizeTlsTrouble } from '#src/lib/http/network_error.ts'
+import { explainRedisRefusal, isRedisRefusal } from '#src/lib/redis_refusal.ts'
 import type { RedisClient } from './redis.ts'
 
 /** Why this program cannot use Redis. */
@@ -30,9 +30,9 @@ const LOST_TEXT =
  * Returns the problem of the connection or of Redis that the error shows; null if it shows neither.
  * @param address holds the password: only its host may be shown.
  */
-export function redisProblem(error: unknown, address: string): RedisProblem | null {
-  const text = textOf(error)
-  const code = systemCode(error) ?? ''
+export function recognizeRedisProblem(error: unknown, address: string): RedisProblem | null {
+  const text = readMessage(error)
+  const code = findSystemCode(error) ?? ''
   const { host, pathname } = new URL(address)
   if (NO_DATABASE.test(text)) {
     const database = pathname.slice(1)
@@ -40,14 +40,14 @@ export function redisProblem(error: unknown, address: string): RedisProblem | nu
       `Redis at ${host} has no database ${database}. Write a lower number at the end of REDIS_URL, then restart.`,
     )
   }
-  if (CLUSTER.test(text)) return { kind: 'refused', sentence: redisRefusal('CROSSSLOT') }
+  if (CLUSTER.test(text)) return { kind: 'refused', sentence: explainRedisRefusal('CROSSSLOT') }
   if (NO_CLUSTER.test(text)) {
     return wrong(
       `Redis at ${host} is not in cluster mode. Set REDIS_URL to its address alone, without ?cluster, then restart.`,
     )
   }
   if (isRefusal(error)) {
-    const sentence = redisRefusal(text)
+    const sentence = explainRedisRefusal(text)
     return { kind: 'refused', sentence, isVague: sentence.includes('(NOPERM)') }
   }
   const resp = /^Unknown RESP type \d+/.exec(text)?.[0]
@@ -63,19 +63,19 @@ export function redisProblem(error: unknown, address: string): RedisProblem | nu
 }
 
 /** Returns why a connection was lost or could not be made; an error that shows no other problem means `away`. */
-export function lostConnection(
+export function explainLostConnection(
   error: unknown,
   address: string,
   { wasEverReady = false }: { wasEverReady?: boolean } = {},
 ): RedisProblem {
-  const problem = redisProblem(error, address)
+  const problem = recognizeRedisProblem(error, address)
   if (problem && problem.kind !== 'away') return problem
-  return away(systemCode(error) ?? '', messageOf(error), { address, wasEverReady })
+  return away(findSystemCode(error) ?? '', getMessage(error), { address, wasEverReady })
 }
 
 /** Returns whether the connection was cut: then the next attempt shows the cause. */
 export function isHangUp(error: unknown): boolean {
-  return /^(ECONNRESET|EPIPE)$/.test(systemCode(error) ?? '')
+  return /^(ECONNRESET|EPIPE)$/.test(findSystemCode(error) ?? '')
 }
 
 function wrong(sentence: string): RedisProblem {
@@ -84,7 +84,7 @@ function wrong(sentence: string): RedisProblem {
 
 function tlsProblem(code: string, text: string, address: string): RedisProblem | null {
   const { host } = new URL(address)
-  const trouble = tlsTrouble(code, text)
+  const trouble = recognizeTlsTrouble(code, text)
   if (trouble === 'not_trusted') {
     return wrong(
       `The certificate of Redis at ${host} is not trusted (${code}). Set REDIS_CA_FILE to a file with the certificate of the authority that signed it, then restart.`,
@@ -112,7 +112,7 @@ function away(
   { address, wasEverReady = false }: { address: string; wasEverReady?: boolean },
 ): RedisProblem {
   const silence = /any in (\d+)ms/.exec(text)?.[1]
-  if (silence !== undefined) return silent(address, { ms: Number(silence), wasEverReady })
+  if (silence !== undefined) return describeSilence(address, { ms: Number(silence), wasEverReady })
   const { protocol } = new URL(address)
   // Without TLS, Redis takes the TLS greeting for an unfinished command and waits; with TLS it hangs up on plain text.
   let hint = ''
@@ -122,7 +122,7 @@ function away(
 }
 
 /** Redis may be connected, but sent nothing for this long. */
-export function silent(
+export function describeSilence(
   address: string,
   { ms, wasEverReady }: { ms: number; wasEverReady: boolean },
 ): RedisProblem {
@@ -136,29 +136,29 @@ function noAnswer(address: string, how: string, hint: string): RedisProblem {
 }
 
 /** Returns the message without the prefix that BullMQ adds. */
-function textOf(error: unknown): string {
-  return messageOf(error).replace(/^Failed to add repeatable job for next iteration: /, '')
+function readMessage(error: unknown): string {
+  return getMessage(error).replace(/^Failed to add repeatable job for next iteration: /, '')
 }
 
 /** Returns whether Redis rejected the command, and would reject a retry too. */
 export function isRefusal(error: unknown): boolean {
-  return isRedisRefusal(textOf(error))
+  return isRedisRefusal(readMessage(error))
 }
 
 /** Returns whether the error is due to Redis, not to the command itself. */
 export function isOfRedis(error: unknown): boolean {
-  return redisProblem(error, 'redis://redis') !== null
+  return recognizeRedisProblem(error, 'redis://redis') !== null
 }
 
 /** Returns whether this worker no longer owns the job: Redis was away for longer than the job's lock lasts, or lost its data. */
 export function isLostJob(error: unknown): boolean {
-  const text = messageOf(error)
+  const text = getMessage(error)
   const isLost = /^(Missing (lock|key)|Lock mismatch) for job |^Job \S+ is not in the active state/.test(text)
   return isLost || isLostRenewal(error)
 }
 
 export function isLostRenewal(error: unknown): boolean {
-  return messageOf(error).startsWith('could not renew lock for job')
+  return getMessage(error).startsWith('could not renew lock for job')
 }
 
 /**
@@ -219,7 +219,7 @@ const CLOCK = `
   return id`
 
 /** Returns how far Redis's clock is ahead of this machine's, in ms, to half the time of an answer. */
-export async function clockAheadMs(redis: RedisClient, prefix: string): Promise<number> {
+export async function measureClockAheadMs(redis: RedisClient, prefix: string): Promise<number> {
   const [askedMs, startedMs] = [Date.now(), performance.now()]
   const id = String(await redis.eval(CLOCK, 1, `${prefix}:clock`))
   return Number(id.split('-')[0]) - askedMs - (performance.now() - startedMs) / 2

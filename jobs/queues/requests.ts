@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
-import { redisRefusal } from '#src/lib/redis_refusal.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
+import { explainRedisRefusal } from '#src/lib/redis_refusal.ts'
 import { type JobResult, type Queues, requestRun } from './queue.ts'
 import type { RedisClient } from './redis.ts'
 import { isRefusal } from './redis_problem.ts'
@@ -170,6 +170,6 @@ export async function requestSync(
     }
   } catch (error) {
     if (!isRefusal(error)) throw error
-    throw new RefusedRunError(`${redisRefusal(messageOf(error))} ${outcome}`)
+    throw new RefusedRunError(`${explainRedisRefusal(getMessage(error))} ${outcome}`)
   }
 }

@@ -3,7 +3,7 @@ import type { DaemonSettings } from '#config/daemon.ts'
 import { formatDuration } from '#config/settings.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
-import { fromRedis } from './redis.ts'
+import { askRedis } from './redis.ts'
 
 /** Slots are checked this often for a run that must give its slot to others. */
 export const SHARE_LOOK_MS = 1000
@@ -84,6 +84,6 @@ export async function shareSlots(
 
 async function isAnyWaiting({ redis, runs }: Queues): Promise<boolean> {
   // While Redis is away, no run can take the slot.
-  const waiting = await fromRedis(redis, REDIS_WITHIN_MS, () => runs.getWaitingCount()).catch(() => 0)
+  const waiting = await askRedis(redis, REDIS_WITHIN_MS, () => runs.getWaitingCount()).catch(() => 0)
   return waiting > 0
 }

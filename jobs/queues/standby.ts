@@ -1,13 +1,13 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { Reach } from '#src/extras/extra.ts'
-import { hosts } from '#src/extras.ts'
-import { counted } from '#src/lib/count.ts'
+import { getHosts } from '#src/extras.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { InterruptedError } from '#src/lib/errors.ts'
 import type { Company, CompanyRegistry } from './company_registry.ts'
 import type { Queues } from './queue.ts'
-import { firstTry, fromRedis } from './redis.ts'
-import { clockAheadMs } from './redis_problem.ts'
+import { askRedis, awaitFirstTry } from './redis.ts'
+import { measureClockAheadMs } from './redis_problem.ts'
 
 /** Clocks of several machines differ a little; a schedule of minutes does not suffer from less. */
 const TOLERATED_MS = 60_000
@@ -50,7 +50,7 @@ export function createStandby({ registry, queues, log, signal }: Watching): Stan
   let asked: ReadonlyMap<string, Asked> = new Map()
 
   async function askStores(): Promise<void> {
-    const places = placesOf(registry.companies.values())
+    const places = groupByPlace(registry.companies.values())
     const before = asked
     const found = [...places].map(async ([place, company]): Promise<[string, Asked]> => {
       const known = before.get(place)
@@ -64,8 +64,10 @@ export function createStandby({ registry, queues, log, signal }: Watching): Stan
   }
 
   async function compareClocks(): Promise<void> {
-    await firstTry(queues.redis, CONNECT_WITHIN_MS)
-    const ahead = fromRedis(queues.redis, REDIS_WITHIN_MS, () => clockAheadMs(queues.redis, queues.prefix))
+    await awaitFirstTry(queues.redis, CONNECT_WITHIN_MS)
+    const ahead = askRedis(queues.redis, REDIS_WITHIN_MS, () =>
+      measureClockAheadMs(queues.redis, queues.prefix),
+    )
     // While Redis is away, that is a problem of its own.
     redisAheadMs = await ahead.catch(() => redisAheadMs)
     const next = wrongClock({ redisAheadMs, stores: [...asked.values()].map(({ aheadMs }) => aheadMs ?? 0) })
@@ -100,7 +102,7 @@ export function createStandby({ registry, queues, log, signal }: Watching): Stan
 }
 
 /** Returns a company for each place and set of keys: its log stands for the others'. */
-function placesOf(companies: Iterable<Company>): ReadonlyMap<string, Company> {
+function groupByPlace(companies: Iterable<Company>): ReadonlyMap<string, Company> {
   const places = new Map<string, Company>()
   for (const company of companies) {
     const { remoteLog } = company.settings
@@ -114,7 +116,7 @@ async function ask({ slug, settings }: Company, signal: AbortSignal): Promise<Re
   const { remoteLog } = settings
   if (remoteLog === null) return { problem: null, aheadMs: null }
   const within = AbortSignal.any([signal, AbortSignal.timeout(STORE_WITHIN_MS)])
-  return await hosts()
+  return await getHosts()
     .reachLog(remoteLog, slug, within)
     .catch(error => {
       if (!(error instanceof InterruptedError) || signal.aborted) throw error
@@ -152,7 +154,7 @@ function describeSpan(ms: number): string {
   const hours = Math.floor(minutes / 60)
   return hours < 48
     ? `${hours} h ${minutes % 60} min`
-    : `${counted(Math.floor(hours / 24), 'day')} ${hours % 24} h`
+    : `${pluralize(Math.floor(hours / 24), 'day')} ${hours % 24} h`
 }
 
 function withoutFigures(sentence: string): string {

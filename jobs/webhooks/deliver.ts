@@ -8,9 +8,9 @@ import { type Sent, sendMessage } from '#src/server/webhooks/send.ts'
 import {
   type Backlog,
   type Delivery,
+  readValidKeys,
   type Subscription,
   Subscriptions,
-  validKeys,
 } from '#src/server/webhooks/subscriptions.ts'
 
 const OWN = 'Of this worker, since it started: sum over the workers.'
@@ -280,7 +280,7 @@ const ACCEPTED: Sent = { outcome: 'received', clause: 'accepted it before' }
 async function send(job: Job<WebhookJob>, sending: Sending): Promise<Sent> {
   const { store, delivery, subscription, allowPrivate, metrics, now, signal } = sending
   const { id, url, company } = subscription
-  const secret = store.secretOf(id) ?? ''
+  const secret = store.readSecret(id) ?? ''
   try {
     const sent = await sendMessage(delivery, { url, secret, allowPrivate, now: now(), signal })
     metrics?.attempted(company, sent.outcome)
@@ -337,7 +337,7 @@ function withStore<T>(dataDir: string, work: (store: Subscriptions) => T): T | n
 }
 
 /** Returns what waits for each receiver. */
-export function backlogsOf(dataDir: string): readonly Backlog[] {
+export function readBacklogs(dataDir: string): readonly Backlog[] {
   return withStore(dataDir, store => store.backlogs()) ?? []
 }
 
@@ -394,7 +394,7 @@ async function withSubscriptions(
   const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
   if (!store) return
   using _ = closing(store)
-  const hasKey = validKeys(dataDir, now(), WAIT_MS)
+  const hasKey = readValidKeys(dataDir, now(), WAIT_MS)
   if (hasKey) await work(store, hasKey)
 }
 

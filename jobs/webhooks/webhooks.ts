@@ -2,13 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Logger } from 'pino'
 import type { Queues } from '#jobs/queues/queue.ts'
-import { every } from '#jobs/queues/redis.ts'
+import { repeatEvery } from '#jobs/queues/redis.ts'
 import { explain } from '#src/lib/errors.ts'
 import type { Sources } from '#src/server/company.ts'
 import type { FeedSnapshot } from '#src/server/feed/feed.ts'
 import { type Feeds, openFeeds } from '#src/server/webhooks/feed.ts'
 import {
-  backlogsOf,
   createDeliver,
   DELAYS_MS,
   forgetOld,
@@ -16,6 +15,7 @@ import {
   queueWaiting,
   RefusedError,
   type RestLimits,
+  readBacklogs,
   takeEvents,
   type WebhookJob,
   type WebhookMetrics,
@@ -38,7 +38,7 @@ type Options = Sources & {
   readonly dataDir: string
   readonly allowPrivate: boolean
   /** Returns the snapshot that this worker serves. Throws Refusal (503) if there is none yet. */
-  readonly servedOf?: (company: string) => FeedSnapshot
+  readonly getServed?: (company: string) => FeedSnapshot
   /** Instead of the feeds of the lakes. */
   readonly feeds?: Feeds
   readonly isOurs: (company: string) => boolean
@@ -76,7 +76,7 @@ export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }:
       settings: { backoffStrategy: attempts => delaysMs[attempts - 1] ?? 0 },
     },
   )
-  options.metrics?.watch(() => backlogsOf(options.dataDir))
+  options.metrics?.watch(() => readBacklogs(options.dataDir))
   queue.on('error', queues.note)
   worker.on('error', queues.note)
   worker.on('failed', (job, error) => {
@@ -86,9 +86,9 @@ export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }:
   })
   const parts = { ...options, feeds, enqueue, ...createNews(log) }
   const loop = { signal: stopping.signal, onError: queues.note }
-  const queueing = every(PUMP_MS, () => queueWaiting(parts), loop)
-  const taking = every(PUMP_MS, () => takeEvents(parts), loop)
-  const forgetting = every(FORGET_MS, async () => forgetOld(options.dataDir, options.now()), loop)
+  const queueing = repeatEvery(PUMP_MS, () => queueWaiting(parts), loop)
+  const taking = repeatEvery(PUMP_MS, () => takeEvents(parts), loop)
+  const forgetting = repeatEvery(FORGET_MS, async () => forgetOld(options.dataDir, options.now()), loop)
   return {
     queue,
     async stop() {

@@ -5,14 +5,14 @@ import type { LakeSettings } from '#config/lake.ts'
 import { type Environment, readCommonSettings } from '#config/settings.ts'
 import { openToReaders } from '#src/core/lake/access.ts'
 import { writeCatalog } from '#src/core/lake/catalog.ts'
-import { latestSources } from '#src/core/lake/read.ts'
+import { readLatestSources } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { giveToGroup } from '#src/lib/access.ts'
 import { writeBeside } from '#src/lib/durable.ts'
 import { loadMarts } from '#src/marts/open.ts'
-import { lakesOf } from './snapshot_sql.ts'
+import { listLakes } from './snapshot_sql.ts'
 
-export function catalogCommand(environment: Environment): Command {
+export function createCatalogCommand(environment: Environment): Command {
   return new Command('catalog')
     .description(
       'Write one catalog of the latest snapshots of all configured companies, for other DuckDB clients.',
@@ -23,7 +23,7 @@ export function catalogCommand(environment: Environment): Command {
       '\nIt shows the latest snapshots at the time it is written. Write it again at least once per SNAPSHOT_KEEP.',
     )
     .action(async ({ output }: { output?: string }) => {
-      const sources = await latestSources(await lakesOf(environment))
+      const sources = await readLatestSources(await listLakes(environment))
       const { dataDir, lake } = readCommonSettings(environment)
       const path = resolve(output ?? join(dataDir, 'catalog.duckdb'))
       await writeBeside(path, 'Name another file with --output.', async temporary => {

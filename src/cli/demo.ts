@@ -12,12 +12,12 @@ import {
 import { openSnapshot } from '#src/core/lake/read.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
+import { createLocalContext, holdCompany, openApi } from '#src/operate/open.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { type Change, tick } from '#src/sandbox/live.ts'
 import { createRandom } from '#src/sandbox/random.ts'
-import { sandboxKey, startSandbox } from '#src/sandbox/server.ts'
+import { deriveSandboxKey, startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { sync } from '#src/sync.ts'
 import { withDisplay } from './progress.ts'
@@ -53,7 +53,7 @@ const QUESTIONS = [
   },
 ] as const
 
-export function demoCommand(environment: Environment): Command {
+export function createDemoCommand(environment: Environment): Command {
   return new Command('demo')
     .description(
       'Run a demonstration: a sandbox API, a full sync, some changes, an incremental sync, three queries.',
@@ -64,7 +64,7 @@ export function demoCommand(environment: Environment): Command {
 async function demo(environment: Environment): Promise<void> {
   const directory = await emptyDirectory(join(readSettings(environment).dataDir, 'demo'))
   const world = generateWorld({ seed: SEED, company: COMPANY, notices: NOTICES, start: new Date() })
-  const key = sandboxKey(SEED, COMPANY)
+  const key = deriveSandboxKey(SEED, COMPANY)
   await using sandbox = closing(await startSandbox({ companies: [{ slug: COMPANY, key, world }] }))
   // Uses none of the user's settings: neither their API nor their key.
   const own = { API_BASE_URL: sandbox.url, API_KEY: key, COMPANY, DATA_DIR: directory, LOG_LEVEL: 'warn' }
@@ -87,10 +87,10 @@ async function syncAndPrint(settings: Settings, apiSettings: ApiSettings, full: 
     'Stopping',
     async ({ display, signal }) => {
       const api = openApi(apiSettings, display, signal)
-      const context = { ...localContext(settings, display, signal), api }
+      const context = { ...createLocalContext(settings, display, signal), api }
       const request = { full, restart: full, statuses: null, ids: null, allowMassDelete: false }
       const work = () => sync(request, context)
-      return await holdingCompany(context, display, { what: 'demo' }, work).finally(() => api.close())
+      return await holdCompany(context, display, { what: 'demo' }, work).finally(() => api.close())
     },
   )
   print(describeRun(report, published, seconds))

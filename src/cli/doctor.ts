@@ -3,9 +3,9 @@ import { access } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { isAbsolute, relative } from 'node:path'
 import { Command } from 'commander'
-import { environmentOf } from '#config/companies.ts'
+import { loadCompanyEnvironment } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { printableLines } from '#schema/text_key.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
 import type { Finding } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
@@ -24,7 +24,7 @@ Runs of the company wait until the doctor is done. Without --quick, that takes a
 Exit codes: 0 no problems, 1 problems, 2 wrong usage or settings, 4 company held by a run, 130 interrupted.`
 const MARKS = { ok: '✓', warning: '!', problem: '✗' } as const
 
-export function doctorCommand(environment: Environment): Command {
+export function createDoctorCommand(environment: Environment): Command {
   return new Command('doctor')
     .description("Check a company's data, and report how to fix what is wrong. Changes nothing.")
     .option('--company <slug>', 'company to check, instead of COMPANY')
@@ -38,7 +38,7 @@ export function doctorCommand(environment: Environment): Command {
 }
 
 async function run(environment: Environment, options: Options): Promise<number> {
-  const settings = readSettings(await environmentOf(environment, options.company))
+  const settings = readSettings(await loadCompanyEnvironment(environment, options.company))
   const { company, dataDir, sourceTimezone, remoteLog } = settings
   const paths = companyPaths(dataDir, company)
   const quick = options.quick ?? false
@@ -80,7 +80,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
 async function show(environment: Environment, { json }: Options, diagnosis: Diagnosis): Promise<number> {
   const output = json
     ? `${JSON.stringify(diagnosis)}\n`
-    : printableLines(describe(diagnosis) + (await companyHint(environment, diagnosis)))
+    : makePrintableLines(describe(diagnosis) + (await companyHint(environment, diagnosis)))
   process.stdout.write(output)
   return diagnosis.well ? EXIT.ok : EXIT.failed
 }
@@ -134,7 +134,7 @@ function createStep(): (what: string, howFar?: string) => void {
 /** Returns how to give the suggested commands this company; empty if they use it by default. */
 async function companyHint(environment: Environment, { company, findings }: Diagnosis): Promise<string> {
   if (!findings.some(({ mend }) => mend?.includes('`editais '))) return ''
-  const usual = await environmentOf(environment).then(
+  const usual = await loadCompanyEnvironment(environment).then(
     own => readSettings(own).company,
     () => null,
   )
@@ -160,13 +160,13 @@ function describeFinding({ check, status, subject, what, mend }: Finding, direct
 
 function summary(findings: readonly Finding[]): string {
   const [problems, warnings] = (['problem', 'warning'] as const).map(wanted =>
-    countOf(findings.filter(({ status }) => status === wanted).length, wanted),
+    formatProblemCount(findings.filter(({ status }) => status === wanted).length, wanted),
   )
   const all = [problems, warnings].filter(Boolean).join(', ')
   return all || 'No problems found.'
 }
 
-function countOf(count: number, what: string): string {
+function formatProblemCount(count: number, what: string): string {
   if (count === 0) return ''
   return `${count} ${what}${count > 1 ? 's' : ''}`
 }

@@ -5,13 +5,13 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { parseEnv } from 'node:util'
 import { Command } from 'commander'
-import { companiesFile, readCompanies, refuseWrongSlug } from '#config/companies.ts'
+import { findCompaniesFile, readCompanies, refuseWrongSlug } from '#config/companies.ts'
 import { type Environment, readApiSettings, readSettings } from '#config/settings.ts'
-import { printableLines } from '#schema/text_key.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { validatePage } from '#src/core/pipeline/validate.ts'
 import { closing } from '#src/lib/closing.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { writeBeside, writeNew } from '#src/lib/durable.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
@@ -29,7 +29,7 @@ export type Sync = (environment: Environment, args: readonly string[]) => Promis
 
 const ENV_FILE = '.env'
 
-export function initCommand(environment: Environment, sync: Sync): Command {
+export function createInitCommand(environment: Environment, sync: Sync): Command {
   return new Command('init')
     .description(
       'Set up this directory: ask for the API’s address and a key, try them, and write .env. Nothing that exists is overwritten.',
@@ -78,7 +78,7 @@ type Write = (answers: Answers) => Promise<string>
 
 /** Prepares a new `.env`. @throws FatalError (usage) if companies are configured already. */
 function prepareEnvFile(environment: Environment): Write {
-  const { path } = companiesFile(environment)
+  const { path } = findCompaniesFile(environment)
   if (existsSync(path))
     throw new FatalError(`${path} lists the companies. To add one: editais init --company SLUG`, EXIT.usage)
   const refuse = () => {
@@ -113,7 +113,7 @@ function quoted(value: string): string {
 
 /** Prepares an entry of the companies' file. @throws FatalError (usage) if the company is there, or the file is wrong. */
 async function prepareEntry(environment: Environment, company: string, inFile: Environment): Promise<Write> {
-  const { path } = companiesFile(environment)
+  const { path } = findCompaniesFile(environment)
   refuseWrongSlug(company)
   const { file, environments, broken } = await readCompanies(environment)
   const listed = () => new FatalError(`${path} lists ${company} already, and is not changed.`, EXIT.usage)
@@ -189,7 +189,7 @@ async function tried(environment: Environment, key: Answers['key']): Promise<Ans
       `${api.baseUrl} answers, but not as the notice API does: ${page}. Is it the address before /api/v1?`,
       EXIT.usage,
     )
-  print(`${api.baseUrl} answers: ${counted(page.total, 'notice')}.`)
+  print(`${api.baseUrl} answers: ${pluralize(page.total, 'notice')}.`)
   return { API_BASE_URL: api.baseUrl, key, COMPANY: company }
 }
 
@@ -215,7 +215,7 @@ async function ask(environment: Environment, company: string | undefined): Promi
     } catch (error) {
       const { message, exitCode } = explain(error)
       if (exitCode === EXIT.interrupted) throw error
-      process.stderr.write(`${printableLines(message)}\n\n`)
+      process.stderr.write(`${makePrintableLines(message)}\n\n`)
     }
   }
 }
@@ -264,5 +264,5 @@ function openTerminal() {
 }
 
 function print(text: string): void {
-  process.stderr.write(`${printableLines(text)}\n`)
+  process.stderr.write(`${makePrintableLines(text)}\n`)
 }

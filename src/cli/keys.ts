@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
-import { localAddress, readServeSettings } from '#config/http.ts'
+import { formatLocalAddress, readServeSettings } from '#config/http.ts'
 import { durationSetting, type Environment, readCommonSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/core/company/company.ts'
 import { closing } from '#src/lib/closing.ts'
@@ -10,14 +10,14 @@ import { renderTable } from '#src/present/terminal/table.ts'
 import {
   ALL_COMPANIES,
   DEFAULT_SCOPES,
+  findKeyState,
   isOfCompany,
   type KeyEntry,
   SCOPES,
   type Scope,
-  stateOf,
 } from '#src/server/key_file.ts'
-import { KeyStore, noValidKey, prefixOf, revokeKey } from '#src/server/keys.ts'
-import { knownCompany } from './known_company.ts'
+import { KeyStore, noValidKey, revokeKey, takePrefix } from '#src/server/keys.ts'
+import { findKnownCompany } from './known_company.ts'
 
 /** Maximum lifetime of a key: a longer one should have no expiry at all. */
 const MAX_MS = 100 * 366 * 86_400_000
@@ -30,7 +30,7 @@ const instant = z.iso.datetime({ offset: true })
  * @throws FatalError (usage) unless it is one of these and in the future.
  */
 function parseExpiry(text: string, now: Date, option = '--expires'): Date {
-  const expiresAt = expiryOf(text, now)
+  const expiresAt = parseExpiryText(text, now)
   if (expiresAt === null)
     throw new FatalError(
       `${option} ${text || '""'}: must be a duration such as 90d, a day such as 2027-06-30, or an instant with its offset such as 2027-06-30T18:00:00-03:00.`,
@@ -57,7 +57,7 @@ function parseOverlap(text: string): number {
   )
 }
 
-function expiryOf(text: string, now: Date): Date | null {
+function parseExpiryText(text: string, now: Date): Date | null {
   const parsed = durationSetting.safeParse(text)
   if (parsed.success) return parsed.data <= MAX_MS ? new Date(now.getTime() + parsed.data) : null
   if (day.safeParse(text).success) return new Date(`${text}T23:59:59.999Z`)
@@ -81,7 +81,7 @@ type Options = {
   json?: true
 }
 
-export function keysCommand(environment: Environment): Command {
+export function createKeysCommand(environment: Environment): Command {
   const command = new Command('keys').description(
     'Manage the API keys. Each gives access to one company; keys of operators may be for all.',
   )
@@ -139,8 +139,8 @@ async function create(environment: Environment, options: Options): Promise<void>
   const { dataDir } = readCommonSettings(environment)
   const { scopes = DEFAULT_SCOPES, maxRps = null } = options
   const isForAll = options.company === undefined && !isOfCompany({ scopes })
-  const company = isForAll ? ALL_COMPANIES : await knownCompany(environment, dataDir, options.company)
-  const description = descriptionOf(options)
+  const company = isForAll ? ALL_COMPANIES : await findKnownCompany(environment, dataDir, options.company)
+  const description = readDescription(options)
   const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires, now)
   await makeDataDirectory(dataDir)
   const key = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
@@ -159,7 +159,7 @@ async function create(environment: Environment, options: Options): Promise<void>
   )
 }
 
-function descriptionOf(options: Options): string {
+function readDescription(options: Options): string {
   const description = (options.description ?? '').trim()
   if (description !== '' && description.length <= 200 && !/[\p{Cc}]/u.test(description)) return description
   throw new FatalError('--description must be one line of 1 to 200 characters.', EXIT.usage)
@@ -172,10 +172,10 @@ async function link(environment: Environment, options: Options): Promise<void> {
   const { scopes = ['read'], valid = '' } = options
   if (!scopes.includes('read'))
     throw new FatalError('--scopes must include read: without it, nobody sees the pages.', EXIT.usage)
-  const company = await knownCompany(environment, dataDir, options.company)
-  const description = descriptionOf(options)
+  const company = await findKnownCompany(environment, dataDir, options.company)
+  const description = readDescription(options)
   const expiresAt = parseExpiry(valid, now, '--valid')
-  const base = URL.parse(options.url ?? localAddress(readServeSettings(environment)))
+  const base = URL.parse(options.url ?? formatLocalAddress(readServeSettings(environment)))
   if (base === null || !/^https?:$/.test(base.protocol) || base.pathname !== '/')
     throw new FatalError(
       '--url must be an address without a path, such as https://editais.example.com.',
@@ -197,10 +197,10 @@ async function list(environment: Environment, { company, json }: Options): Promi
   const keys = KeyStore.openIfThere(dataDir, WAIT_MS)
   const all = keys ? withKeys(keys, () => keys.list(null)) : []
   const has = all.some(entry => entry.company === company)
-  const only = company === undefined || has ? company : await knownCompany(environment, dataDir, company)
+  const only = company === undefined || has ? company : await findKnownCompany(environment, dataDir, company)
   const entries = all.filter(entry => only === undefined || entry.company === only)
   if (json) {
-    const shown = entries.map(entry => ({ ...entry, state: stateOf(entry, now) }))
+    const shown = entries.map(entry => ({ ...entry, state: findKeyState(entry, now) }))
     process.stdout.write(`${JSON.stringify(shown)}\n`)
     return
   }
@@ -241,7 +241,7 @@ function rightsInWords({ scopes, maxRps }: KeyEntry): string {
 }
 
 function stateInWords(entry: KeyEntry, now: Date): string {
-  const state = stateOf(entry, now)
+  const state = findKeyState(entry, now)
   const by = entry.replacedBy === null ? '' : `replaced by ${entry.replacedBy}`
   if (state === 'replaced') return `${by} until ${shown(entry.expiresAt)}`
   const since = state === 'revoked' ? `revoked ${shown(entry.revokedAt)}` : state
@@ -250,7 +250,7 @@ function stateInWords(entry: KeyEntry, now: Date): string {
 
 async function rotate(environment: Environment, given: string, options: Options): Promise<void> {
   const now = new Date()
-  const prefix = prefixOf(given)
+  const prefix = takePrefix(given)
   const overlapMs = parseOverlap(options.overlap ?? '')
   const expiresAt = options.expires === undefined ? undefined : parseExpiry(options.expires, now)
   const { dataDir } = readCommonSettings(environment)
@@ -278,7 +278,7 @@ async function rotate(environment: Environment, given: string, options: Options)
 
 function revoke(environment: Environment, given: string): void {
   const { dataDir } = readCommonSettings(environment)
-  const prefix = prefixOf(given)
+  const prefix = takePrefix(given)
   const { entry, problem } = revokeKey(dataDir, prefix, { now: new Date(), waitMs: WAIT_MS })
   const about = entry ? `${prefix} (${shownCompany(entry.company)}, ${entry.description})` : prefix
   if (problem === null) {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { environmentOf, namesOf, readCompanies } from '#config/companies.ts'
+import { joinNames, loadCompanyEnvironment, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings, SLUG_RULE, slug } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
@@ -9,19 +9,19 @@ import { EXIT, FatalError } from '#src/lib/errors.ts'
  * Returns the company that a command is for: it is configured, or it has data from when it was.
  * @throws FatalError (usage) for any other company; the message lists the known ones.
  */
-export async function knownCompany(
+export async function findKnownCompany(
   environment: Environment,
   dataDir: string,
   company: string | undefined,
 ): Promise<string> {
-  if (company === undefined) return readSettings(await environmentOf(environment)).company
+  if (company === undefined) return readSettings(await loadCompanyEnvironment(environment)).company
   if (!slug.safeParse(company).success)
     throw new FatalError(`--company ${company || '""'}: ${SLUG_RULE}.`, EXIT.usage)
   const { file, environments, broken } = await readCompanies(environment)
   const configured = [...environments.keys(), ...broken.keys()]
   const known = new Set([...configured, ...(await companiesWithData(dataDir))])
   if (known.has(company)) return company
-  const names = namesOf([...known].sort())
+  const names = joinNames([...known].sort())
   throw new FatalError(
     `--company ${company}: no such company. Known companies: ${names || 'none yet'}. Check the name, or first add the company ${file ? `to ${file}` : 'as COMPANY or in config/companies.yaml'}.`,
     EXIT.usage,

@@ -1,5 +1,5 @@
 import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2'
-import { printable } from '#schema/text_key.ts'
+import { makePrintable } from '#schema/text_key.ts'
 import type { Progress } from '#src/core/pipeline/run.ts'
 import type { Listener } from '#src/extras/hold.ts'
 import { formatCount, formatSeconds } from '#src/lib/count.ts'
@@ -12,7 +12,7 @@ export type Display = Listener & {
 }
 
 /** Creates a display of one live line per stage that has something to do, on stderr: one after another, each with its tick. */
-export function liveDisplay(nowMs: () => number): Display {
+export function createLiveDisplay(nowMs: () => number): Display {
   const stages = new Map(STAGES.map(stage => [stage, liveStage(stage, nowMs)]))
   const list = new Listr(
     // A task without a title is not shown.
@@ -90,7 +90,7 @@ function liveStage(stage: Stage, nowMs: () => number) {
       show()
     },
     note(text: string) {
-      if (task) task.output = printable(text)
+      if (task) task.output = makePrintable(text)
     },
     endIfDone() {
       if (last && last.total > 0 && last.done >= last.total) resolve()

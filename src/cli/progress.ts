@@ -39,6 +39,6 @@ export async function withDisplay<T>(
 async function createDisplay(log: Logger | null): Promise<Display> {
   const nowMs = () => performance.now()
   if (log !== null) return { ...logListener(log, nowMs), end: async () => {} }
-  const { liveDisplay } = await import('./live.ts')
-  return liveDisplay(nowMs)
+  const { createLiveDisplay } = await import('./live.ts')
+  return createLiveDisplay(nowMs)
 }

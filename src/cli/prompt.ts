@@ -3,11 +3,11 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
-import { printableLines } from '#schema/text_key.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { PRIVATE_FILE } from '#src/lib/access.ts'
 import { explain } from '#src/lib/errors.ts'
-import { withoutTexts } from '#src/present/sql/fence.ts'
+import { maskTexts } from '#src/present/sql/fence.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
 import { printTable, type SnapshotQuery } from './snapshot_sql.ts'
 
@@ -141,7 +141,7 @@ class Answers {
         await this.#untilEnded(answer(text, this.#asked))
       } catch (error) {
         process.stdout.write(
-          this.#isCancelled ? 'Cancelled.\n' : `${printableLines(explain(error).message)}\n`,
+          this.#isCancelled ? 'Cancelled.\n' : `${makePrintableLines(explain(error).message)}\n`,
         )
       }
     }
@@ -302,5 +302,5 @@ function cased(part: string): readonly string[] {
 
 /** Returns whether SQL ends with a semicolon that is part of no string, name or comment. */
 export function isComplete(sql: string): boolean {
-  return withoutTexts(sql).trimEnd().endsWith(';')
+  return maskTexts(sql).trimEnd().endsWith(';')
 }

@@ -2,18 +2,18 @@ import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { Command } from 'commander'
-import { companiesFile } from '#config/companies.ts'
+import { findCompaniesFile } from '#config/companies.ts'
 import type { Environment } from '#config/settings.ts'
 import { cleanText } from '#schema/text_key.ts'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
 import type { ForeignSql } from '#src/present/sql/fence.ts'
-import { printerFor, printInPortuguese, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
+import { choosePrinter, printInPortuguese, type SnapshotOptions, withOpenSnapshot } from './snapshot_sql.ts'
 
 type Options = SnapshotOptions & { readonly file?: string }
 
-export function queryCommand(environment: Environment): Command {
+export function createQueryCommand(environment: Environment): Command {
   return new Command('query')
     .description('Query the latest snapshot in SQL. Without SQL, on a terminal: a prompt.')
     .argument('[sql]', 'SQL such as "SELECT count(*) FROM editais", or a table or mart for all its rows')
@@ -27,13 +27,13 @@ export function queryCommand(environment: Environment): Command {
       'let the SQL read and write every file that you can, load extensions and change settings; only for SQL that you trust',
     )
     .action(async (argument: string | undefined, options: Options) => {
-      const print = printerFor(options)
+      const print = choosePrinter(options)
       const isPrompt = argument === undefined && options.file === undefined && isTerminal(options)
       if (isPrompt) {
         const { prompt } = await import('./prompt.ts')
         return await withOpenSnapshot(environment, options, prompt)
       }
-      const sql = await sqlOf(argument, options)
+      const sql = await readSql(argument, options)
       await withOpenSnapshot(environment, options, async ({ ask }) => await print(await ask(sql)))
     })
 }
@@ -44,14 +44,14 @@ function isTerminal({ csv, json }: Options): boolean {
 }
 
 /** Returns the SQL to run. @throws FatalError if there is no SQL, or both an argument and a file. */
-async function sqlOf(argument: string | undefined, { file }: Options): Promise<ForeignSql> {
+async function readSql(argument: string | undefined, { file }: Options): Promise<ForeignSql> {
   if (argument !== undefined && file !== undefined) {
     throw new FatalError('Use SQL or --file, not both.', EXIT.usage)
   }
   const sql =
     file === undefined
       ? { text: (argument ?? '').replace(/^\s*(\w+)[\s;]*$/, 'FROM $1'), file: null }
-      : { text: await textOf(file), file: file === '-' ? 'standard input' : file }
+      : { text: await readText(file), file: file === '-' ? 'standard input' : file }
   if (sql.text.trim() !== '') return sql
   throw new FatalError(
     `There is no SQL${sql.file ? ` in ${sql.file}` : ''}. Try: editais query "SELECT count(*) FROM editais"`,
@@ -59,12 +59,12 @@ async function sqlOf(argument: string | undefined, { file }: Options): Promise<F
   )
 }
 
-async function textOf(file: string): Promise<string> {
+async function readText(file: string): Promise<string> {
   const name = file === '-' ? 'Standard input' : file
   try {
     return decodeText(file === '-' ? await buffer(process.stdin) : await readFile(file))
   } catch (error) {
-    throw new FatalError(`${name} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
+    throw new FatalError(`${name} cannot be read: ${findSystemCode(error) ?? getMessage(error)}.`, EXIT.usage)
   }
 }
 
@@ -73,7 +73,7 @@ const MEANINGS: Readonly<Record<string, string>> = { uf: ': state of the buyer, 
 
 /** Returns a command for each saved question, whose options are its parameters. */
 export async function askCommand(environment: Environment): Promise<Command> {
-  const questions = await readQuestions(join(dirname(companiesFile(environment).path), 'questions'))
+  const questions = await readQuestions(join(dirname(findCompaniesFile(environment).path), 'questions'))
   const ask = new Command('ask')
     .usage('[question] [options]')
     .description('Ask the latest snapshot a saved question, for example: editais ask pendencias --uf SP')
@@ -110,7 +110,7 @@ function questionCommand(question: Question, environment: Environment): Command 
     .option('--csv', 'print CSV')
     .option('--json', 'print a JSON array of objects')
     .action(async (options: SnapshotOptions & Record<string, unknown>) => {
-      const print = printerFor(options, printInPortuguese)
+      const print = choosePrinter(options, printInPortuguese)
       const values = Object.fromEntries(
         parameters.flatMap(({ name }) =>
           typeof options[name] === 'string' ? [[name, cleanText(options[name])]] : [],

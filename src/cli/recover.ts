@@ -1,19 +1,19 @@
 import type { Command } from 'commander'
 import type { Logger } from 'pino'
-import { environmentOf } from '#config/companies.ts'
+import { loadCompanyEnvironment } from '#config/companies.ts'
 import { type Environment, readSettings, type Settings } from '#config/settings.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { exitOf } from '#src/core/company/run_report.ts'
+import { chooseExitCode } from '#src/core/company/run_report.ts'
 import { LogPosition } from '#src/core/company/state.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
-import { readBase, segmentNumbers } from '#src/core/rawlog/files.ts'
+import { listSegmentNumbers, readBase } from '#src/core/rawlog/files.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { publishFrom } from '#src/operate/maintain.ts'
-import { holdingCompany, localContext } from '#src/operate/open.ts'
+import { createLocalContext, holdCompany } from '#src/operate/open.ts'
 import { replay, salvage } from '#src/operate/replay.ts'
-import { companyCommand } from '#src/present/terminal/options.ts'
+import { createCompanyCommand } from '#src/present/terminal/options.ts'
 import { assertHasData } from './known_company.ts'
 import { withDisplay } from './progress.ts'
 import { describeRun, describeSalvage, publishAfter } from './summary.ts'
@@ -39,12 +39,12 @@ export type Forget = (restored: {
   readonly log: Logger
 }) => Promise<{ readonly done: readonly string[]; readonly problem: string | null }>
 
-export function publishCommand(environment: Environment): Command {
+export function createPublishCommand(environment: Environment): Command {
   const description = 'Publish a snapshot of the warehouse, unless the latest one is up to date.'
   return command(environment, 'publish', description, publishNow)
 }
 
-export function rebuildCommand(environment: Environment): Command {
+export function createRebuildCommand(environment: Environment): Command {
   const description = 'Rebuild the warehouse from the raw log, and publish it.'
   return command(environment, 'rebuild', description, rebuildNow).option(
     '--salvage',
@@ -52,12 +52,12 @@ export function rebuildCommand(environment: Environment): Command {
   )
 }
 
-export function replayCommand(environment: Environment): Command {
+export function createReplayCommand(environment: Environment): Command {
   const description = 'Check the quarantined records again, load those that are now valid, and publish.'
   return command(environment, 'replay', description, replayNow)
 }
 
-export function restoreCommand(environment: Environment, forget: Forget): Command {
+export function createRestoreCommand(environment: Environment, forget: Forget): Command {
   const description =
     'Restore the company on this disk from its log, in the object store (LOG_URL) or in raw/, publish it, and make Redis forget what was there before.'
   return command(environment, 'restore', description, restoring(environment, forget))
@@ -65,19 +65,21 @@ export function restoreCommand(environment: Environment, forget: Forget): Comman
 
 /** Returns a command that works on local data, without any API request. */
 function command(environment: Environment, name: string, description: string, work: Work): Command {
-  return companyCommand(name, description).action((options: Options) => run(environment, name, options, work))
+  return createCompanyCommand(name, description).action((options: Options) =>
+    run(environment, name, options, work),
+  )
 }
 
 async function run(environment: Environment, name: string, options: Options, work: Work): Promise<void> {
-  const own = await environmentOf(environment, options.company)
+  const own = await loadCompanyEnvironment(environment, options.company)
   const settings = readSettings(own)
   const output: string[] = []
   let after = async () => {}
   try {
     await withDisplay(settings, 'Stopping', async ({ display, signal, log }) => {
-      const context = localContext(settings, display, signal)
+      const context = createLocalContext(settings, display, signal)
       await assertHasData(context)
-      await holdingCompany(context, display, { what: name }, () =>
+      await holdCompany(context, display, { what: name }, () =>
         work(context, options, text => output.push(text), log),
       )
       after = async () => await publishAfter(context, log, name)
@@ -121,7 +123,7 @@ function restoring(environment: Environment, forget: Forget): Work {
 
 async function lastSegment(raw: string): Promise<number> {
   const { segments: base } = await readBase(raw)
-  return Math.max(base, (await segmentNumbers(raw)).at(-1) ?? 0)
+  return Math.max(base, (await listSegmentNumbers(raw)).at(-1) ?? 0)
 }
 
 const rebuildNow: Work = async (context, options, print) => {
@@ -142,7 +144,7 @@ const replayNow: Work = async (context, options, print) => {
   const { report, causes, published, seconds } = await replay(context)
   if (options.json) print(`${JSON.stringify(report)}\n`)
   else print(report.listed > 0 ? describeRun(report, published, seconds) : 'Nothing is quarantined.\n')
-  process.exitCode = exitOf(report, causes)
+  process.exitCode = chooseExitCode(report, causes)
 }
 
 function describeSnapshot(published: { directory: string; written: boolean }, options: Options): string {

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { isDateTime } from '#schema/times.ts'
-import { counted } from '#src/lib/count.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { stopSignal, untilStopped } from '#src/lib/exit.ts'
 import { FAULT_HELP, type Fault, parseFault } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { type Change, startLiving } from '#src/sandbox/live.ts'
-import { type SandboxCompany, sandboxKey, startSandbox } from '#src/sandbox/server.ts'
+import { deriveSandboxKey, type SandboxCompany, startSandbox } from '#src/sandbox/server.ts'
 import { type ListOrder, ORDERS, readNoticesFile, World } from '#src/sandbox/world.ts'
 import { LIST_PATH } from '#src/server/contract/routes.ts'
 
@@ -31,7 +31,7 @@ type Options = {
 
 type LivingCompany = SandboxCompany & { readonly world: World }
 
-export function sandboxCommand(): Command {
+export function createSandboxCommand(): Command {
   return new Command('sandbox')
     .description('Serve the whole API on this machine, with made-up companies, until Ctrl-C.')
     .option('--host <address>', 'address to listen on; 0.0.0.0 for all, as in a container', '127.0.0.1')
@@ -78,7 +78,7 @@ async function serve(options: Options): Promise<void> {
   await sleep(SECOND_SIGNAL_MS)
   stopLiving()
   await sandbox.close()
-  process.stdout.write(`Stopped after ${counted(sandbox.requests.total, 'request')}.\n`)
+  process.stdout.write(`Stopped after ${pluralize(sandbox.requests.total, 'request')}.\n`)
 }
 
 async function openCompanies(options: Options): Promise<LivingCompany[]> {
@@ -90,7 +90,7 @@ async function openCompanies(options: Options): Promise<LivingCompany[]> {
       ? new World(entries.filter((_, index) => index % slugs.length === position))
       : generateWorld({ seed, company: slug, notices, start })
     world.setOrder(order)
-    return { slug, key: sandboxKey(seed, slug), world }
+    return { slug, key: deriveSandboxKey(seed, slug), world }
   })
 }
 
@@ -114,7 +114,7 @@ function describeChanges(changes: readonly Change[]): string {
 
 function greeting(url: string, companies: readonly LivingCompany[]): string {
   const rows = companies.map(
-    ({ slug, key, world }) => `  ${slug.padEnd(10)} ${counted(world.size, 'notice').padStart(15)}   ${key}`,
+    ({ slug, key, world }) => `  ${slug.padEnd(10)} ${pluralize(world.size, 'notice').padStart(15)}   ${key}`,
   )
   const [first] = companies
   return `The sandbox serves ${url}${LIST_PATH}
@@ -163,6 +163,6 @@ function collectFaults(text: string, earlier: readonly Fault[] = []): Fault[] {
   try {
     return [...earlier, parseFault(text)]
   } catch (error) {
-    throw new InvalidArgumentError(messageOf(error))
+    throw new InvalidArgumentError(getMessage(error))
   }
 }

@@ -4,7 +4,7 @@ import { readCompanies } from '#config/companies.ts'
 import { readServeSettings } from '#config/http.ts'
 import { type Environment, readCommonSettings, readSettings } from '#config/settings.ts'
 import { companyPaths, makeDataDirectory } from '#src/core/company/company.ts'
-import { shared } from '#src/lib/concurrency.ts'
+import { shareCalls } from '#src/lib/concurrency.ts'
 import { startHttp } from '#src/lib/http/server.ts'
 import { runService } from '#src/lib/service.ts'
 import { openLog } from '#src/operate/open_log.ts'
@@ -20,7 +20,7 @@ import { ServedCompanies } from '#src/server/served_companies.ts'
 /** Sampling every 10 ms, the library's default, costs an idle server 0.5 % of a core. */
 const LOOP_SAMPLE_MS = 50
 
-export function serveCommand(environment: Environment): Command {
+export function createServeCommand(environment: Environment): Command {
   return new Command('serve')
     .description(
       'Serve the API from the latest snapshots, until Ctrl-C. Create its API keys with editais keys.',
@@ -36,17 +36,17 @@ async function serve(environment: Environment): Promise<void> {
     const { environments, places, problem, warnings } = await readCompanies(environment)
     for (const line of problem === null ? warnings : [problem, ...warnings]) log.warn(line)
     // A company that is no longer configured is served as long as it has keys.
-    const placeOf = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
-    const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
-    const logOf = (slug: string) => readSettings(placeOf(slug)).remoteLog
+    const findPlace = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
+    const findLake = (slug: string) => companyPaths(readSettings(findPlace(slug)).dataDir, slug).lake
+    const findLog = (slug: string) => readSettings(findPlace(slug)).remoteLog
     await makeDataDirectory(dataDir)
     // Throws if the keys cannot be read.
     KeyStore.openIfThere(dataDir, 0)?.close()
     const served = new ServedCompanies({
       dataDir,
       maxBehindMs: settings.maxBehindMs,
-      lakeOf,
-      logOf,
+      findLake,
+      findLog,
       log,
       now: () => new Date(),
     })
@@ -57,7 +57,7 @@ async function serve(environment: Environment): Promise<void> {
     const api = createServeRoutes({ served, settings, entrance, log })
     const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS, home: HOME_PATH })
     routePages(service.pages, { served, entrance, log })
-    const render = shared(() => registry.metrics())
+    const render = shareCalls(() => registry.metrics())
     service.pages.get('/metrics', async context =>
       context.body(await render(), 200, { 'content-type': registry.contentType }),
     )

@@ -3,17 +3,17 @@ import { rmSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { environmentOf, readCompanies } from '#config/companies.ts'
+import { loadCompanyEnvironment, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
-import { listFiles, openSnapshot, sourceOf } from '#src/core/lake/read.ts'
+import { listFiles, makeSource, openSnapshot } from '#src/core/lake/read.ts'
 import type { Database, Form, Stream, WrittenRow } from '#src/core/warehouse/database.ts'
 import { closing } from '#src/lib/closing.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { openSnapshots, openWithOurMarts } from '#src/marts/open.ts'
 import { askFenced, askFreely, type ForeignSql, fence } from '#src/present/sql/fence.ts'
-import { csvLine, renderCells } from '#src/present/terminal/table.ts'
+import { formatCsvLine, renderCells } from '#src/present/terminal/table.ts'
 import { formatWritten } from '#src/present/text/format.ts'
 
 /** More is of no use in a terminal; `--csv` and `--json` print all rows. */
@@ -32,8 +32,8 @@ type Layout = {
 
 /** Prints rows as CSV, as they are read. */
 async function printCsv(answer: Stream): Promise<void> {
-  const open = csvLine(answer.columns.map(({ name }) => name))
-  await printRows(answer, { form: 'text', open, row: csvLine, between: '', close: '' })
+  const open = formatCsvLine(answer.columns.map(({ name }) => name))
+  await printRows(answer, { form: 'text', open, row: formatCsvLine, between: '', close: '' })
 }
 
 /** Prints a JSON array of objects, as they are read: one line each. */
@@ -60,8 +60,8 @@ export async function printInPortuguese(answer: Stream): Promise<void> {
 async function printFirst({ columns }: Stream, rows: readonly WrittenRow[]): Promise<void> {
   const end =
     rows.length > MAX_TABLE_ROWS
-      ? `The first ${counted(MAX_TABLE_ROWS, 'row')}; --csv and --json print all`
-      : counted(rows.length, 'row')
+      ? `The first ${pluralize(MAX_TABLE_ROWS, 'row')}; --csv and --json print all`
+      : pluralize(rows.length, 'row')
   await print(`${renderCells(columns, rows.slice(0, MAX_TABLE_ROWS))}${end}\n`)
 }
 
@@ -125,7 +125,7 @@ export type SnapshotQuery = {
 }
 
 /** Chooses how to print answers. @throws FatalError (usage) for options that exclude each other. */
-export function printerFor(
+export function choosePrinter(
   { csv, json, all, company }: SnapshotOptions,
   printPlain = printTable,
 ): (answer: Stream) => Promise<void> {
@@ -162,16 +162,16 @@ async function openFor(
   { all, company }: SnapshotOptions,
   { temporary, marts }: { readonly temporary: string; readonly marts: Marts },
 ) {
-  if (all) return await openSnapshots(await lakesOf(environment), temporary)
-  const settings = readSettings(await environmentOf(environment, company))
+  if (all) return await openSnapshots(await listLakes(environment), temporary)
+  const settings = readSettings(await loadCompanyEnvironment(environment, company))
   const { lake } = companyPaths(settings.dataDir, settings.company)
   if (marts === 'ours') return await openWithOurMarts(lake, temporary)
   const { db, manifest } = await openSnapshot(lake, temporary)
-  return { db, sources: [sourceOf(manifest)] }
+  return { db, sources: [makeSource(manifest)] }
 }
 
 /** Returns the lakes of all configured companies. */
-export async function lakesOf(environment: Environment): Promise<string[]> {
+export async function listLakes(environment: Environment): Promise<string[]> {
   const { environments, places, problem, warnings } = await readCompanies(environment)
   for (const line of problem === null ? warnings : [problem, ...warnings]) process.stderr.write(`${line}\n`)
   // A mistake in a company's entry does not affect what it has published: sums must include it.

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment } from '#config/settings.ts'
-import { printableLines } from '#schema/text_key.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { endProcess, endWithReader } from '#src/lib/exit.ts'
 import type { Sync } from './init.ts'
@@ -31,12 +31,12 @@ type Open = (environment: Environment) => Promise<Command>
 
 /** Each is loaded only when it is used: an incremental run should not pay for the sandbox's vocabulary. */
 const COMMANDS: Readonly<Record<string, Open>> = {
-  sync: async environment => (await import('./sync.ts')).syncCommand(environment, enqueue),
+  sync: async environment => (await import('./sync.ts')).createSyncCommand(environment, enqueue),
   init: async environment => {
-    const { syncCommand } = await import('./sync.ts')
+    const { createSyncCommand } = await import('./sync.ts')
     const sync: Sync = async (own, args) =>
-      void (await syncCommand(own, enqueue).parseAsync(args, { from: 'user' }))
-    return (await import('./init.ts')).initCommand(environment, sync)
+      void (await createSyncCommand(own, enqueue).parseAsync(args, { from: 'user' }))
+    return (await import('./init.ts')).createInitCommand(environment, sync)
   },
   start: async () =>
     new Command('start')
@@ -44,22 +44,22 @@ const COMMANDS: Readonly<Record<string, Open>> = {
         'Keep all companies in step on their schedules, and serve their data: the daemon, which needs Redis.',
       )
       .action(async () => void (await import('#jobs/main.ts'))),
-  status: async environment => (await import('./status.ts')).statusCommand(environment),
-  query: async environment => (await import('./query.ts')).queryCommand(environment),
+  status: async environment => (await import('./status.ts')).createStatusCommand(environment),
+  query: async environment => (await import('./query.ts')).createQueryCommand(environment),
   ask: async environment => (await import('./query.ts')).askCommand(environment),
-  catalog: async environment => (await import('./catalog.ts')).catalogCommand(environment),
-  dictionary: async () => (await import('./dictionary.ts')).dictionaryCommand(),
-  replay: async environment => (await import('./recover.ts')).replayCommand(environment),
-  rebuild: async environment => (await import('./recover.ts')).rebuildCommand(environment),
-  publish: async environment => (await import('./recover.ts')).publishCommand(environment),
-  restore: async environment => (await import('./recover.ts')).restoreCommand(environment, forget),
-  doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
-  serve: async environment => (await import('./serve.ts')).serveCommand(environment),
-  mcp: async environment => (await import('./mcp.ts')).mcpCommand(environment),
-  keys: async environment => (await import('./keys.ts')).keysCommand(environment),
-  webhooks: async environment => (await import('./webhooks.ts')).webhooksCommand(environment),
-  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
-  demo: async environment => (await import('./demo.ts')).demoCommand(environment),
+  catalog: async environment => (await import('./catalog.ts')).createCatalogCommand(environment),
+  dictionary: async () => (await import('./dictionary.ts')).createDictionaryCommand(),
+  replay: async environment => (await import('./recover.ts')).createReplayCommand(environment),
+  rebuild: async environment => (await import('./recover.ts')).createRebuildCommand(environment),
+  publish: async environment => (await import('./recover.ts')).createPublishCommand(environment),
+  restore: async environment => (await import('./recover.ts')).createRestoreCommand(environment, forget),
+  doctor: async environment => (await import('./doctor.ts')).createDoctorCommand(environment),
+  serve: async environment => (await import('./serve.ts')).createServeCommand(environment),
+  mcp: async environment => (await import('./mcp.ts')).createMcpCommand(environment),
+  keys: async environment => (await import('./keys.ts')).createKeysCommand(environment),
+  webhooks: async environment => (await import('./webhooks.ts')).createWebhooksCommand(environment),
+  sandbox: async () => (await import('./sandbox.ts')).createSandboxCommand(),
+  demo: async environment => (await import('./demo.ts')).createDemoCommand(environment),
 }
 
 /** Returns the commands of extras, which are loaded only if they are asked for. */
@@ -121,7 +121,7 @@ try {
     process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
   } else {
     const { message, exitCode } = explain(error)
-    process.stderr.write(`${printableLines(message)}\n`)
+    process.stderr.write(`${makePrintableLines(message)}\n`)
     // An interrupted command ends at once: it does not wait for a library's timers.
     if (exitCode === EXIT.interrupted) endProcess(exitCode)
     process.exitCode = exitCode

@@ -1,12 +1,12 @@
 import { Command } from 'commander'
-import { environmentOf, readCompanies } from '#config/companies.ts'
+import { loadCompanyEnvironment, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { printableLines } from '#schema/text_key.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { describeFailure, readFailure } from '#src/core/company/run_report.ts'
 import { readState } from '#src/core/company/state.ts'
 import type { Row } from '#src/core/warehouse/database.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { describeHolder } from '#src/lib/lock.ts'
 import { describeReaders, readStatus, type StatusWithReaders } from '#src/operate/status.ts'
@@ -57,7 +57,7 @@ export function describeStandings(standings: readonly Standing[]): string {
     'last run': status ?? 'none',
     'last good': last_good_at ?? 'never',
   }))
-  const summary = `${counted(companies.length, 'company', 'companies')}, ${troubled.length} with problems.\n`
+  const summary = `${pluralize(companies.length, 'company', 'companies')}, ${troubled.length} with problems.\n`
   const table = rows.length > 0 ? renderTable(['company', 'last run', 'last good'], rows) : ''
   return `${summary}${[...refused, ...reasons].map(reason => `  ${reason}\n`).join('')}${table}`
 }
@@ -72,7 +72,7 @@ function rank(standing: Standing): number {
   return standing.last_good_at === null ? 1 : 2
 }
 
-export function statusCommand(environment: Environment): Command {
+export function createStatusCommand(environment: Environment): Command {
   return new Command('status')
     .description('Show the state of a company: last run, notices by phase, quarantine, drift, snapshot.')
     .option('--company <slug>', 'company to show, instead of COMPANY')
@@ -80,10 +80,12 @@ export function statusCommand(environment: Environment): Command {
     .option('--json', 'print one JSON object; with --all, an array of them')
     .action(async (options: { company?: string; all?: true; json?: true }) => {
       if (options.all) return await showAll(environment, options)
-      const own = await environmentOf(environment, options.company)
+      const own = await loadCompanyEnvironment(environment, options.company)
       const settings = readSettings(own)
       const status = await readStatus(companyPaths(settings.dataDir, settings.company))
-      process.stdout.write(options.json ? `${JSON.stringify(status)}\n` : printableLines(describe(status)))
+      process.stdout.write(
+        options.json ? `${JSON.stringify(status)}\n` : makePrintableLines(describe(status)),
+      )
     })
 }
 
@@ -93,7 +95,9 @@ async function showAll(
 ): Promise<void> {
   if (company !== undefined) throw new FatalError('Use --all or --company, not both.', EXIT.usage)
   const standings = await readStandings(environment)
-  process.stdout.write(json ? `${JSON.stringify(standings)}\n` : printableLines(describeStandings(standings)))
+  process.stdout.write(
+    json ? `${JSON.stringify(standings)}\n` : makePrintableLines(describeStandings(standings)),
+  )
 }
 
 const SHOWN = 10

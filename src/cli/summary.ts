@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
-import { printableLines } from '#schema/text_key.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import type { PublishedFigures } from '#src/core/lake/publish.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
-import { counted, formatCount, formatSeconds } from '#src/lib/count.ts'
+import { formatCount, formatSeconds, pluralize } from '#src/lib/count.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
 import { publishBehind } from '#src/operate/extras.ts'
@@ -30,7 +30,7 @@ export function describeRun(report: RunReport, published: PublishedFigures, seco
   })
   return [
     '',
-    `${report.status.toUpperCase()}  ${report.mode === 'replay' ? 'replay' : `${report.mode} sync`} in ${formatSeconds(seconds)}, ${counted(report.requests, 'request')}`,
+    `${report.status.toUpperCase()}  ${report.mode === 'replay' ? 'replay' : `${report.mode} sync`} in ${formatSeconds(seconds)}, ${pluralize(report.requests, 'request')}`,
     `  notices   ${formatCount(report.listed)} listed; ${notices || 'none changed'}`,
     `  analyses  ${analyses || 'none to fetch'}`,
     `  snapshot  ${published.directory}${published.written ? '' : ' (unchanged)'}`,
@@ -50,7 +50,7 @@ export function describePlan(plan: RunPlan): string {
     'to mark deleted': plan.tombstoned,
   })
   return [
-    `A run for ${plan.company} would take about ${formatSeconds(plan.estimated_seconds)} and ${counted(plan.requests, 'request')}:`,
+    `A run for ${plan.company} would take about ${formatSeconds(plan.estimated_seconds)} and ${pluralize(plan.requests, 'request')}:`,
     `  notices   ${formatCount(plan.listed)} listed; ${changes || 'none changed'}`,
     `  analyses  ${counts({ 'to fetch': plan.to_fetch, deferred: plan.deferred, 'not usable': plan.quarantined }) || 'none to fetch'}`,
     ...plan.problems.map(problem => `  attention ${problem}`),
@@ -95,7 +95,7 @@ export async function publishAfter(context: CompanyContext, log: Logger, what: s
   if (signal.aborted) return
   signal.addEventListener('abort', leave)
   const note = (text: string) =>
-    void (process.stderr.isTTY ? process.stderr.write(`${printableLines(text)}\n`) : log.info(text))
+    void (process.stderr.isTTY ? process.stderr.write(`${makePrintableLines(text)}\n`) : log.info(text))
   try {
     const published = await publishBehind(
       context,
@@ -104,7 +104,7 @@ export async function publishAfter(context: CompanyContext, log: Logger, what: s
     )
     if (published?.written)
       note(
-        `Published ${published.snapshot} to the object store: ${counted(published.uploaded, 'new file')}, ${Math.ceil(published.bytesUploaded / 1000)} kB.`,
+        `Published ${published.snapshot} to the object store: ${pluralize(published.uploaded, 'new file')}, ${Math.ceil(published.bytesUploaded / 1000)} kB.`,
       )
   } catch (error) {
     warn(log, `The object store does not have the latest snapshot yet: ${explain(error).message}`)
@@ -115,6 +115,6 @@ export async function publishAfter(context: CompanyContext, log: Logger, what: s
 
 /** Prints a warning: for people as it is, for programs as a log line. Call it once the display has ended. */
 export function warn(log: Logger, text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`${printableLines(text)}\n`)
+  if (process.stderr.isTTY) process.stderr.write(`${makePrintableLines(text)}\n`)
   else log.warn(text)
 }

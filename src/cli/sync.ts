@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import type { Logger } from 'pino'
-import { environmentOf } from '#config/companies.ts'
+import { loadCompanyEnvironment } from '#config/companies.ts'
 import {
   type Environment,
   readApiSettings,
@@ -11,9 +11,9 @@ import {
 } from '#config/settings.ts'
 import { readTraceSettings, type TraceSettings } from '#config/traces.ts'
 import { isPlainPathSegment } from '#schema/notice.ts'
-import { printableLines } from '#schema/text_key.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import type { Api } from '#src/core/api/client.ts'
-import { exitOf, noteFailure, type RunReport } from '#src/core/company/run_report.ts'
+import { chooseExitCode, noteFailure, type RunReport } from '#src/core/company/run_report.ts'
 import type { PublishedFigures } from '#src/core/lake/publish.ts'
 import { isFiltered, type SyncRequest } from '#src/core/pipeline/request.ts'
 import type { RunResult } from '#src/core/pipeline/run.ts'
@@ -23,8 +23,8 @@ import { EXIT, type ExitCode, explain, FatalError } from '#src/lib/errors.ts'
 import { LEVEL_OF_STATUS } from '#src/lib/log.ts'
 import { saveMemory, saveTime } from '#src/lib/memory.ts'
 import { beginTrace } from '#src/operate/extras.ts'
-import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
-import { quietRun } from '#src/operate/quiet_run.ts'
+import { createLocalContext, holdCompany, openApi } from '#src/operate/open.ts'
+import { runQuietly } from '#src/operate/quiet_run.ts'
 import { parseSeconds } from '#src/present/terminal/options.ts'
 import type { SyncContext } from '#src/sync.ts'
 import { type CommandSession, withDisplay } from './progress.ts'
@@ -68,7 +68,7 @@ type Options = {
   enqueue?: true
 }
 
-export function syncCommand(environment: Environment, enqueue: Enqueue): Command {
+export function createSyncCommand(environment: Environment, enqueue: Enqueue): Command {
   return new Command('sync')
     .description('Bring the warehouse up to date with the API and publish a snapshot.')
     .option('--full', 'fetch every analysis again; resumes an unfinished --full')
@@ -95,9 +95,9 @@ export function syncCommand(environment: Environment, enqueue: Enqueue): Command
 }
 
 async function run(environment: Environment, options: Options, enqueue: Enqueue): Promise<number> {
-  const request = requestOf(options)
+  const request = makeRequest(options)
   if (options.enqueue) return await enqueueAndFollow(environment, options, enqueue)
-  const own = await environmentOf(environment, options.company)
+  const own = await loadCompanyEnvironment(environment, options.company)
   const settings = readSettings(own)
   const apiSettings = readApiSettings(own)
   saveMemory()
@@ -124,12 +124,12 @@ type Print = () => Promise<ExitCode>
 
 async function planNow({ request, options, settings, session, api }: Work): Promise<Print> {
   const { display, signal } = session
-  const context = localContext(settings, display, signal)
+  const context = createLocalContext(settings, display, signal)
   const { plan } = await import('#src/operate/plan.ts')
   const look = () => plan(request, { ...context, api })
   // A plan leaves nothing behind: without a warehouse it takes no lock, because the lock is a file.
   const planned = await (existsSync(context.paths.warehouse)
-    ? holdingCompany(context, display, heldFor(options, settings), look)
+    ? holdCompany(context, display, heldFor(options, settings), look)
     : look())
   return async () => {
     process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
@@ -140,7 +140,7 @@ async function planNow({ request, options, settings, session, api }: Work): Prom
 async function syncNow(work: Work): Promise<Print> {
   const { options, settings, session, api } = work
   const { display, signal, log } = session
-  const local = localContext(settings, display, signal)
+  const local = createLocalContext(settings, display, signal)
   const about = { company: settings.company, run_id: local.runId }
   const trace = beginTrace('sync', work.traces, about)
   const context = { ...local, inStage: trace.inStage }
@@ -148,7 +148,7 @@ async function syncNow(work: Work): Promise<Print> {
     if (progress.stage === 'fetch') saveTime()
     display.progress(progress)
   }
-  const result = await holdingCompany(context, display, heldFor(options, settings), () =>
+  const result = await holdCompany(context, display, heldFor(options, settings), () =>
     syncOrLook(work.request, { ...context, api, onProgress }).catch(error => leaveFailure(context, error)),
   ).catch(async error => {
     const { message, exitCode } = explain(error)
@@ -158,7 +158,7 @@ async function syncNow(work: Work): Promise<Print> {
   return async () => {
     printRun(result, { company: settings.company, json: options.json, log })
     await publishAfter(context, log, heldFor(options, settings).what)
-    const exitCode = exitOf(result.report, result.causes)
+    const exitCode = chooseExitCode(result.report, result.causes)
     await trace.end({ report: result.report, error: result.report.error, exitCode }, text => warn(log, text))
     return exitCode
   }
@@ -167,7 +167,7 @@ async function syncNow(work: Work): Promise<Print> {
 /** Syncs the company, or only looks: most runs find nothing, and need no warehouse for it. */
 async function syncOrLook(request: SyncRequest, context: SyncContext): Promise<RunResult> {
   if (!request.full && !isFiltered(request)) {
-    const quiet = await context.inStage('look', () => quietRun(context))
+    const quiet = await context.inStage('look', () => runQuietly(context))
     if (quiet !== null) return quiet
   }
   // Loaded only now: DuckDB takes time to load.
@@ -192,7 +192,7 @@ async function enqueueAndFollow(
   options: Options,
   enqueue: Enqueue,
 ): Promise<number> {
-  const settings = readSettings(await environmentOf(environment, options.company))
+  const settings = readSettings(await loadCompanyEnvironment(environment, options.company))
   const { company } = settings
   const followed = await withDisplay(settings, 'Stopping', async ({ log, display, signal }) => ({
     log,
@@ -216,12 +216,12 @@ function printRun(
   { company, json, log }: { company: string; json: true | undefined; log: Logger },
 ): void {
   if (json) process.stdout.write(`${JSON.stringify({ company, ...report })}\n`)
-  if (process.stderr.isTTY) process.stderr.write(printableLines(describeRun(report, published, seconds)))
+  if (process.stderr.isTTY) process.stderr.write(makePrintableLines(describeRun(report, published, seconds)))
   else
     log[LEVEL_OF_STATUS[report.status]]({ ...report, seconds, snapshot: published.directory }, 'run finished')
 }
 
-function requestOf(options: Options): SyncRequest {
+function makeRequest(options: Options): SyncRequest {
   if (options.restart && !options.full) {
     throw new FatalError('--restart needs --full: it starts a full fetch over.', EXIT.usage)
   }

@@ -2,19 +2,19 @@ import { Command } from 'commander'
 import { readCompanies } from '#config/companies.ts'
 import { readServeSettings } from '#config/http.ts'
 import { type Environment, readCommonSettings, readSettings } from '#config/settings.ts'
-import { printable } from '#schema/text_key.ts'
+import { makePrintable } from '#schema/text_key.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { closing } from '#src/lib/closing.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { mayBePublic } from '#src/lib/http/public_lookup.ts'
 import { openLog } from '#src/operate/open_log.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
-import { stateOf } from '#src/server/key_file.ts'
-import { KeyStore, noValidKey, prefixOf } from '#src/server/keys.ts'
+import { findKeyState } from '#src/server/key_file.ts'
+import { KeyStore, noValidKey, takePrefix } from '#src/server/keys.ts'
 import { EVENT_KINDS, openFeeds, PING } from '#src/server/webhooks/feed.ts'
 import { sendMessage } from '#src/server/webhooks/send.ts'
-import { type Subscription, Subscriptions, validKeys } from '#src/server/webhooks/subscriptions.ts'
+import { readValidKeys, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
 
 /** How long to wait for another writer. */
 const WAIT_MS = 2000
@@ -25,7 +25,7 @@ const DEAD_SHOWN = 3
 
 type AddOptions = { key: string; url: string; events?: string; fromStart?: true; json?: true }
 
-export function webhooksCommand(environment: Environment): Command {
+export function createWebhooksCommand(environment: Environment): Command {
   const command = new Command('webhooks').description(
     'Manage webhooks: the daemon posts what changes to their receivers, signed as Standard Webhooks specifies.',
   )
@@ -75,9 +75,9 @@ async function add(
 ): Promise<void> {
   const { webhooksToPrivate } = readServeSettings(environment)
   const { dataDir } = readCommonSettings(environment)
-  const company = companyOf(dataDir, prefixOf(key))
-  const kinds = events === undefined ? null : kindsOf(events)
-  const about = { company, key: prefixOf(key), url: addressOf(url, webhooksToPrivate), events: kinds }
+  const company = findCompany(dataDir, takePrefix(key))
+  const kinds = events === undefined ? null : parseKinds(events)
+  const about = { company, key: takePrefix(key), url: parseAddress(url, webhooksToPrivate), events: kinds }
   const cursor = fromStart ? null : await latest(environment, company)
   const { subscription, secret } = withStore(Subscriptions.open(dataDir, WAIT_MS), store =>
     store.add({ ...about, cursor }, new Date()),
@@ -100,7 +100,7 @@ async function latest(environment: Environment, company: string): Promise<string
   const { dataDir, remoteLog } = readSettings(place)
   const { lake } = companyPaths(dataDir, company)
   const log = await openLog('error', {})
-  await using feeds = closing(openFeeds({ lakeOf: () => lake, logOf: () => remoteLog, log }))
+  await using feeds = closing(openFeeds({ findLake: () => lake, findLog: () => remoteLog, log }))
   for (let tries = 0; tries < LATEST_TRIES; tries += 1) {
     const cursor = await feeds.latest(company)
     if (cursor !== null) return cursor
@@ -145,7 +145,7 @@ function list(environment: Environment, { json }: { json?: true }): void {
   process.stdout.write(`${renderTable(columns, rows)}\n`)
   for (const { id, deadLetters } of all) {
     for (const dead of deadLetters)
-      process.stdout.write(`${id}: ${dead.id} was given up at ${dead.at}: ${printable(dead.because)}.\n`)
+      process.stdout.write(`${id}: ${dead.id} was given up at ${dead.at}: ${makePrintable(dead.because)}.\n`)
   }
 }
 
@@ -154,7 +154,7 @@ async function test(environment: Environment, id: string): Promise<void> {
   const store = Subscriptions.openIfThere(readCommonSettings(environment).dataDir, WAIT_MS)
   const { subscription, secret } = known(id, store, opened => ({
     subscription: opened.find(id),
-    secret: opened.secretOf(id),
+    secret: opened.readSecret(id),
   }))
   const now = new Date()
   const { company, url } = subscription as Subscription
@@ -170,12 +170,12 @@ type Change = (store: Subscriptions, id: string, dataDir: string) => string
 
 const replay: Change = (store, id) => {
   const messages = store.replay(id, new Date())
-  return messages === 0 ? noneGivenUp(id) : `${counted(messages, 'message')} of ${id} will be sent again.`
+  return messages === 0 ? noneGivenUp(id) : `${pluralize(messages, 'message')} of ${id} will be sent again.`
 }
 
 const discard: Change = (store, id) => {
   const messages = store.discard(id)
-  return messages === 0 ? noneGivenUp(id) : `${counted(messages, 'message')} of ${id} will never be sent.`
+  return messages === 0 ? noneGivenUp(id) : `${pluralize(messages, 'message')} of ${id} will never be sent.`
 }
 
 function noneGivenUp(id: string): string {
@@ -185,7 +185,7 @@ function noneGivenUp(id: string): string {
 const resume: Change = (store, id, dataDir) => {
   const { key, stoppedBecause } = store.find(id) as Subscription
   if (stoppedBecause === null) return `${id} was not stopped.`
-  if (validKeys(dataDir, new Date(), WAIT_MS)?.({ key }) !== true) throw noValidKey(key)
+  if (readValidKeys(dataDir, new Date(), WAIT_MS)?.({ key }) !== true) throw noValidKey(key)
   store.resume(id)
   return `${id} sends again, beginning with what it has not sent yet.`
 }
@@ -212,24 +212,24 @@ function known<T>(id: string, store: Subscriptions | null, work: (store: Subscri
 }
 
 /** Returns the company whose key has this prefix. @throws FatalError (usage) unless that key is valid and may follow changes. */
-function companyOf(dataDir: string, prefix: string): string {
+function findCompany(dataDir: string, prefix: string): string {
   const keys = KeyStore.openIfThere(dataDir, WAIT_MS)
   const entry = keys?.list(null).find(one => one.prefix === prefix)
   keys?.close()
-  if (!entry || stateOf(entry, new Date()) !== 'valid') throw noValidKey(prefix)
+  if (!entry || findKeyState(entry, new Date()) !== 'valid') throw noValidKey(prefix)
   if (!entry.scopes.includes('feed'))
     throw new FatalError(`${prefix} may not follow changes: it lacks the scope feed.`, EXIT.usage)
   return entry.company
 }
 
-function kindsOf(text: string): readonly string[] {
+function parseKinds(text: string): readonly string[] {
   const kinds = text.split(',').map(kind => kind.trim())
   const unknown = kinds.find(kind => !(EVENT_KINDS as readonly string[]).includes(kind))
   if (unknown === undefined) return [...new Set(kinds)]
   throw new FatalError(`There is no event "${unknown}". Choose from ${EVENT_KINDS.join(', ')}.`, EXIT.usage)
 }
 
-function addressOf(text: string, allowPrivate: boolean): string {
+function parseAddress(text: string, allowPrivate: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : null
   const isWeb = url?.protocol === 'https:' || (allowPrivate && url?.protocol === 'http:')
   if (!url || !isWeb || url.username || url.password)

@@ -1,4 +1,4 @@
-import { type Act, type ActToken, actsIn, type Time, type TimeToken } from './tokens.ts'
+import { type Act, type ActToken, findActs, type Time, type TimeToken } from './tokens.ts'
 
 /** A statement of its own: a sentence, a line, an item, a cell of a table. */
 type Clause = {
@@ -18,11 +18,11 @@ const ABBREVIATION =
 const LONGEST_ABBREVIATION = 6
 
 /** Splits a text into clauses. @param folded see `PlainText`. @param times of it. */
-function clausesOf(folded: string, times: readonly TimeToken[]): Clause[] {
-  const acts = actsIn(folded)
+function splitClauses(folded: string, times: readonly TimeToken[]): Clause[] {
+  const acts = findActs(folded)
   const clauses: Clause[] = []
   let [start, firstTime, firstAct] = [0, 0, 0]
-  for (const end of [...endsOf(folded, times), folded.length]) {
+  for (const end of [...findEnds(folded, times), folded.length]) {
     const [lastTime, lastAct] = [countBefore(times, end, firstTime), countBefore(acts, end, firstAct)]
     const own = times.slice(firstTime, lastTime)
     const label = clauses.at(-1)
@@ -44,7 +44,7 @@ function countBefore(tokens: readonly { readonly start: number }[], end: number,
   return count
 }
 
-function endsOf(folded: string, times: readonly TimeToken[]): number[] {
+function findEnds(folded: string, times: readonly TimeToken[]): number[] {
   const ends: number[] = []
   let at = 0
   for (const { index, 0: mark } of folded.matchAll(SEPARATOR)) {
@@ -100,7 +100,7 @@ export function bindTimes(folded: string, times: readonly TimeToken[]): BoundTim
   const bound: BoundTime[] = []
   let topic: ReadonlySet<Act> | undefined
   let previous: BoundTime | undefined
-  for (const clause of clausesOf(folded, times)) {
+  for (const clause of splitClauses(folded, times)) {
     const parsed = parse(folded, clause)
     const beside: BoundTime[] = []
     for (const [index, token] of clause.times.entries()) {
@@ -120,18 +120,18 @@ export function bindTimes(folded: string, times: readonly TimeToken[]): BoundTim
 }
 
 function parse(folded: string, clause: Clause): Parsed {
-  const roles = clause.times.map((_, index) => roleOf(folded, clause, index))
+  const roles = clause.times.map((_, index) => determineRole(folded, clause, index))
   const deadlinesBefore = [0]
   for (const role of roles)
     deadlinesBefore.push((deadlinesBefore.at(-1) as number) + Number(role === 'prazo'))
-  return { clause, groups: groupsOf(folded, clause), roles, deadlinesBefore }
+  return { clause, groups: groupTimes(folded, clause), roles, deadlinesBefore }
 }
 
 /** "5 dias úteis antes da entrega dos envelopes": an event, not another deadline. */
 const BEFORE_EVENT =
   /\b(?:antes|anterior(?:es)?|antecede[a-z]*|antecedencia|preced[a-z]*|apos|depois)\b[a-z ]{0,40}$/
 
-function groupsOf(
+function groupTimes(
   folded: string,
   { start: clauseStart, acts: named, times, end: clauseEnd }: Clause,
 ): Group[] {
@@ -321,7 +321,7 @@ const NOT_FROM = /\bnao\b[^;]{0,80}\ba partir d[eo](?: dia)? $/
  * Says what a time stands for, by the words around it.
  * @param index of the time in its clause.
  */
-function roleOf(folded: string, clause: Clause, index: number): Role {
+function determineRole(folded: string, clause: Clause, index: number): Role {
   const { start, end, time } = clause.times[index] as TimeToken
   const before = wordsBefore(folded, clause, index)
   if (time.kind === 'mesmo') return 'prazo'
@@ -372,7 +372,7 @@ const OF_DEADLINE =
 /** Returns whether a clause has words before a time that say what it is for, but not by an act, such as "envelopes até". */
 export function hasLabel(folded: string, clause: Clause, index: number): boolean {
   const words = wordsBefore(folded, clause, index)
-  return actsIn(words).length === 0 && /[a-z]{3}/.test(words.replace(OF_DEADLINE, ''))
+  return findActs(words).length === 0 && /[a-z]{3}/.test(words.replace(OF_DEADLINE, ''))
 }
 
 function wordsToNextDay(folded: string, { times }: Clause, index: number): string | null {
@@ -406,7 +406,7 @@ function nearestCue(before: string): Role | null {
   const cue = Array.from(words.matchAll(CUE)).at(-1)
   const role = CUES.find(([name]) => cue?.groups?.[name] !== undefined)?.[0] ?? null
   // "Antes da sessão, homologação em 18/12", "aberto o certame, impugnações em 04/12": the act is nearer.
-  return cue && role === 'sessao' && actsIn(words.slice(cue.index)).length > 0 ? 'prazo' : role
+  return cue && role === 'sessao' && findActs(words.slice(cue.index)).length > 0 ? 'prazo' : role
 }
 
 /** Reads the role from a label behind its day, as in "05/11/2026 14h: início do prazo de impugnação". */

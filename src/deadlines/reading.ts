@@ -9,12 +9,12 @@ import {
 } from './bind.ts'
 import {
   type Act,
-  actsIn,
-  impossibleTimesIn,
+  findActs,
+  findImpossibleTimes,
+  findTimes,
   type PlainText,
-  plainText,
+  readPlainText,
   type TimeToken,
-  timesIn,
 } from './tokens.ts'
 
 /** Places in a `PlainText`. */
@@ -75,7 +75,7 @@ function daysIn(folded: string, times: readonly TimeToken[]): Span[] {
 
 function isLabel(folded: string, { start, end }: Span): boolean {
   const words = folded.slice(start, end)
-  return actsIn(words).length > 0 || EVENT.test(words)
+  return findActs(words).length > 0 || EVENT.test(words)
 }
 
 function endOfLabel(folded: string, start: number): number {
@@ -131,9 +131,9 @@ function trimmed(folded: string, { start, end }: Span): Span {
 }
 
 function assembled({ shown, folded, isCut }: PlainText, parts: readonly Part[]): PlainText {
-  const textOf = (text: string) =>
+  const readText = (text: string) =>
     parts.map(part => (typeof part === 'string' ? part : text.slice(part.start, part.end))).join('')
-  return { shown: textOf(shown), folded: textOf(folded), isCut }
+  return { shown: readText(shown), folded: readText(folded), isCut }
 }
 
 /**
@@ -179,17 +179,17 @@ export type Deadlines = {
  * deadlines of an act count for it; if none of them can be counted, those without a name do.
  */
 function readDeadlines(text: string): Deadlines {
-  const written = plainText(text)
-  const found = timesIn(written.folded)
+  const written = readPlainText(text)
+  const found = findTimes(written.folded)
   const plain = timetableAsLines(written, found)
-  const times = bindTimes(plain.folded, plain === written ? found : timesIn(plain.folded))
+  const times = bindTimes(plain.folded, plain === written ? found : findTimes(plain.folded))
   const deadlines = times.filter(({ role }) => role === 'prazo')
   const unnamed = deadlines.filter(({ acts, isContinued }) => acts.size === 0 || isContinued)
   const isContestNamed = deadlines.some(({ acts }) => acts.has('impugnacao'))
   const readings = (act: Act) => {
     const named = times.filter(({ acts }) => acts.has(act))
     const read = (nomeado: boolean, chosen: readonly BoundTime[]) => distinct(plain, chosen, nomeado, times)
-    return firstOf([
+    return takeFirst([
       () =>
         read(
           true,
@@ -216,11 +216,11 @@ function readDeadlines(text: string): Deadlines {
 }
 
 function hasUnreadDay(folded: string, times: readonly BoundTime[]): boolean {
-  if (times.length > 0 && actsIn(folded).some(({ act }) => act === 'impugnacao')) return true
-  return impossibleTimesIn(folded).some(at => !isReference(folded.slice(Math.max(0, at - CONTEXT), at)))
+  if (times.length > 0 && findActs(folded).some(({ act }) => act === 'impugnacao')) return true
+  return findImpossibleTimes(folded).some(at => !isReference(folded.slice(Math.max(0, at - CONTEXT), at)))
 }
 
-function firstOf(sources: readonly (() => Reading[])[]): Reading[] {
+function takeFirst(sources: readonly (() => Reading[])[]): Reading[] {
   for (const source of sources) {
     const readings = source()
     if (readings.length > 0) return readings
@@ -239,14 +239,14 @@ function distinct(
 ): Reading[] {
   const known = new Map<string, Reading>()
   for (const deadline of deadlines) {
-    for (const day of daysOf(plain.folded, deadline, times)) {
+    for (const day of readDays(plain.folded, deadline, times)) {
       const key = JSON.stringify(day)
       if (!known.has(key))
         known.set(key, {
           ...day,
           ...looseness(plain.folded, deadline),
           nomeado,
-          trecho: excerptOf(plain, deadline),
+          trecho: takeClause(plain, deadline),
         })
     }
     if (known.size >= MAX_READINGS) break
@@ -263,7 +263,7 @@ function looseness(folded: string, { acts, isContinued, clause, index }: BoundTi
 type Day = Omit<Reading, 'nomeado' | 'trecho'>
 
 /** Returns the ways to read one deadline: several if it gives several numbers, or if it does not say which days count. */
-function daysOf(folded: string, deadline: BoundTime, times: readonly BoundTime[]): Day[] {
+function readDays(folded: string, deadline: BoundTime, times: readonly BoundTime[]): Day[] {
   const { time, clause, index } = deadline
   switch (time.kind) {
     case 'dia':
@@ -275,7 +275,7 @@ function daysOf(folded: string, deadline: BoundTime, times: readonly BoundTime[]
     case 'mesmo':
       return []
     case 'periodo': {
-      const event = eventOf(folded, deadline, times)
+      const event = findEvent(folded, deadline, times)
       if (event === null) return []
       return time.numbers.flatMap((n): Day[] => {
         if (time.unit !== 'dias') return [{ n, unidade: time.unit, ...event }]
@@ -305,7 +305,7 @@ const PUBLICATION = /\b(?:publicac|publicad|divulg|disponibiliz|veicul)/
  * Returns which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody
  * asks.
  */
-function eventOf(
+function findEvent(
   folded: string,
   { start, end, clause, index, beside }: BoundTime,
   all: readonly BoundTime[],
@@ -316,23 +316,23 @@ function eventOf(
   const nearby = folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)
   // "Entrega em 10 dias após a assinatura, impugnação em 5 dias úteis": the event is of the other period.
   const isAfterPeriod = beside[index - 1]?.time.kind === 'periodo'
-  const before = isAfterPeriod ? lastPartOf(nearby) : nearby
+  const before = isAfterPeriod ? takeLastPart(nearby) : nearby
   const words = AFTER_EVENT.test(after) || AHEAD_OF_EVENT.test(after) ? after : `${before} ${after}`
   const isAfter = AFTER_EVENT.test(words) || OF_PUBLICATION.test(after)
-  if (AHEAD_OF_EVENT.test(words) || !isAfter) return dayOf('sessao', later)
+  if (AHEAD_OF_EVENT.test(words) || !isAfter) return findDay('sessao', later)
   if (PUBLICATION.test(words) || later.some(({ role }) => role === 'publicacao'))
-    return { apos_publicacao: true, ...dayOf('publicacao', all) }
+    return { apos_publicacao: true, ...findDay('publicacao', all) }
   // "3 dias úteis a partir de 24/11/2026"
-  if (later[0]?.role === 'inicio') return { apos_publicacao: true, ...dayOf('inicio', later) }
-  return COUNTED_FROM_SESSION.test(words) ? dayOf('sessao', later) : null
+  if (later[0]?.role === 'inicio') return { apos_publicacao: true, ...findDay('inicio', later) }
+  return COUNTED_FROM_SESSION.test(words) ? findDay('sessao', later) : null
 }
 
 /** Returns the words after the last comma, or from the last act on. */
-function lastPartOf(words: string): string {
-  return words.slice(Math.max(words.lastIndexOf(',') + 1, actsIn(words).at(-1)?.start ?? 0))
+function takeLastPart(words: string): string {
+  return words.slice(Math.max(words.lastIndexOf(',') + 1, findActs(words).at(-1)?.start ?? 0))
 }
 
-function dayOf(role: Role, times: readonly BoundTime[]): Pick<Reading, 'base'> {
+function findDay(role: Role, times: readonly BoundTime[]): Pick<Reading, 'base'> {
   const found = times.find(time => time.role === role && time.time.kind === 'dia')
   return found?.time.kind === 'dia' ? { base: found.time.dia } : {}
 }
@@ -346,7 +346,7 @@ const MAX_EXCERPT = 200
 const EXCERPT_BEFORE = 60
 
 /** Returns the clause, or what is around the time if it is long. */
-function excerptOf({ shown }: PlainText, { start, end, clause }: BoundTime): string {
+function takeClause({ shown }: PlainText, { start, end, clause }: BoundTime): string {
   const isLong = clause.end - clause.start > MAX_EXCERPT
   const first = Math.min(start, end - MAX_EXCERPT + EXCERPT_BEFORE) - EXCERPT_BEFORE
   const from = isLong ? Math.max(clause.start, first) : clause.start
@@ -369,7 +369,7 @@ const kept = new Map<string, string | null>()
  * Reads what a notice states of its deadlines, as JSON text: the readings of each act, and the laws (`readLaws`).
  * @returns null if both texts are empty.
  */
-export function deadlineReading(text: string, law: string): string | null {
+export function readDeadlinesAsJson(text: string, law: string): string | null {
   if (text === '' && law === '') return null
   if (text.length + law.length > MAX_KEPT_CHARACTERS) return read(text, law)
   const key = `${text}\0${law}`
@@ -443,7 +443,7 @@ type NamedLaws = {
  * @param text of its deadlines. A law that is named only there counts, too.
  */
 function readLaws(law: string, text: string): NamedLaws {
-  const [named, stated] = [law, text].map(words => plainText(words).folded.replace(/\s+/g, ' ')) as [
+  const [named, stated] = [law, text].map(words => readPlainText(words).folded.replace(/\s+/g, ' ')) as [
     string,
     string,
   ]

@@ -56,7 +56,7 @@ const BELOW_HUNDRED = `(?:${TENS.map(([word]) => word).join('|')})(?:\\s+(?:e\\s
 const numberPattern = `(?:\\d{1,3}|(?:(?:cento\\s+e\\s+)?(?:${BELOW_HUNDRED})|cem)\\b)`
 
 /** Reads a number in digits or words. @param text that matches `numberPattern`. */
-function numberOf(text: string): number {
+function parseNumber(text: string): number {
   if (/^\d/.test(text)) return Number(text)
   return text.split(/\s+(?:e\s+)?/).reduce((sum, word) => sum + (VALUES.get(word) ?? 0), 0)
 }
@@ -140,7 +140,7 @@ const ACTS: readonly (readonly [Act, string])[] = [
 const ACT = new RegExp(ACTS.map(([, words], index) => `(?<a${index}>${words})`).join('|'), 'g')
 
 /** Finds the acts in a text. @param folded see `PlainText`. */
-export function actsIn(folded: string): ActToken[] {
+export function findActs(folded: string): ActToken[] {
   return Array.from(folded.matchAll(ACT), match => {
     const [act] = ACTS.find((_, index) => match.groups?.[`a${index}`] !== undefined) as (typeof ACTS)[number]
     return { act, start: match.index, end: match.index + match[0].length }
@@ -148,36 +148,40 @@ export function actsIn(folded: string): ActToken[] {
 }
 
 /** Finds the times in a text. @param folded see `PlainText`. */
-export function timesIn(folded: string): TimeToken[] {
+export function findTimes(folded: string): TimeToken[] {
   return Array.from(folded.matchAll(TIMES)).flatMap(match => {
-    const time = timeOf(match.groups as Groups)
+    const time = parseTime(match.groups as Groups)
     return time ? [{ time, start: match.index, end: match.index + match[0].length }] : []
   })
 }
 
 /** Returns where something is written like a time but cannot be one: "31/02/2026", "999 dias úteis". */
-export function impossibleTimesIn(folded: string): number[] {
+export function findImpossibleTimes(folded: string): number[] {
   return Array.from(folded.matchAll(TIMES)).flatMap(match =>
-    timeOf(match.groups as Groups) ? [] : [match.index],
+    parseTime(match.groups as Groups) ? [] : [match.index],
   )
 }
 
 type Groups = Readonly<Record<string, string | undefined>>
 
-function timeOf(parts: Groups): Time | null {
+function parseTime(parts: Groups): Time | null {
   return (
-    dateOf(parts.isoYear, parts.isoMonth, parts.isoDay) ??
-    dateOf(parts.year, parts.month, parts.day) ??
-    dateOf(parts.shortYear, parts.shortMonth, parts.shortDay) ??
-    namedDateOf(parts) ??
-    dateOf('', parts.plainMonth ?? parts.dottedMonth, parts.plainDay ?? parts.dottedDay) ??
-    periodOf(parts) ??
-    otherTimeOf(parts)
+    parseDate(parts.isoYear, parts.isoMonth, parts.isoDay) ??
+    parseDate(parts.year, parts.month, parts.day) ??
+    parseDate(parts.shortYear, parts.shortMonth, parts.shortDay) ??
+    parseNamedDate(parts) ??
+    parseDate('', parts.plainMonth ?? parts.dottedMonth, parts.plainDay ?? parts.dottedDay) ??
+    parsePeriod(parts) ??
+    parseOtherTime(parts)
   )
 }
 
 /** Reads a date; null if there is no such day. @param year of two or four digits; empty if the text has none. */
-function dateOf(year: string | undefined, month: string | undefined, day: string | undefined): Time | null {
+function parseDate(
+  year: string | undefined,
+  month: string | undefined,
+  day: string | undefined,
+): Time | null {
   if (year === undefined || month === undefined || day === undefined) return null
   const full = year === '' ? '2000' : year.length === 2 ? `20${year}` : year.replace('.', '')
   const text = `${full}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
@@ -186,10 +190,10 @@ function dateOf(year: string | undefined, month: string | undefined, day: string
   return year === '' ? { kind: 'dia_mes', diaMes: text.slice(5) } : { kind: 'dia', dia: text }
 }
 
-function namedDateOf({ namedDay, namedMonth, abbreviated, namedYear = '' }: Groups): Time | null {
+function parseNamedDate({ namedDay, namedMonth, abbreviated, namedYear = '' }: Groups): Time | null {
   if (namedDay === undefined) return null
   const month = MONTHS.indexOf((namedMonth ?? abbreviated ?? '').slice(0, 3)) + 1
-  return dateOf(namedYear, String(month), String(numberOf(namedDay)))
+  return parseDate(namedYear, String(month), String(parseNumber(namedDay)))
 }
 
 /** Longer ones are no deadlines of a tender. */
@@ -197,7 +201,7 @@ const MAX_DAYS = 60
 const MAX_HOURS = 240
 const DAYS_OF_WEEK = 7
 
-function periodOf({
+function parsePeriod({
   number,
   other,
   repeated,
@@ -210,9 +214,9 @@ function periodOf({
   const unitText = unit ?? labelUnit ?? (minus === undefined ? undefined : `dias ${minusUnit ?? ''}`)
   if (unitText === undefined) return null
   const numbers = [number, other, repeated, labelNumber, minus].flatMap(text =>
-    text === undefined ? [] : [numberOf(text)],
+    text === undefined ? [] : [parseNumber(text)],
   )
-  const what = unitOf(unitText)
+  const what = parseUnit(unitText)
   const isWeek = unitText.startsWith('semana')
   const plausible = numbers
     .map(count => (isWeek ? count * DAYS_OF_WEEK : count))
@@ -223,13 +227,13 @@ function periodOf({
   return { kind: 'periodo', numbers: plausible, unit: isWeek ? 'corridos' : what }
 }
 
-function unitOf(text: string): Unit {
+function parseUnit(text: string): Unit {
   if (/^(?:h|horas?|hs|hrs)\b/.test(text)) return 'horas'
   if (/corrid|consecutiv|ininterrupt|continu/.test(text)) return 'corridos'
   return /[u?\ufffd]\s?t|d\.?\s?u/.test(text) ? 'uteis' : 'dias'
 }
 
-function otherTimeOf({ eve, onlyDay, session, same }: Groups): Time | null {
+function parseOtherTime({ eve, onlyDay, session, same }: Groups): Time | null {
   if (same !== undefined) return { kind: 'mesmo' }
   if (session !== undefined) return { kind: 'periodo', numbers: [0], unit: 'corridos' }
   if (onlyDay !== undefined) {
@@ -284,7 +288,7 @@ const [LOOKALIKES, LATIN] = ['аеіорсухѕԁοαι⁄∕_', 'aeiopcyxsdoai
 const DASHES = /[‐‑‒–—―−]/
 
 /** Reads a foreign text of any length in linear time. */
-export function plainText(text: string): PlainText {
+export function readPlainText(text: string): PlainText {
   const composed = withoutMarkup(text.slice(0, MAX_CHARACTERS).toWellFormed()).normalize('NFC')
   const written = SURELY_MISREAD.test(composed) ? composed.replace(MISREAD, decodeMisread) : composed
   const lines = written.replace(LINE_BREAK, '\n').replace(INVISIBLE, '')
@@ -319,7 +323,7 @@ function withLabelledCells(text: string): string {
   if (rows.length < 2) return text
   const lines: string[] = []
   for (let at = 0; at < rows.length; at += 1) {
-    const [labels, values] = [cellsOf(rows[at] as string), cellsOf(rows[at + 1] ?? '')]
+    const [labels, values] = [splitCells(rows[at] as string), splitCells(rows[at + 1] ?? '')]
     const isTable = labels.length > 1 && labels.length === values.length
     if (isTable && !labels.some(hasDigit) && values.every(hasDigit)) {
       lines.push(...labels.map((label, cell) => `${label}: ${values[cell]}`))
@@ -329,7 +333,7 @@ function withLabelledCells(text: string): string {
   return lines.join('\n')
 }
 
-function cellsOf(row: string): string[] {
+function splitCells(row: string): string[] {
   return row.split(/[|;\t]/).flatMap(cell => cell.trim() || [])
 }
 

@@ -36,7 +36,7 @@ export function problem(check: string, subject: string, what: string, mend: stri
 }
 
 /** Returns all findings, with `well` in front unless there is a problem among them. */
-export function orWell(findings: readonly Finding[], well: Finding): Finding[] {
+export function prependWell(findings: readonly Finding[], well: Finding): Finding[] {
   return findings.some(({ status }) => status === 'problem') ? [...findings] : [well, ...findings]
 }
 
@@ -125,7 +125,7 @@ export type HostsExtra = {
 /** Segments in the object store, which never change. */
 export type StoredSegments = {
   /** Returns the SHA-256 of a segment, as hex; null if it is missing. */
-  hashOf(number: number): Promise<string | null>
+  hashSegment(number: number): Promise<string | null>
   read(number: number): Promise<Buffer>
   close(): void
 }
@@ -237,7 +237,7 @@ export type CommandTools = {
     work: (context: CompanyContext, listener: Listener) => Promise<T>,
   ) => Promise<T>
   /** Holds the company while `work` runs: on this disk, and if hosts share its log, on all of them. */
-  readonly holdingCompany: <T>(
+  readonly holdCompany: <T>(
     context: CompanyContext,
     listener: Listener,
     options: Holding,
@@ -248,7 +248,7 @@ export type CommandTools = {
   /** Throws FatalError (usage) if nothing of the company is on this disk or in the shared log. */
   readonly assertHasData: (context: CompanyContext) => Promise<void>
   /** Returns the lakes of all configured companies. */
-  readonly lakesOf: (environment: Environment) => Promise<string[]>
+  readonly listLakes: (environment: Environment) => Promise<string[]>
 }
 
 type OpenCommand = (environment: Environment, tools: CommandTools) => Promise<Command>

@@ -18,7 +18,7 @@ export type Listener = {
 export type Holding = { readonly what: string; readonly waitSeconds?: number; readonly leavesDisk?: boolean }
 
 /** Holds the company on this disk while `work` runs; hosts that share its log continue. */
-export async function holdingDisk<T>(
+export async function holdDisk<T>(
   context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
   listener: Listener,
   options: Holding,
@@ -28,7 +28,7 @@ export async function holdingDisk<T>(
 }
 
 /** Holds the company's part of the object store while `work` writes there. Runs may continue. */
-export async function holdingStore<T>(
+export async function holdStore<T>(
   context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
   listener: Listener,
   options: Holding,
@@ -50,7 +50,7 @@ async function holding<T>(
     path,
     { pid: process.pid, host: hostname(), what: options.what, since: now().toISOString() },
     {
-      waitMs: waitMsOf(options),
+      waitMs: readWaitMs(options),
       signal,
       nowMs: () => performance.now(),
       onWait: holder => listener.note(`Waiting for ${describeHolder(holder)} to release ${name}`),
@@ -63,6 +63,6 @@ async function holding<T>(
   }
 }
 
-export function waitMsOf({ waitSeconds = DEFAULT_WAIT_SECONDS }: Pick<Holding, 'waitSeconds'>): number {
+export function readWaitMs({ waitSeconds = DEFAULT_WAIT_SECONDS }: Pick<Holding, 'waitSeconds'>): number {
   return waitSeconds * 1000
 }

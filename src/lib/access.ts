@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, closeSync, lstatSync, openSync, type Stats, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { EXIT, FatalError, systemCode } from './errors.ts'
+import { EXIT, FatalError, findSystemCode } from './errors.ts'
 
 /**
  * Access to DATA_DIR (invariant I11). Everything is private to its user except the lake, which `LAKE_READERS` opens.
@@ -23,16 +23,16 @@ const CANNOT_CHANGE: readonly (string | undefined)[] = ['EPERM', 'EACCES', 'EROF
 
 /** Returns whether the error means that this user cannot change the mode or group of this file. */
 export function isNotChangeable(error: unknown): boolean {
-  return CANNOT_CHANGE.includes(systemCode(error))
+  return CANNOT_CHANGE.includes(findSystemCode(error))
 }
 
 /** Formats a mode in the notation of `chmod`. */
-export function octal(mode: number): string {
+export function formatMode(mode: number): string {
   return (mode & PERMISSIONS).toString(8).padStart(4, '0')
 }
 
 /** Returns the bits of a mode that `allowed` does not have. */
-export function excess(mode: number, allowed: number): number {
+export function findExcess(mode: number, allowed: number): number {
   return mode & PERMISSIONS & ~allowed
 }
 
@@ -46,9 +46,9 @@ export function isTrusted(path: string, { uid }: Pick<Stats, 'uid'>): boolean {
  * @returns why this failed, as a sentence; null if the mode is now set or the path is gone.
  */
 export function setMode(path: string, wanted: number): string | null {
-  const mode = modeOf(path)
+  const mode = readMode(path)
   if (mode === null || (mode & PERMISSIONS) === wanted) return null
-  const differs = `${path} has mode ${octal(mode)} instead of ${octal(wanted)} and`
+  const differs = `${path} has mode ${formatMode(mode)} instead of ${formatMode(wanted)} and`
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
     return `${differs} is a link, so its target was not changed. Run \`editais doctor\`.`
   try {
@@ -56,18 +56,18 @@ export function setMode(path: string, wanted: number): string | null {
     return null
   } catch (error) {
     // A run that ended in the meantime has removed it.
-    if (systemCode(error) === 'ENOENT') return null
+    if (findSystemCode(error) === 'ENOENT') return null
     if (!isNotChangeable(error)) throw error
-    return `${differs} cannot be changed by this user (${systemCode(error)}). Run \`editais doctor\`.`
+    return `${differs} cannot be changed by this user (${findSystemCode(error)}). Run \`editais doctor\`.`
   }
 }
 
 /** Removes the permissions that `allowed` does not include, and adds none. Returns the same as `setMode`. */
 export function restrict(path: string, allowed: number): string | null {
-  return setMode(path, (modeOf(path) ?? 0) & allowed)
+  return setMode(path, (readMode(path) ?? 0) & allowed)
 }
 
-function modeOf(path: string): number | null {
+function readMode(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.mode ?? null
 }
 
@@ -86,7 +86,7 @@ export function giveToGroup(path: string, group: number): void {
   } catch (error) {
     if (!isNotChangeable(error)) throw error
     throw new FatalError(
-      `LAKE_READERS: the group of ${path} cannot be set to ${group} (${systemCode(error)}). Make this user a member of that group, or name another one.`,
+      `LAKE_READERS: the group of ${path} cannot be set to ${group} (${findSystemCode(error)}). Make this user a member of that group, or name another one.`,
       EXIT.usage,
     )
   }
@@ -95,7 +95,7 @@ export function giveToGroup(path: string, group: number): void {
 /** Creates a directory private to this user, if it does not exist. Its parent must exist. */
 export async function makePrivateDirectory(path: string): Promise<void> {
   await mkdir(path, { mode: PRIVATE_DIRECTORY }).catch(error => {
-    if (systemCode(error) !== 'EEXIST') throw error
+    if (findSystemCode(error) !== 'EEXIST') throw error
   })
   refuseForeignLink(path)
   restrict(path, PRIVATE_DIRECTORY)
@@ -138,7 +138,7 @@ export function restrictFile(path: string, allowed = PRIVATE_FILE): string | nul
  * user create one.
  */
 function sharesInode({ nlink, mode }: Stats, allowed: number): boolean {
-  return nlink > 1 && excess(mode, allowed) !== 0
+  return nlink > 1 && findExcess(mode, allowed) !== 0
 }
 
 function hardLinkMessage(path: string): string {

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { EXIT, messageOf } from './errors.ts'
+import { EXIT, getMessage } from './errors.ts'
 import { endProcess } from './exit.ts'
 
 /** The variables that these processes need; they hold no key and no token. */
@@ -77,7 +77,7 @@ export function answerOrders<Order>(work: (order: Order) => Promise<unknown>): v
   process.on('message', async (order: Order) => {
     const answer = await work(order).then(
       (found): Answered => Object.assign({ error: null }, found),
-      (error: unknown): Answered => ({ error: messageOf(error) }),
+      (error: unknown): Answered => ({ error: getMessage(error) }),
     )
     // That process may be gone.
     process.send?.(answer, undefined, undefined, () => {})

@@ -67,7 +67,7 @@ const PATIENCE_MS = 5000
  * Makes one answer for all callers that arrive before it is started. It is as fresh as one of their own, and a thousand
  * callers cost as much as one. Answers are made one after another.
  */
-export function shared<T>(make: () => Promise<T>): () => Promise<T> {
+export function shareCalls<T>(make: () => Promise<T>): () => Promise<T> {
   let waiting: Promise<T> | null = null
   let last: Promise<unknown> = Promise.resolve()
   return () => {

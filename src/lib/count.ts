@@ -4,7 +4,7 @@ export function formatCount(count: number): string {
 }
 
 /** Formats a count with its noun: `1 notice`, `1,234 notices`; `many` if the plural is irregular. */
-export function counted(count: number, one: string, many = `${one}s`): string {
+export function pluralize(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`
 }
 

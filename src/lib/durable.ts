@@ -2,7 +2,7 @@ import { constants, createWriteStream, linkSync, rmSync, type WriteStream } from
 import { copyFile, type FileHandle, mkdtemp, open, rename, rm, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { PRIVATE_FILE } from './access.ts'
-import { EXIT, FatalError, messageOf } from './errors.ts'
+import { EXIT, FatalError, getMessage } from './errors.ts'
 
 /**
  * Every step that changes what a later run finds on disk, in the order of a run. A process may die or the power may
@@ -133,7 +133,7 @@ export async function writeNew(path: string, content: string | Buffer): Promise<
 }
 
 /** Returns a stream to a new file, under the same rules as `openNew`. */
-export function newStream(path: string): WriteStream {
+export function openNewStream(path: string): WriteStream {
   rmSync(path, { force: true })
   return createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE })
 }
@@ -167,7 +167,7 @@ export async function writeBeside<T>(
     return result
   } catch (error) {
     if (error instanceof FatalError) throw error
-    throw new FatalError(`${path} cannot be written: ${messageOf(error)}. ${advice}`, EXIT.usage)
+    throw new FatalError(`${path} cannot be written: ${getMessage(error)}. ${advice}`, EXIT.usage)
   } finally {
     if (place !== null) await rm(place, { recursive: true, force: true }).catch(() => {})
   }

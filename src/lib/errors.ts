@@ -1,4 +1,4 @@
-import { redisRefusal } from './redis_refusal.ts'
+import { explainRedisRefusal } from './redis_refusal.ts'
 
 /** Exit codes of every command. Users' scripts rely on them. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, partial: 3, held: 4, interrupted: 130 } as const
@@ -64,15 +64,15 @@ export function throwIfInterrupted(signal: AbortSignal): void {
 }
 
 /** Returns what was read; null if nothing is there. */
-export async function ifThere<T>(reading: Promise<T>): Promise<T | null> {
+export async function ignoreMissing<T>(reading: Promise<T>): Promise<T | null> {
   return await reading.catch(error => {
-    if (systemCode(error) === 'ENOENT') return null
+    if (findSystemCode(error) === 'ENOENT') return null
     throw error
   })
 }
 
 /** Returns the system error code (`ENOSPC`, `ECONNREFUSED`, …), even if the error is wrapped. */
-export function systemCode(error: unknown): string | undefined {
+export function findSystemCode(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string') return cause.code
   }
@@ -80,7 +80,7 @@ export function systemCode(error: unknown): string | undefined {
 }
 
 /** Returns a one-line message for any thrown value, without a stack. */
-export function messageOf(error: unknown): string {
+export function getMessage(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   return message.split('\n')[0] ?? message
 }
@@ -88,12 +88,12 @@ export function messageOf(error: unknown): string {
 /** Returns a clear message for any thrown value, and the matching exit code. Never a stack trace. */
 export function explain(error: unknown): { readonly message: string; readonly exitCode: ExitCode } {
   if (error instanceof FatalError) return { message: error.message, exitCode: error.exitCode }
-  const text = messageOf(error)
+  const text = getMessage(error)
   if (error instanceof RequestError) {
     const message = `The API could not be read: ${text}. Nothing was changed. Run again later.`
     return { message, exitCode: EXIT.failed }
   }
-  if (systemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
+  if (findSystemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
     return {
       message:
         'The disk is full. Data already loaded is safe. Free some space (a shorter SNAPSHOT_KEEP and `editais publish` remove old snapshots), then run again.',
@@ -101,9 +101,9 @@ export function explain(error: unknown): { readonly message: string; readonly ex
     }
   }
   if (error instanceof Error && error.name === 'ReplyError') {
-    return { message: redisRefusal(text), exitCode: EXIT.failed }
+    return { message: explainRedisRefusal(text), exitCode: EXIT.failed }
   }
-  if (['EACCES', 'EROFS', 'EPERM'].includes(systemCode(error) ?? '')) {
+  if (['EACCES', 'EROFS', 'EPERM'].includes(findSystemCode(error) ?? '')) {
     return { message: `${text}. Check that this user can write to DATA_DIR.`, exitCode: EXIT.usage }
   }
   return {

@@ -1,7 +1,7 @@
 import { once, setMaxListeners } from 'node:events'
 import { existsSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
-import { EXIT, systemCode } from './errors.ts'
+import { EXIT, findSystemCode } from './errors.ts'
 
 const SHELL = '/bin/sh'
 
@@ -23,7 +23,7 @@ export function endProcess(code: number): never {
 /** Ends the process without an error once nobody reads its output: a reader such as `head` closes the pipe early. */
 export function endWithReader(): void {
   process.stdout.on('error', error => {
-    if (systemCode(error) !== 'EPIPE') throw error
+    if (findSystemCode(error) !== 'EPIPE') throw error
     endProcess(EXIT.ok)
   })
 }

@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 
 /** Returns the SHA-256 of a document's text or a body's bytes, as hex. */
-export function hashOf(content: string | Buffer): string {
+export function hashContent(content: string | Buffer): string {
   return hash('sha256', content)
 }
 
@@ -14,11 +14,11 @@ const SMALL_FILE_BYTES = 1024 * 1024
 export type FileDigest = { readonly bytes: number; readonly sha256: string }
 
 /** Returns the size and SHA-256 of a file. */
-export async function digestOf(path: string): Promise<FileDigest> {
+export async function digestFile(path: string): Promise<FileDigest> {
   const { size } = await stat(path)
   if (size <= SMALL_FILE_BYTES) {
     const content = await readFile(path)
-    return { bytes: content.length, sha256: hashOf(content) }
+    return { bytes: content.length, sha256: hashContent(content) }
   }
   const digest = createHash('sha256')
   await pipeline(createReadStream(path), digest)
@@ -28,8 +28,8 @@ export async function digestOf(path: string): Promise<FileDigest> {
 /** Ids and names that derive from what they name: equal content gets equal names from any writer. */
 
 /** Derives an id from a name, in the form of a UUID of version 5. */
-export function uuidOf(name: string): string {
-  const hex = hashOf(name)
+export function deriveUuid(name: string): string {
+  const hex = hashContent(name)
   return [
     hex.slice(0, 8),
     hex.slice(8, 12),
@@ -40,6 +40,6 @@ export function uuidOf(name: string): string {
 }
 
 /** Returns a tag for bytes, or for a combination of tags; for `ETag`. */
-export function tagOf(document: string | Buffer): string {
+export function computeTag(document: string | Buffer): string {
   return hash('sha256', document, 'base64url').slice(0, 16)
 }

@@ -40,7 +40,7 @@ interface Place {
  *
  * Numbers with exponents of more than 14 digits are equal only if written alike.
  */
-export function sameMeaning(original: string, reserialised: string): boolean {
+export function haveSameMeaning(original: string, reserialised: string): boolean {
   if (original === reserialised) return true
   const a = start(original, 0)
   const b = start(reserialised, 1)
@@ -60,7 +60,7 @@ export function sameMeaning(original: string, reserialised: string): boolean {
  * duplicated, the last one counts, as in JSON.parse. Null if the text is malformed or is not an object with
  * such an array.
  */
-export function elementTexts(text: string, property: string): string[] | null {
+export function splitElements(text: string, property: string): string[] | null {
   const place = start(text, 0)
   const grammar = newGrammar()
   let inProperty = false

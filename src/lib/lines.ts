@@ -1,9 +1,9 @@
 import type { WriteStream } from 'node:fs'
 import { finished } from 'node:stream/promises'
-import { newStream } from './durable.ts'
+import { openNewStream } from './durable.ts'
 
-/** Returns the lines of bytes that are all there; as `linesOf`. */
-export function* linesIn(bytes: Buffer): Generator<string> {
+/** Returns the lines of bytes that are all there; as `streamLines`. */
+export function* splitLines(bytes: Buffer): Generator<string> {
   let start = 0
   for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, start)) {
     yield bytes.toString('utf8', start, end)
@@ -16,7 +16,7 @@ export function* linesIn(bytes: Buffer): Generator<string> {
  * Lines of a byte stream, without their line feeds. Not `readline`: it also splits at U+2028 and similar
  * characters, which JSON text may hold.
  */
-export async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+export async function* streamLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest: Buffer[] = []
   for await (const chunk of chunks) {
     let start = 0
@@ -39,7 +39,7 @@ export class LinesFile {
 
   constructor(path: string) {
     this.path = path
-    this.#stream = newStream(path)
+    this.#stream = openNewStream(path)
     // Each write reports it.
     this.#stream.on('error', () => {})
   }

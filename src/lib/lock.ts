@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { claimFile } from './access.ts'
 import { writeNew } from './durable.ts'
-import { EXIT, FatalError, InterruptedError, messageOf } from './errors.ts'
+import { EXIT, FatalError, getMessage, InterruptedError } from './errors.ts'
 
 const POLL_MS = 250
 const SQLITE_BUSY = 5
@@ -72,23 +72,23 @@ async function tryLock(path: string, holder: LockHolder): Promise<Lock | null> {
 }
 
 function isBusy(error: unknown): boolean {
-  return codeOf(error) === SQLITE_BUSY
+  return readCode(error) === SQLITE_BUSY
 }
 
 /** Returns SQLite's primary error code, without the extended bits. */
-function codeOf(error: unknown): number | null {
+function readCode(error: unknown): number | null {
   const hasCode = error instanceof Error && 'errcode' in error && typeof error.errcode === 'number'
   return hasCode ? Number(error.errcode) & 0xff : null
 }
 
 function lockFailed(path: string, error: unknown): FatalError {
-  if (codeOf(error) === SQLITE_FULL) {
+  if (readCode(error) === SQLITE_FULL) {
     return new FatalError(
       `The lock ${path} cannot be taken: the disk is full. Free some space (the folder mirror/ beside it is made again by itself), then run again.`,
     )
   }
   return new FatalError(
-    `The lock ${path} cannot be taken: ${messageOf(error)}. Check the disk of DATA_DIR, and that this user can write to it.`,
+    `The lock ${path} cannot be taken: ${getMessage(error)}. Check the disk of DATA_DIR, and that this user can write to it.`,
   )
 }
 
@@ -98,7 +98,7 @@ function openLockFile(path: string): DatabaseSync {
     return new DatabaseSync(path, { timeout: BUSY_MS })
   } catch (error) {
     throw new FatalError(
-      `The lock ${path} cannot be opened: ${messageOf(error)}. Check that DATA_DIR is writable.`,
+      `The lock ${path} cannot be opened: ${getMessage(error)}. Check that DATA_DIR is writable.`,
       EXIT.usage,
     )
   }

@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino, { type DestinationStream, type LevelWithSilent, type Logger } from 'pino'
-import { counted } from './count.ts'
+import { pluralize } from './count.ts'
 
 const STDERR = 2
 /** Bound for unread lines, some thousands. Further lines are dropped and counted. */
@@ -51,7 +51,7 @@ const SECRETS = ['apiKey', 'authorization', 'adminToken', 'webhookUrl', 'passwor
 let dropped = 0
 let isWatched = false
 
-export function droppedLines(): number {
+export function countDroppedLines(): number {
   return dropped
 }
 
@@ -101,7 +101,7 @@ function stayNonBlocking(): void {
 
 function gapLine(count: number): string {
   const time = new Date().toISOString()
-  const msg = `${counted(count, 'log line')} dropped here because stderr was not read in time.`
+  const msg = `${pluralize(count, 'log line')} dropped here because stderr was not read in time.`
   return `${JSON.stringify({ level: 'warn', time, dropped: count, msg })}\n`
 }
 

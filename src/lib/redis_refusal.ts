@@ -37,7 +37,7 @@ export function isRedisRefusal(text: string): boolean {
 }
 
 /** Returns what an error reply from Redis means, and what to do. */
-export function redisRefusal(text: string): string {
+export function explainRedisRefusal(text: string): string {
   const plain = text.replace(new RegExp(`^${IN_A_SCRIPT}(?=[A-Z]+ )`), '')
   const code = NO_RIGHT.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')
   const meaning = REDIS_REFUSALS[code]

@@ -1,5 +1,5 @@
 import type { ColumnType, Portuguese } from '#schema/columns.ts'
-import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { listPublishedColumns, TABLES } from '#schema/tables.ts'
 import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 import type { MartView, Relation } from '#src/core/lake/catalog.ts'
 
@@ -22,7 +22,7 @@ const DAYS = 'days'
 
 /** Columns that are the same as in a table. */
 export function same(table: string, ...names: readonly string[]): MartColumn[] {
-  const columns = publishedColumns(TABLES.find(({ name }) => name === table) as (typeof TABLES)[number])
+  const columns = listPublishedColumns(TABLES.find(({ name }) => name === table) as (typeof TABLES)[number])
   return names.map(name => {
     const found = columns.find(column => column.name === name)
     if (!found) throw new Error(`${table} has no column ${name}`)

@@ -63,7 +63,7 @@ const LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     excluded: 'Fora do escopo',
   },
   // With each change of a notice, `updated_at` changes, too.
-  'mudancas.campo': Object.fromEntries(titlesOf(NOTICE).filter(([name]) => name !== 'updated_at')),
+  'mudancas.campo': Object.fromEntries(listTitles(NOTICE).filter(([name]) => name !== 'updated_at')),
   'sync_runs.status': {
     ok: 'sem problemas',
     partial: 'parcial',
@@ -76,7 +76,7 @@ const LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
  * Returns the labels of a column's codes.
  * @throws Error if it has none.
  */
-export function labelsOf(column: string): Labels {
+export function findLabels(column: string): Labels {
   const labels = LABELS[column]
   if (!labels) throw new Error(`${column} has no labels`)
   return new Map(Object.entries(labels))
@@ -88,7 +88,7 @@ export function hasLabels(column: string): boolean {
 }
 
 /** Returns the data dictionary's titles of a record's fields, without its remarks in brackets. */
-export function titlesOf(fields: Fields): [string, string][] {
+export function listTitles(fields: Fields): [string, string][] {
   return Object.entries(fields).flatMap(([name, field]): [string, string][] =>
     'portuguese' in field && field.portuguese
       ? [[name, field.portuguese[0].replace(/ \([^()]*\)$/, '')]]

@@ -1,4 +1,4 @@
-import { publishedColumns, snapshotInfo, TABLES } from '#schema/tables.ts'
+import { listPublishedColumns, snapshotInfo, TABLES } from '#schema/tables.ts'
 import type { Relation } from '#src/core/lake/catalog.ts'
 import {
   calendario,
@@ -120,6 +120,6 @@ export const VIEWS: readonly Mart[] = [snapshotInfo, ...MARTS]
 
 /** Everything that a catalog shows. */
 export const CATALOG: readonly Relation[] = [
-  ...TABLES.map(table => ({ ...table, columns: publishedColumns(table) })),
+  ...TABLES.map(table => ({ ...table, columns: listPublishedColumns(table) })),
   ...VIEWS,
 ]

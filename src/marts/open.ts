@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TEXT_MACROS } from '#schema/text_key.ts'
-import { type CatalogSource, catalogHash, createRelations, type Marts } from '#src/core/lake/catalog.ts'
+import { type CatalogSource, createRelations, hashCatalog, type Marts } from '#src/core/lake/catalog.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
-import { latestSources, openManifest, sourceOf } from '#src/core/lake/read.ts'
+import { makeSource, openManifest, readLatestSources } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import type { Mart } from './columns.ts'
@@ -37,12 +37,12 @@ async function readFiles(): Promise<Marts> {
   const macros = [...TEXT_MACROS, ...(await Promise.all(files))]
   return {
     macros: macros.map(({ name, parameters, sql }) => `CREATE MACRO ${name}(${parameters}) AS ${sql}`),
-    views: await Promise.all(MARTS.map(async mart => ({ ...mart, sql: await martSql(mart) }))),
+    views: await Promise.all(MARTS.map(async mart => ({ ...mart, sql: await readMartSql(mart) }))),
   }
 }
 
 /** Returns the SQL of a mart: one SELECT. */
-export async function martSql({ name, sql }: Mart): Promise<string> {
+export async function readMartSql({ name, sql }: Mart): Promise<string> {
   return sql ?? (await read(name))
 }
 
@@ -60,8 +60,8 @@ export async function openWithOurMarts(
   temporaryDirectory = tmpdir(),
 ): Promise<{ db: Database; sources: readonly CatalogSource[] }> {
   const manifest = await requireLatest(lake)
-  if (manifest.catalog_hash === catalogHash(manifest.source_timezone, await loadMarts()))
-    return { db: await openManifest(manifest, temporaryDirectory), sources: [sourceOf(manifest)] }
+  if (manifest.catalog_hash === hashCatalog(manifest.source_timezone, await loadMarts()))
+    return { db: await openManifest(manifest, temporaryDirectory), sources: [makeSource(manifest)] }
   return await openSnapshots([lake], temporaryDirectory)
 }
 
@@ -73,7 +73,7 @@ export async function openSnapshots(
   lakes: readonly string[],
   temporaryDirectory = tmpdir(),
 ): Promise<{ db: Database; sources: readonly CatalogSource[] }> {
-  const [sources, marts] = [await latestSources(lakes), await loadMarts()]
+  const [sources, marts] = [await readLatestSources(lakes), await loadMarts()]
   const db = await Database.open(':memory:', { temporaryDirectory })
   try {
     await db.transaction(() => createRelations(db, sources, marts))

@@ -1,7 +1,7 @@
 import type { Settings } from '#config/settings.ts'
 import type { TraceSettings } from '#config/traces.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { untimed } from '#src/core/pipeline/request.ts'
+import { workUntimed } from '#src/core/pipeline/request.ts'
 import type { Follower } from '#src/core/pipeline/run.ts'
 import type {
   CheckOptions,
@@ -21,7 +21,7 @@ import { EXTRAS } from '#src/extras.ts'
 /** What the extras do together: the programs call this, and do not know an extra by itself. */
 
 /** Returns the readers of a company's snapshots as one, as far as they are configured. */
-export function followers(settings: Settings, paths: CompanyPaths): Follower {
+export function combineFollowers(settings: Settings, paths: CompanyPaths): Follower {
   const all = EXTRAS.flatMap(({ follower }) => (follower ? [follower(settings, paths)] : []))
   return {
     inUse: async () => (await Promise.all(all.map(one => one.inUse()))).flat(),
@@ -33,7 +33,7 @@ export function followers(settings: Settings, paths: CompanyPaths): Follower {
 }
 
 /** Returns what has the lake somewhere else; at most one. */
-export function publisher(): Publisher | undefined {
+export function findPublisher(): Publisher | undefined {
   return EXTRAS.find(extra => extra.publisher)?.publisher
 }
 
@@ -49,17 +49,17 @@ export async function publishBehind(
   listener: Listener,
   options: PublishOptions,
 ): Promise<PublishedElsewhere | null> {
-  return (await publisher()?.publish(context, listener, options)) ?? null
+  return (await findPublisher()?.publish(context, listener, options)) ?? null
 }
 
 /** Returns those readers of the lake of which something is known. */
-export function readers(): ReaderExtra[] {
+export function listReaders(): ReaderExtra[] {
   return EXTRAS.flatMap(({ reader }) => reader ?? [])
 }
 
 /** Returns since when a company's object store is behind, and why; null if it is not, or may be for a while. */
 export async function storeBehind(settings: Settings, paths: CompanyPaths): Promise<ReaderBehind | null> {
-  const reader = readers().find(({ behind }) => behind)
+  const reader = listReaders().find(({ behind }) => behind)
   const state = reader?.isConfigured(settings) ? await reader.read(paths) : null
   return (state && reader?.behind?.(state)) ?? null
 }
@@ -81,5 +81,5 @@ export function beginTrace(
   about: Readonly<Record<string, string>>,
 ): RunTrace {
   const traces = EXTRAS.find(extra => extra.traces)?.traces
-  return settings && traces ? traces(name, settings, about) : { inStage: untimed, end: async () => {} }
+  return settings && traces ? traces(name, settings, about) : { inStage: workUntimed, end: async () => {} }
 }

@@ -3,15 +3,15 @@ import type { Api } from '#src/core/api/client.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { KnownState } from '#src/core/company/state.ts'
 import {
+  explainDue,
+  explainOutdated,
+  findUsableIndex,
   KnownList,
   type ListIndex,
+  makeShownPage,
   pageHash,
   readListIndex,
   type ShownPage,
-  shownPage,
-  usableIndex,
-  whyDue,
-  whyOutdated,
 } from '#src/core/pipeline/list_index.ts'
 import { type ReadPage, scan } from '#src/core/pipeline/scan.ts'
 import { validatePage } from '#src/core/pipeline/validate.ts'
@@ -54,11 +54,11 @@ class Doubt extends Error {
 export async function look(context: LookContext): Promise<Look> {
   const { now, maxAgeMs } = context
   const notAsked = (why: string): Look => ({ isNew: true, why, hasAsked: false })
-  const usable = await usableIndex(context, now())
+  const usable = await findUsableIndex(context, now())
   if (typeof usable === 'string') return notAsked(usable)
   const { index, state } = usable
   if (now().getTime() >= Date.parse(index.made_at) + maxAgeMs) return notAsked('the last run is old')
-  const due = whyDue(index, now())
+  const due = explainDue(index, now())
   if (due !== null) return notAsked(due)
   const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, index))
   return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
@@ -72,7 +72,7 @@ async function whyReplaced(context: LookContext, { run_id, place }: ListIndex): 
   const index = await readListIndex(context.paths)
   if (index?.run_id !== run_id) return 'another run ended meanwhile'
   if (await context.isOther?.(place.segments)) return 'another host wrote to the log'
-  return (await whyOutdated(index, context, context.now())) ?? whyDue(index, context.now())
+  return (await explainOutdated(index, context, context.now())) ?? explainDue(index, context.now())
 }
 
 async function whatIsNew({ openApi, signal }: LookContext, index: ListIndex): Promise<string | null> {
@@ -116,7 +116,7 @@ type Seen = {
 }
 
 function readKnown(known: KnownList, seen: Seen): ReadPage {
-  const names = new Set(known.pages.flatMap(({ drift }) => drift.map(nameOf)))
+  const names = new Set(known.pages.flatMap(({ drift }) => drift.map(formatDriftName)))
   return async body => {
     const hash = pageHash(body)
     const same = known.samePage(hash)
@@ -126,9 +126,9 @@ function readKnown(known: KnownList, seen: Seen): ReadPage {
     }
     const validated = validatePage(body)
     if (typeof validated === 'string') return validated
-    const page = shownPage(hash, validated)
+    const page = makeShownPage(hash, validated)
     if (!page.notices.every(notice => known.has(notice))) throw new Doubt('the list shows something new')
-    if (!page.drift.every(drift => names.has(nameOf(drift))))
+    if (!page.drift.every(drift => names.has(formatDriftName(drift))))
       throw new Doubt('the list differs from the contract in a new way')
     for (const [key] of page.notices) seen.keys.add(key)
     return page
@@ -142,6 +142,6 @@ function isAllShown(known: KnownList, { pages, keys }: Seen): boolean {
   return shown.size === known.notices.size
 }
 
-function nameOf({ kind, path }: Drift): string {
+function formatDriftName({ kind, path }: Drift): string {
   return `${kind} ${path}`
 }

@@ -1,16 +1,21 @@
 import { stat, statfs } from 'node:fs/promises'
-import { finishedSnapshots, latestName, removeExpired, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import {
+  listFinishedSnapshots,
+  readLatestName,
+  removeExpired,
+  snapshotsDirectory,
+} from '#src/core/lake/manifest.ts'
 import type { Published } from '#src/core/lake/publish.ts'
 import { openSnapshot } from '#src/core/lake/read.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/core/pipeline/run.ts'
-import { rawLogSize, sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, measureRawLog } from '#src/core/rawlog/files.ts'
 import { openWarehouse } from '#src/core/warehouse/warehouse.ts'
 import type { CompanyContext, Publishing } from '#src/extras/extra.ts'
-import { holdingDisk, type Listener } from '#src/extras/hold.ts'
+import { holdDisk, type Listener } from '#src/extras/hold.ts'
 import { closing } from '#src/lib/closing.ts'
-import { messageOf } from '#src/lib/errors.ts'
-import { publisher } from './extras.ts'
-import { bringing, noteRestored } from './open.ts'
+import { getMessage } from '#src/lib/errors.ts'
+import { findPublisher } from './extras.ts'
+import { createBringing, noteRestored } from './open.ts'
 
 /** Result of the nightly maintenance; bytes and counts. */
 export type Maintenance = {
@@ -42,17 +47,17 @@ const DRIFT_SHOWN = 20
 export async function maintain(context: Publishing & Pick<RunContext, 'follower'>): Promise<Maintenance> {
   const { paths, settings, now, follower } = context
   const directory = snapshotsDirectory(paths.lake)
-  const finished = await finishedSnapshots(directory)
+  const finished = await listFinishedSnapshots(directory)
   const kept = await removeExpired(directory, finished, {
     keepMs: settings.snapshotKeepMs,
     now: now(),
-    inUse: [await latestName(paths.lake), ...(await follower.inUse())],
+    inUse: [await readLatestName(paths.lake), ...(await follower.inUse())],
   })
   const disk = await statfs(paths.root)
   return {
     snapshots_removed: finished.length - kept.length,
     snapshots_kept: kept.length,
-    raw_log: await rawLogSize(paths.raw),
+    raw_log: await measureRawLog(paths.raw),
     warehouse_bytes: await stat(paths.warehouse).then(
       ({ size }) => size,
       () => 0,
@@ -65,14 +70,14 @@ export async function maintain(context: Publishing & Pick<RunContext, 'follower'
 
 async function vacuumed(context: Publishing): Promise<RemoteMaintenance | null> {
   const held = { what: 'the nightly maintenance', waitSeconds: PUBLISH_WITHIN_SECONDS }
-  const done = await publisher()?.vacuum(context, held).catch(messageOf)
+  const done = await findPublisher()?.vacuum(context, held).catch(getMessage)
   if (typeof done === 'string') return { error: done }
   return done ? { snapshots_removed: done.snapshotsRemoved, objects_removed: done.objectsRemoved } : null
 }
 
 /** Reads open quarantine and the most frequent drift from the latest snapshot. */
 async function troubles(lake: string): Promise<Pick<Maintenance, 'quarantined' | 'drift'>> {
-  if ((await latestName(lake)) === null) return { quarantined: 0, drift: [] }
+  if ((await readLatestName(lake)) === null) return { quarantined: 0, drift: [] }
   const { db } = await openSnapshot(lake)
   using _ = closing(db)
   const { open } = await db.row<{ open: number }>(
@@ -97,11 +102,11 @@ export async function bringUpToDate(
 ): Promise<number> {
   const { sharedLog, paths } = context
   if (sharedLog === null) return 0
-  return await holdingDisk(context, listener, held, async () => {
+  return await holdDisk(context, listener, held, async () => {
     try {
-      noteRestored(await sharedLog.bring(bringing(context, listener)), listener)
+      noteRestored(await sharedLog.bring(createBringing(context, listener)), listener)
       await publishFrom(openWarehouse, context)
-      return (await sealedSegments(paths.raw)).length
+      return (await listSealedSegments(paths.raw)).length
     } finally {
       await sharedLog.release()
     }

@@ -2,18 +2,22 @@ import { randomBytes } from 'node:crypto'
 import type { ApiSettings, Settings } from '#config/settings.ts'
 import { type Api, type ApiOptions, createApiClient } from '#src/core/api/client.ts'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
-import { untimed } from '#src/core/pipeline/request.ts'
+import { workUntimed } from '#src/core/pipeline/request.ts'
 import { readBase } from '#src/core/rawlog/files.ts'
 import type { Bringing, CompanyContext } from '#src/extras/extra.ts'
-import { type Holding, holdingDisk, type Listener, waitMsOf } from '#src/extras/hold.ts'
-import { hosts } from '#src/extras.ts'
-import { counted } from '#src/lib/count.ts'
+import { type Holding, holdDisk, type Listener, readWaitMs } from '#src/extras/hold.ts'
+import { getHosts } from '#src/extras.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { followers } from './extras.ts'
+import { combineFollowers } from './extras.ts'
 import { describeRetry } from './open_log.ts'
 
 /** Returns the real effects for one company: its directories, the clock, ids, and a listener. */
-export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): CompanyContext {
+export function createLocalContext(
+  settings: Settings,
+  listener: Listener,
+  signal: AbortSignal,
+): CompanyContext {
   const paths = companyPaths(settings.dataDir, settings.company)
   return {
     paths,
@@ -23,12 +27,12 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
     newId,
     signal,
     onProgress: progress => listener.progress(progress),
-    inStage: untimed,
+    inStage: workUntimed,
     onNote: text => listener.note(text),
-    follower: followers(settings, paths),
+    follower: combineFollowers(settings, paths),
     // Loaded when a run publishes: looks need none.
     loadMarts: async () => await (await import('#src/marts/open.ts')).loadMarts(),
-    sharedLog: settings.remoteLog && hosts().open(settings.remoteLog, paths, signal),
+    sharedLog: settings.remoteLog && getHosts().open(settings.remoteLog, paths, signal),
   }
 }
 
@@ -60,15 +64,13 @@ export function openApi(
  * Holds the company while `work` runs (invariant I8): on this disk, and if hosts share its log, on all of them. Then the
  * disk has what others sealed.
  */
-export async function holdingCompany<T>(
+export async function holdCompany<T>(
   context: CompanyContext,
   listener: Listener,
   options: Holding,
   work: () => Promise<T>,
 ): Promise<T> {
-  return await holdingDisk(context, listener, options, () =>
-    holdingSharedLog(context, listener, options, work),
-  )
+  return await holdDisk(context, listener, options, () => holdingSharedLog(context, listener, options, work))
 }
 
 async function holdingSharedLog<T>(
@@ -83,11 +85,11 @@ async function holdingSharedLog<T>(
   }
   const restored = await sharedLog.take({
     what: options.what,
-    waitMs: waitMsOf(options),
+    waitMs: readWaitMs(options),
     now,
     signal,
     onWait: who => listener.note(`Waiting for ${who} to release the raw log`),
-    ...bringing({ settings, paths }, listener),
+    ...createBringing({ settings, paths }, listener),
     leavesDisk: options.leavesDisk ?? false,
   })
   noteRestored(restored, listener)
@@ -99,7 +101,7 @@ async function holdingSharedLog<T>(
 }
 
 /** Returns how segments from the object store are brought to this disk. */
-export function bringing(
+export function createBringing(
   { settings, paths }: Pick<CompanyContext, 'settings' | 'paths'>,
   listener: Listener,
 ): Bringing {
@@ -113,7 +115,7 @@ export function bringing(
 
 export function noteRestored(segments: number, listener: Listener): void {
   if (segments > 0)
-    listener.note(`Restored the warehouse from a checkpoint of the first ${counted(segments, 'segment')}`)
+    listener.note(`Restored the warehouse from a checkpoint of the first ${pluralize(segments, 'segment')}`)
 }
 
 /** Throws FatalError (usage) if the beginning of the log is only in the object store, which is no longer set. */
@@ -121,7 +123,7 @@ async function refuseEndOfLog({ raw, company }: CompanyPaths): Promise<void> {
   const { segments } = await readBase(raw)
   if (segments === 0) return
   throw new FatalError(
-    `The first ${counted(segments, 'segment')} of the raw log of ${company} are not on this disk, but in the object store, and LOG_URL is not set. Set it, and run \`editais log pull --company ${company}\`; then this disk has the whole log, and you can remove LOG_URL.`,
+    `The first ${pluralize(segments, 'segment')} of the raw log of ${company} are not on this disk, but in the object store, and LOG_URL is not set. Set it, and run \`editais log pull --company ${company}\`; then this disk has the whole log, and you can remove LOG_URL.`,
     EXIT.usage,
   )
 }

@@ -1,10 +1,10 @@
 import { isatty } from 'node:tty'
 import type { DestinationStream, Logger } from 'pino'
 import type { Settings } from '#config/settings.ts'
-import { printable, printableLines } from '#schema/text_key.ts'
+import { makePrintable, makePrintableLines } from '#schema/text_key.ts'
 import type { Retry } from '#src/core/api/client.ts'
 import type { Listener } from '#src/extras/hold.ts'
-import { counted, formatSeconds } from '#src/lib/count.ts'
+import { formatSeconds, pluralize } from '#src/lib/count.ts'
 import { createLogger } from '#src/lib/log.ts'
 
 export const STAGES = ['open', 'scan', 'fetch', 'load', 'publish'] as const
@@ -60,14 +60,16 @@ export async function openLog(
   about: Readonly<Record<string, string>>,
 ): Promise<Logger> {
   if (!isatty(STDERR)) return createLogger(level, about)
-  return createLogger(level, about, await forTerminal(STDERR))
+  return createLogger(level, about, await formatForTerminal(STDERR))
 }
 
 /**
  * Formats log lines for a terminal: a sentence per entry, in colours and local time, without the fields that only programs need,
  * and without characters of foreign texts that a terminal would obey or hide.
  */
-export async function forTerminal(destination: number | NodeJS.WritableStream): Promise<DestinationStream> {
+export async function formatForTerminal(
+  destination: number | NodeJS.WritableStream,
+): Promise<DestinationStream> {
   // Loaded only for a terminal.
   const { default: pretty } = await import('pino-pretty')
   const stream = pretty({
@@ -77,20 +79,20 @@ export async function forTerminal(destination: number | NodeJS.WritableStream): 
     translateTime: 'SYS:HH:MM:ss',
     include: 'time,level',
     messageFormat: (log, key) =>
-      printable(`${log.company ? `${log.company}: ` : ''}${sentenceOf(log, String(log[key]))}`),
+      makePrintable(`${log.company ? `${log.company}: ` : ''}${composeSentence(log, String(log[key]))}`),
   })
-  return { write: line => void stream.write(printableLines(line)) }
+  return { write: line => void stream.write(makePrintableLines(line)) }
 }
 
 /** Fields of a line that its sentence has already, or that only programs need. */
 const HIDDEN = ['time', 'level', 'msg', 'company', 'worker', 'run_id', 'job', 'audit']
 
 /** Returns a line as a sentence: that of a run or an answer by its fields, any other with its short fields behind it. */
-function sentenceOf(log: Readonly<Record<string, unknown>>, message: string): string {
+function composeSentence(log: Readonly<Record<string, unknown>>, message: string): string {
   const { status, listed, added, changed, loaded, failed, error, seconds, method, path, ms } = log
   if (typeof listed === 'number') {
     const counts = [
-      counted(listed, 'notice'),
+      pluralize(listed, 'notice'),
       `${added} new`,
       `${changed} changed`,
       `${loaded} analyses loaded`,

@@ -8,7 +8,7 @@ import { decideRefetch, type SyncRequest } from '#src/core/pipeline/request.ts'
 import { type SurveyContext, survey } from '#src/core/pipeline/survey.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { createWarehouse, hasCurrentSchema, refuseNewer } from '#src/core/warehouse/warehouse.ts'
-import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 
 /** The plan of a run; counts of notices. */
 export type RunPlan = Pick<Plan, 'listed' | 'added' | 'changed' | 'revived' | 'unchanged' | 'deferred'> & {
@@ -73,7 +73,7 @@ async function openUnchanged({ paths, settings }: SurveyContext): Promise<Databa
   }
   const db = await Database.open(paths.warehouse, { readOnly: true }).catch(error => {
     throw new FatalError(
-      `The warehouse cannot be opened: ${messageOf(error)}. If a sync is running, run --plan again after it.`,
+      `The warehouse cannot be opened: ${getMessage(error)}. If a sync is running, run --plan again after it.`,
       EXIT.held,
     )
   })

@@ -1,11 +1,16 @@
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { assertConserved, newReport, type RunReport, secondsSince } from '#src/core/company/run_report.ts'
-import { writeState } from '#src/core/company/state.ts'
-import { accessOf, openSnapshotToReaders } from '#src/core/lake/access.ts'
 import {
-  publishedBytes,
+  assertConserved,
+  createReport,
+  measureSecondsSince,
+  type RunReport,
+} from '#src/core/company/run_report.ts'
+import { writeState } from '#src/core/company/state.ts'
+import { openSnapshotToReaders, readAccess } from '#src/core/lake/access.ts'
+import {
+  countPublishedBytes,
   RUNS_ONLY_INTERVAL_MS,
   readLatest,
   snapshotsDirectory,
@@ -13,7 +18,7 @@ import {
 import type { Published } from '#src/core/lake/publish.ts'
 import { writeListIndex } from '#src/core/pipeline/list_index.ts'
 import type { RunContext, RunResult } from '#src/core/pipeline/run.ts'
-import { rawLogSize, sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, measureRawLog } from '#src/core/rawlog/files.ts'
 import { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { refuseStrange } from '#src/lib/access.ts'
 import { remove } from '#src/lib/durable.ts'
@@ -28,7 +33,7 @@ type Quiet = Extract<Look, { isNew: false }>
  * report to the log, which the next run applies. The caller holds the company's lock.
  * @returns null if only a run can find out what is new; then nothing was changed.
  */
-export async function quietRun(context: SyncContext): Promise<RunResult | null> {
+export async function runQuietly(context: SyncContext): Promise<RunResult | null> {
   const { paths, settings, api, signal, now } = context
   const startedAt = now()
   // What others sealed is on the disk, but not in the warehouse.
@@ -51,11 +56,11 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
   if (found === null || found.isNew) return null
   // A run counts each page that differs from the contract, each time.
   if (found.index.pages.some(({ drift }) => drift.length > 0)) return null
-  const published = await latestOf(paths.lake)
+  const published = await readPublished(paths.lake)
   if (published === null) return null
-  const report = reportOf(found, context, startedAt)
+  const report = composeReport(found, context, startedAt)
   await record(report, found, context)
-  return { report, causes: new Set(), published, seconds: secondsSince(report, context) }
+  return { report, causes: new Set(), published, seconds: measureSecondsSince(report, context) }
 }
 
 /**
@@ -66,24 +71,24 @@ async function guard({ paths }: RunContext): Promise<void> {
   // If there is no warehouse, a run creates one.
   if (existsSync(paths.warehouse))
     for (const path of [paths.warehouse, `${paths.warehouse}.wal`]) refuseStrange(path)
-  await sealedSegments(paths.raw)
+  await listSealedSegments(paths.raw)
   const directory = snapshotsDirectory(paths.lake)
-  const access = await accessOf(paths.lake)
+  const access = await readAccess(paths.lake)
   for (const entry of await readdir(directory, { withFileTypes: true }))
     if (entry.isDirectory()) await openSnapshotToReaders(join(directory, entry.name), access)
 }
 
-async function latestOf(lake: string): Promise<Published | null> {
+async function readPublished(lake: string): Promise<Published | null> {
   const manifest = await readLatest(lake)
   if (manifest === null) return null
-  const bytes = publishedBytes(manifest)
+  const bytes = countPublishedBytes(manifest)
   return { directory: manifest.directory, manifest, written: false, bytesWritten: 0, bytes }
 }
 
-function reportOf({ index }: Quiet, { runId, api, now }: SyncContext, startedAt: Date): RunReport {
+function composeReport({ index }: Quiet, { runId, api, now }: SyncContext, startedAt: Date): RunReport {
   const { listed, deferred } = index
   const report: RunReport = {
-    ...newReport(runId, 'incremental', startedAt),
+    ...createReport(runId, 'incremental', startedAt),
     listed,
     deferred,
     unchanged: listed - deferred,
@@ -127,7 +132,7 @@ async function record(
     last_good_at: report.finished_at,
     quarantined_before: before.quarantined,
     log: index.log,
-    raw_log: await rawLogSize(paths.raw, before.raw_log),
+    raw_log: await measureRawLog(paths.raw, before.raw_log),
   })
   await writeListIndex({ paths, settings }, { ...index, run_id: report.run_id }, segments)
   await remove('temporary.remove', paths.temporary)

@@ -1,5 +1,10 @@
-import { canonicalDateTime } from '#schema/times.ts'
-import { type Reported, type RunReport, secondsSince, withFindings } from '#src/core/company/run_report.ts'
+import { normalizeDateTime } from '#schema/times.ts'
+import {
+  measureSecondsSince,
+  type Reported,
+  type RunReport,
+  withFindings,
+} from '#src/core/company/run_report.ts'
 import type { Loader } from '#src/core/pipeline/load.ts'
 import {
   finishRun,
@@ -11,10 +16,10 @@ import {
 import { type Verdict, validateAnalysis, validateNotice } from '#src/core/pipeline/validate.ts'
 import { readBase, readLines, segmentPath } from '#src/core/rawlog/files.ts'
 import { logName } from '#src/core/warehouse/warehouse.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { remove, syncDirectory } from '#src/lib/durable.ts'
 import { EXIT, FatalError, throwIfInterrupted } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { type Salvaged, salvageLog } from './salvage.ts'
 
 type Quarantined = {
@@ -39,9 +44,9 @@ export async function replay(context: RunContext): Promise<RunResult> {
     // There is nothing to replay, so nothing is appended to the raw log.
     if (records.length === 0) {
       const published = await publishWarehouse(context, warehouse)
-      return { report: begun, causes: new Set(), published, seconds: secondsSince(begun, context) }
+      return { report: begun, causes: new Set(), published, seconds: measureSecondsSince(begun, context) }
     }
-    await bringSegmentsOf(records, context)
+    await bringSegments(records, context)
     const { analysisStatuses } = context.settings
     const log = await logName(warehouse)
     await loader.append({
@@ -55,20 +60,20 @@ export async function replay(context: RunContext): Promise<RunResult> {
     for (const record of records) {
       if (await replayRecord(loader, record, context.paths.raw)) loaded += 1
     }
-    const compose = () => reportOf(begun, records.length, loaded - loader.poisoned.length)
+    const compose = () => makeReport(begun, records.length, loaded - loader.poisoned.length)
     return await finishRun(run, context, { compose })
   })
 }
 
-function reportOf(begun: RunReport, listed: number, loaded: number): Reported {
+function makeReport(begun: RunReport, listed: number, loaded: number): Reported {
   const quarantined = listed - loaded
-  const reason = `${counted(quarantined, 'record')} still cannot be used.`
+  const reason = `${pluralize(quarantined, 'record')} still cannot be used.`
   const totals = { ...begun, listed, loaded, quarantined }
   return withFindings(totals, quarantined > 0 ? [{ status: 'partial', reason }] : [])
 }
 
 /** Brings the records' segments from the object store: on a disk restored from a checkpoint, they may be missing. */
-async function bringSegmentsOf(
+async function bringSegments(
   records: readonly Quarantined[],
   { sharedLog, paths, onProgress }: RunContext,
 ): Promise<void> {
@@ -79,7 +84,7 @@ async function bringSegmentsOf(
 }
 
 async function replayRecord(loader: Loader, record: Quarantined, rawDirectory: string): Promise<boolean> {
-  const received = await receivedOf(record, rawDirectory)
+  const received = await readReceived(record, rawDirectory)
   if (!received) return false
   const { bytes, updatedAt } = received
   const { edital_id, kind } = record
@@ -111,9 +116,9 @@ function usableLine(
         type: 'analysis' as const,
         edital_id,
         updated_at: updatedAt,
-        source_updated_at: canonicalDateTime(updatedAt),
+        source_updated_at: normalizeDateTime(updatedAt),
       },
-      hash: hashOf(verdict.document),
+      hash: hashContent(verdict.document),
       fetched_at: record.observed_at,
       fetched_in: record.segment,
       ...extras,
@@ -129,7 +134,7 @@ type Received = {
 }
 
 /** Returns what was received, from the line of the raw log that quarantined it. */
-async function receivedOf({ segment, seq }: Quarantined, rawDirectory: string): Promise<Received | null> {
+async function readReceived({ segment, seq }: Quarantined, rawDirectory: string): Promise<Received | null> {
   for await (const line of readLines(segmentPath(rawDirectory, segment))) {
     const parsed = JSON.parse(line) as Record<string, unknown>
     if (parsed.seq !== seq) continue

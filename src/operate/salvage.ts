@@ -4,9 +4,9 @@ import { damagedDirectory, segmentPath } from '#src/core/rawlog/files.ts'
 import type { Line } from '#src/core/rawlog/line.ts'
 import { SegmentWriter } from '#src/core/rawlog/writer.ts'
 import { makePrivateDirectory } from '#src/lib/access.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { copyNew, linkFile, syncDirectory, syncFile } from '#src/lib/durable.ts'
-import { systemCode } from '#src/lib/errors.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
 
 /** The replacement of a segment that could not be used. */
 export type Salvaged = {
@@ -38,7 +38,7 @@ export async function salvageLog(options: {
   const examined = await examineLog(options)
   const unusable = examined.filter(({ state }) => state !== 'whole')
   if (unusable.length > 0) await onUnusable()
-  const log = nameOf(examined)
+  const log = findName(examined)
   const salvaged: Salvaged[] = []
   for (const one of unusable) {
     // Set it aside first, by a hard link, so that a segment with that number always exists.
@@ -53,7 +53,7 @@ export async function salvageLog(options: {
 }
 
 /** Returns the log's name, from the segments that `examineLog` accepted. Only a replaced first segment needs it. */
-function nameOf(examined: readonly Examined[]): string | null {
+function findName(examined: readonly Examined[]): string | null {
   const own = examined.filter(({ state }) => state !== 'foreign')
   for (const { contents } of own) for (const log of contents.claims.logs) return log
   return null
@@ -71,7 +71,7 @@ function lostLines(about: {
   keptLines: number
 }): LostLine[] {
   const { runId, now, one, examined, log, keptLines } = about
-  const stay = keptLines === 0 ? 'no line was kept' : `${counted(keptLines, 'line')} kept`
+  const stay = keptLines === 0 ? 'no line was kept' : `${pluralize(keptLines, 'line')} kept`
   const own: LostLine = {
     run_id: `${runId}-${one.number}`,
     at: now().toISOString(),
@@ -118,7 +118,7 @@ async function linkedOrCopied(from: string, to: string): Promise<boolean> {
   try {
     await linkFile('damaged.link', from, to)
   } catch (error) {
-    const code = systemCode(error)
+    const code = findSystemCode(error)
     if (code === 'EEXIST') return false
     if (!['EPERM', 'ENOTSUP', 'EMLINK'].includes(code ?? '')) throw error
     await copyNew(from, to)

@@ -7,7 +7,7 @@ import type { Row } from '#src/core/warehouse/database.ts'
 import { closing } from '#src/lib/closing.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type LockHolder, readHolder } from '#src/lib/lock.ts'
-import { readers } from './extras.ts'
+import { listReaders } from './extras.ts'
 
 /** The state of a company; what `status --json` prints. */
 export type Status = {
@@ -45,7 +45,7 @@ export async function readStatus(paths: CompanyPaths): Promise<StatusWithReaders
     looked_at: state?.looked_at ?? null,
     snapshot: { directory: manifest.directory, created_at: manifest.created_at },
     ...Object.fromEntries(
-      await Promise.all(readers().map(async ({ key, read }) => [key, await read(paths)])),
+      await Promise.all(listReaders().map(async ({ key, read }) => [key, await read(paths)])),
     ),
     ...(await readSnapshot(manifest)),
   }
@@ -53,7 +53,7 @@ export async function readStatus(paths: CompanyPaths): Promise<StatusWithReaders
 
 /** Describes for people what the readers of the lake have. */
 export function describeReaders(status: StatusWithReaders): string[] {
-  return readers().flatMap(reader => {
+  return listReaders().flatMap(reader => {
     const state = status[reader.key]
     return state ? reader.describe(state, status.snapshot.directory) : []
   })

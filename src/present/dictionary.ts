@@ -1,6 +1,6 @@
 import type { Portuguese } from '#schema/columns.ts'
-import { type Column, publishedColumns, TABLES, type Table } from '#schema/tables.ts'
-import { SCHEMA_VERSION, schemaHash } from '#src/core/warehouse/schema.ts'
+import { type Column, listPublishedColumns, TABLES, type Table } from '#schema/tables.ts'
+import { hashSchema, SCHEMA_VERSION } from '#src/core/warehouse/schema.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type Mart, type MartColumn, VIEWS } from '#src/marts/marts.ts'
 
@@ -89,7 +89,7 @@ export function describeRelation(name: string): string | null {
 
 /** Records the version of the tables with the hash of what they are made by. */
 function versionLine(): string {
-  return `<!-- Version ${SCHEMA_VERSION} of the tables, ${schemaHash('UTC', '')} -->\n`
+  return `<!-- Version ${SCHEMA_VERSION} of the tables, ${hashSchema('UTC', '')} -->\n`
 }
 
 const VERSION_LINE = /^<!-- Version (\d+) of the tables, ([0-9a-f]{64}) -->$/m
@@ -100,7 +100,7 @@ const VERSION_LINE = /^<!-- Version (\d+) of the tables, ([0-9a-f]{64}) -->$/m
  */
 export function assertVersionRaised(previous: string): void {
   const [, version, hash] = VERSION_LINE.exec(previous) ?? []
-  if (version === undefined || hash === schemaHash('UTC', '') || Number(version) < SCHEMA_VERSION) return
+  if (version === undefined || hash === hashSchema('UTC', '') || Number(version) < SCHEMA_VERSION) return
   throw new FatalError(
     `What a log gives has changed, but version ${version} of the tables is recorded already. Write \`since: ${Number(version) + 1}\` into the record of each new column, or raise STATEMENTS_VERSION in src/core/warehouse/schema.ts. If that version is not committed yet, run \`git checkout docs/DATA_DICTIONARY.md\` instead.`,
   )
@@ -109,7 +109,7 @@ export function assertVersionRaised(previous: string): void {
 function tableRelation(table: Table): Relation {
   return {
     ...table,
-    columns: publishedColumns(table).map(column => ({ ...column, source: tableSource(table, column) })),
+    columns: listPublishedColumns(table).map(column => ({ ...column, source: tableSource(table, column) })),
   }
 }
 
@@ -119,24 +119,24 @@ function martRelation(mart: Mart): Relation {
 
 /** Returns where in the contract a column comes from, or which part of the worker writes it. */
 function tableSource(table: Table, { from }: Column): string {
-  if ('field' in from) return `\`${documentOf(table)}.${from.field}\``
-  if ('freeForm' in from) return `\`${documentOf(table)}.${from.freeForm}.${from.property}\``
+  if ('field' in from) return `\`${findDocument(table)}.${from.field}\``
+  if ('freeForm' in from) return `\`${findDocument(table)}.${from.freeForm}.${from.property}\``
   if ('line' in from) return LINES[from.line]
-  if ('timesAsSent' in from) return `the times of \`${documentOf(table)}\``
+  if ('timesAsSent' in from) return `the times of \`${findDocument(table)}\``
   if ('deadlinesIn' in from) {
     const { text, law } = from.deadlinesIn
-    return [text, law].map(part => `\`${documentOf(table)}.${part.freeForm}.${part.property}\``).join(', ')
+    return [text, law].map(part => `\`${findDocument(table)}.${part.freeForm}.${part.property}\``).join(', ')
   }
-  if ('emptyOf' in from) return from.emptyOf.map(part => `\`${documentOf(table)}.${part}\``).join(', ')
+  if ('emptyOf' in from) return from.emptyOf.map(part => `\`${findDocument(table)}.${part}\``).join(', ')
   if ('pncpIdPart' in from) return `\`Edital.pncp_id\`, its ${from.pncpIdPart}`
-  if ('cleanOf' in from) return `\`${documentOf(table)}.${from.cleanOf}\`, cleaned`
+  if ('cleanOf' in from) return `\`${findDocument(table)}.${from.cleanOf}\`, cleaned`
   if ('ordinal' in from) return `position in \`EditalAnalysis.${table.each}\``
   if ('company' in from) return 'worker: the company of the key'
   return `worker: ${KEPT_BY[table.name] ?? 'bookkeeping'}`
 }
 
 /** Returns the contract's name of the object that a table's fields come from. */
-function documentOf(table: Table): string {
+function findDocument(table: Table): string {
   if (table.each) return ELEMENTS[table.each]
   return table.document === 'notice' ? 'Edital' : 'EditalAnalysis'
 }

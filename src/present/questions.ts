@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 
 /** Questions in SQL, saved as files: the cards of the dashboards, and those of users. */
@@ -57,7 +57,7 @@ async function readSql(path: string): Promise<string> {
   try {
     return decodeText(await readFile(path)).trim()
   } catch (error) {
-    throw new Error(`${path} cannot be read: ${systemCode(error) ?? messageOf(error)}`)
+    throw new Error(`${path} cannot be read: ${findSystemCode(error) ?? getMessage(error)}`)
   }
 }
 
@@ -68,8 +68,11 @@ async function readSql(path: string): Promise<string> {
  */
 export async function readQuestions(directory: string): Promise<ReadonlyMap<string, Question>> {
   const own = await keysIn(directory).catch(error => {
-    if (systemCode(error) === 'ENOENT') return []
-    throw new FatalError(`${directory} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
+    if (findSystemCode(error) === 'ENOENT') return []
+    throw new FatalError(
+      `${directory} cannot be read: ${findSystemCode(error) ?? getMessage(error)}.`,
+      EXIT.usage,
+    )
   })
   const places = new Map([
     ...(await keysIn(CARDS_DIRECTORY)).map(key => [key, CARDS_DIRECTORY] as const),
@@ -78,9 +81,9 @@ export async function readQuestions(directory: string): Promise<ReadonlyMap<stri
   const questions = [...places].sort().map(async ([key, place]) => {
     const path = join(place, `${key}.sql`)
     const text = await readQuestion(path).catch(error => {
-      throw new FatalError(`${messageOf(error)}.`, EXIT.usage)
+      throw new FatalError(`${getMessage(error)}.`, EXIT.usage)
     })
-    const parameters = parametersOf(text.sql)
+    const parameters = listParameters(text.sql)
     const taken = parameters.find(({ name }) => OPTIONS.includes(name))
     if (taken)
       throw new FatalError(`${path}: a parameter cannot be called ${taken.name}. Rename it.`, EXIT.usage)
@@ -94,7 +97,7 @@ async function keysIn(directory: string): Promise<string[]> {
 }
 
 /** Lists the parameters of the SQL. One is required if the SQL needs it outside of the parts that can be left out. */
-function parametersOf(sql: string): Parameter[] {
+function listParameters(sql: string): Parameter[] {
   const namesIn = (text: string) => [...text.matchAll(PARAMETER)].map(([, name]) => name as string)
   const required = new Set(namesIn(sql.replaceAll(OPTIONAL, '')))
   return [...new Set(namesIn(sql))].map(name => ({ name, isRequired: required.has(name) }))

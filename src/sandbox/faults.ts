@@ -1,5 +1,5 @@
 import type { RouteKind } from '#src/server/contract/routes.ts'
-import { fractionOf } from './random.ts'
+import { computeFraction } from './random.ts'
 import type { SandboxRequest } from './requests.ts'
 
 /** Which requests a fault affects; all if no field is set. */
@@ -84,7 +84,7 @@ export function createStrikes(
     const question = [kind, company, id, offset].join()
     const times = asked.get(fault) ?? new Map<string, number>()
     asked.set(fault, times.set(question, (times.get(question) ?? 0) + 1))
-    return fractionOf(`${seed} ${fault.fault} ${question} ${times.get(question)}`)
+    return computeFraction(`${seed} ${fault.fault} ${question} ${times.get(question)}`)
   }
 
   return request =>
@@ -136,13 +136,13 @@ const EFFECTS: Readonly<Record<string, (value: string, parameters: Parameters) =
       fault: 'status',
       status: numberBetween(value, 200, 599),
       ...(seconds !== undefined && { retryAfterSeconds: numberBetween(seconds, 0, 86_400) }),
-      retryAfterAs: oneOf(parameters.get('as') ?? 'seconds', ['seconds', 'date']),
-      body: oneOf(parameters.get('body') ?? 'json', ['json', 'html']),
+      retryAfterAs: parseOne(parameters.get('as') ?? 'seconds', ['seconds', 'date']),
+      body: parseOne(parameters.get('body') ?? 'json', ['json', 'html']),
     }
   },
   reset: value => ({
     fault: 'reset',
-    when: oneOf(value || 'before_headers', ['before_headers', 'mid_body']),
+    when: parseOne(value || 'before_headers', ['before_headers', 'mid_body']),
   }),
   truncate: () => ({ fault: 'truncate' }),
   wrong_type(value) {
@@ -174,16 +174,16 @@ export function parseFault(text: string): Fault {
   const own = name === 'status' ? ['retry_after', 'as', 'body'] : []
   const odd = [...parameters.keys()].find(key => !SCOPE_KEYS.includes(key) && !own.includes(key))
   if (odd !== undefined) fail(`The fault "${name}" does not take "${odd}"`)
-  return { ...effect(value, parameters), ...scopeOf(parameters) }
+  return { ...effect(value, parameters), ...readScope(parameters) }
 }
 
-function scopeOf(parameters: Parameters): FaultScope {
+function readScope(parameters: Parameters): FaultScope {
   const read = <T>(key: string, parse: (text: string) => T): T | undefined => {
     const text = parameters.get(key)
     return text === undefined ? undefined : parse(text)
   }
   const scope = {
-    kinds: read('kind', text => [oneOf<RouteKind>(text, ['list', 'notice', 'analysis'])]),
+    kinds: read('kind', text => [parseOne<RouteKind>(text, ['list', 'notice', 'analysis'])]),
     ids: read('id', text => [text]),
     company: read('company', text => text),
     probability: read('probability', text => numberBetween(text, 0, 1, false)),
@@ -206,7 +206,7 @@ function numberBetween(text: string, min: number, max: number, whole = true): nu
   return value
 }
 
-function oneOf<const T extends string>(text: string, allowed: readonly T[]): T {
+function parseOne<const T extends string>(text: string, allowed: readonly T[]): T {
   return allowed.find(value => value === text) ?? fail(`"${text}" is not one of ${allowed.join(', ')}`)
 }
 

@@ -1,8 +1,8 @@
 import { NOTICE, type Notice, type STATUSES } from '#schema/notice.ts'
-import { generateAnalysis, type Level, recommendationOf } from './generate_analysis.ts'
-import { brasiliaTime, generateTender } from './generate_tender.ts'
+import { chooseRecommendation, generateAnalysis, type Level } from './generate_analysis.ts'
+import { formatBrasiliaTime, generateTender } from './generate_tender.ts'
 import { withPlainFields } from './plain_fields.ts'
-import { createRandom, fractionOf, type Random } from './random.ts'
+import { computeFraction, createRandom, type Random } from './random.ts'
 import { DISCARD_REASONS } from './vocabulary/buyers.ts'
 import { type Entry, World } from './world.ts'
 
@@ -26,8 +26,8 @@ type WorldOptions = {
 export function generateWorld({ seed, company, notices, start }: WorldOptions): World {
   return new World(
     Array.from({ length: notices }, (_, position) => {
-      const sequence = sequenceAt(`${seed} ${company}`, position)
-      const age = MAX_AGE_DAYS * fractionOf(`${seed} age ${sequence}`) ** 2.5
+      const sequence = computeSequence(`${seed} ${company}`, position)
+      const age = MAX_AGE_DAYS * computeFraction(`${seed} age ${sequence}`) ** 2.5
       return generateEntry({
         seed,
         company,
@@ -59,11 +59,11 @@ export function generateEntry(options: EntryOptions): Entry {
     publishedAt,
     new Date(Math.min(now.getTime(), publishedAt.getTime() + DAY_MS / 2)),
   )
-  const closed = tender.data_sessao !== undefined && tender.data_sessao < brasiliaTime(now)
+  const closed = tender.data_sessao !== undefined && tender.data_sessao < formatBrasiliaTime(now)
   const phase = generatePhase(random, {
     closed,
     fresh: now.getTime() - createdAt.getTime() < DAY_MS / 2,
-    advised: recommendationOf(id) !== 'nao_recomendado',
+    advised: chooseRecommendation(id) !== 'nao_recomendado',
   })
   const updatedAt = between(random, createdAt, now)
   const generated = {
@@ -81,8 +81,8 @@ export function generateEntry(options: EntryOptions): Entry {
 }
 
 /** Returns the number of the tender that a company follows at a position: one of two per position. */
-export function sequenceAt(company: string, position: number): number {
-  return 1 + 2 * position + (fractionOf(`${company} choice ${position}`) < 0.5 ? 0 : 1)
+export function computeSequence(company: string, position: number): number {
+  return 1 + 2 * position + (computeFraction(`${company} choice ${position}`) < 0.5 ? 0 : 1)
 }
 
 type Phase = { status: Status; level: Level; confirmed: boolean }

@@ -1,5 +1,5 @@
 import { ANALYSIS, type ANALYSIS_LEVELS, REPEATED_FIELDS } from '#schema/analysis.ts'
-import { generateItems, segmentOf } from './generate_tender.ts'
+import { chooseSegment, generateItems } from './generate_tender.ts'
 import { withPlainFields } from './plain_fields.ts'
 import { createRandom, type Random } from './random.ts'
 import { ALERT_TEMPLATES, BULLETS, DEMANDS, NOTES, REASONS } from './vocabulary/evaluation.ts'
@@ -16,7 +16,7 @@ export function reaches(level: Level, needed: Level): boolean {
 }
 
 /** Returns the next deeper level, or null for the deepest. */
-export function deeper(level: Level): Level | null {
+export function deepenLevel(level: Level): Level | null {
   return ({ none: 'simple', simple: 'medium', medium: 'deep', deep: null } as const)[level]
 }
 
@@ -25,7 +25,7 @@ export function deeper(level: Level): Level | null {
  * `analyzed` is false if the level is `none`, and true for every other level; no verdict or overview before `simple`;
  * no pricing, requirements or items before `medium`.
  */
-export function levelViolations(analysis: Readonly<Record<string, unknown>>): string[] {
+export function findLevelViolations(analysis: Readonly<Record<string, unknown>>): string[] {
   const level = analysis.analysis_level as Level
   if (!(level in DEPTH)) return [`unknown level ${String(analysis.analysis_level)}`]
   const violations: string[] = []
@@ -57,14 +57,14 @@ export function generateAnalysis(
   tenderItems?: readonly object[],
 ): AnalysisDocument {
   const { id, pncp_id, objeto } = edital
-  const recommendation = recommendationOf(id)
-  const segment = segmentOf(objeto)
+  const recommendation = chooseRecommendation(id)
+  const segment = chooseSegment(objeto)
   const generated = defined({
     ...Object.fromEntries(REPEATED_FIELDS.map(name => [name, edital[name]])),
     analysis_level: level,
     analyzed: level !== 'none',
-    verdict: reaches(level, 'simple') ? verdictOf(edital, segment, recommendation, level) : {},
-    ...(reaches(level, 'simple') && { overview: overviewOf(edital, segment) }),
+    verdict: reaches(level, 'simple') ? generateVerdict(edital, segment, recommendation, level) : {},
+    ...(reaches(level, 'simple') && { overview: generateOverview(edital, segment) }),
     ...(reaches(level, 'medium')
       ? projectedSections(edital, tenderItems ?? generateItems(pncp_id, segment), recommendation, level)
       : {
@@ -79,7 +79,7 @@ export function generateAnalysis(
 }
 
 /** Returns the recommendation for this notice, the same at every level. */
-export function recommendationOf(id: string): Recommendation {
+export function chooseRecommendation(id: string): Recommendation {
   return createRandom(`${id} recommendation`).weighted([
     ['participar', 40],
     ['cautela', 35],
@@ -95,14 +95,19 @@ function projectedSections(
 ) {
   const deep = reaches(level, 'deep')
   return {
-    requirements: requirementsOf(edital, recommendation, deep),
+    requirements: generateRequirements(edital, recommendation, deep),
     items: deep ? selectItems(edital, items) : items,
-    alerts: alertsOf(edital, recommendation),
-    pricing: pricingOf(edital, recommendation),
+    alerts: generateAlerts(edital, recommendation),
+    pricing: generatePricing(edital, recommendation),
   }
 }
 
-function verdictOf(edital: Edital, segment: MarketSegment, recommendation: Recommendation, level: Level) {
+function generateVerdict(
+  edital: Edital,
+  segment: MarketSegment,
+  recommendation: Recommendation,
+  level: Level,
+) {
   const random = createRandom(`${edital.id} verdict`)
   const reason = random.pick(REASONS[recommendation])
   const lead = {
@@ -119,7 +124,7 @@ function verdictOf(edital: Edital, segment: MarketSegment, recommendation: Recom
   }
 }
 
-function overviewOf(edital: Edital, segment: MarketSegment) {
+function generateOverview(edital: Edital, segment: MarketSegment) {
   const random = createRandom(`${edital.id} overview`)
   const value = edital.valor_estimado
   return defined({
@@ -141,9 +146,9 @@ function overviewOf(edital: Edital, segment: MarketSegment) {
     ...(random.chance(0.9) && { exclusivo_me_epp: random.chance(0.3) }),
     prazo_impugnacao: '3 dias úteis antes da sessão',
     locais_entrega: random.pick([
-      [placeOf(edital)],
-      placeOf(edital),
-      [placeOf(edital), 'Almoxarifado central'],
+      [choosePlace(edital)],
+      choosePlace(edital),
+      [choosePlace(edital), 'Almoxarifado central'],
     ]),
     restricoes_participacao: random.pick([[], ['Vedada a participação em consórcio'], 'Não há']),
     atestado_capacidade_exigido: random.pick([true, false, 'Mínimo de 50 % das quantidades']),
@@ -153,8 +158,8 @@ function overviewOf(edital: Edital, segment: MarketSegment) {
   })
 }
 
-function requirementsOf(edital: Edital, recommendation: Recommendation, deep: boolean) {
-  const segment = segmentOf(edital.objeto)
+function generateRequirements(edital: Edital, recommendation: Recommendation, deep: boolean) {
+  const segment = chooseSegment(edital.objeto)
   const random = createRandom(`${edital.id} requirements`)
   const colours = {
     participar: [
@@ -178,7 +183,7 @@ function requirementsOf(edital: Edital, recommendation: Recommendation, deep: bo
     .map(({ category, title, required, current }) => {
       const status: Colour = random.weighted<Colour>(colours[recommendation])
       const note = random.pick(NOTES[status])
-      const metadata = random.chance(0.3) ? metadataOf(random, category, segment) : null
+      const metadata = random.chance(0.3) ? generateMetadata(random, category, segment) : null
       const evaluated = deep
         ? { current: current[status], ai_notes: note, ...(metadata && { metadata }) }
         : {}
@@ -186,7 +191,7 @@ function requirementsOf(edital: Edital, recommendation: Recommendation, deep: bo
     })
 }
 
-function metadataOf(random: Random, category: string, segment: MarketSegment): object {
+function generateMetadata(random: Random, category: string, segment: MarketSegment): object {
   if (category === 'programa_integridade') return { gatilho: 'grande_vulto', prazo_meses: 6 }
   if (category === 'regularidade_trabalhista' && segment.materialOrService === 'S') {
     return {
@@ -216,7 +221,7 @@ function selectItems(edital: Edital, items: readonly object[]) {
   })
 }
 
-function alertsOf(edital: Edital, recommendation: Recommendation) {
+function generateAlerts(edital: Edital, recommendation: Recommendation) {
   const random = createRandom(`${edital.id} alerts`)
   const most = { participar: 3, cautela: 5, nao_recomendado: 6 }[recommendation]
   return random.sample(ALERT_TEMPLATES, random.int(0, most)).map(template => ({
@@ -229,7 +234,7 @@ function alertsOf(edital: Edital, recommendation: Recommendation) {
   }))
 }
 
-function pricingOf(edital: Edital, recommendation: Recommendation) {
+function generatePricing(edital: Edital, recommendation: Recommendation) {
   const random = createRandom(`${edital.id} pricing`)
   const value = typeof edital.valor_estimado === 'number' ? edital.valor_estimado : 0
   const least = { participar: 0.12, cautela: 0.06, nao_recomendado: 0.01 }[recommendation]
@@ -268,14 +273,14 @@ function deepSections(edital: Edital, segment: MarketSegment) {
             segment.materialOrService === 'M'
               ? 'sob demanda, por ordem de fornecimento'
               : 'mensal, por medição',
-          locais: [{ nome: placeOf(edital), distancia_km: random.int(4, 900) }],
+          locais: [{ nome: choosePlace(edital), distancia_km: random.int(4, 900) }],
           recebimento: 'Provisório em 5 dias; definitivo em até 15 dias úteis.',
         }
       : null,
   }
 }
 
-function placeOf(edital: Edital): string {
+function choosePlace(edital: Edital): string {
   return `${String(edital.orgao ?? 'Órgão')} (${String(edital.uf ?? 'BR')})`
 }
 

@@ -60,7 +60,7 @@ export function generateTender(seed: string, sequence: number, publishedAt: Date
 }
 
 /** Returns the segment that matches an object's words; an unknown object gets one by its length. */
-export function segmentOf(objeto: unknown): MarketSegment {
+export function chooseSegment(objeto: unknown): MarketSegment {
   const text = String(objeto ?? '').replace(/\s+/gu, ' ')
   const segment = SEGMENTS.find(({ words }) => words.test(text)) ?? SEGMENTS[text.length % SEGMENTS.length]
   if (!segment) throw new RangeError('There is no segment.')
@@ -109,18 +109,18 @@ function withLetters(root: string): string {
 function withDigits(pncpId: string): string {
   const [cnpj = '', ...rest] = pncpId.split('-')
   const root = cnpj.slice(0, 8).replace(/[A-J]/gu, letter => String(LETTERS.indexOf(letter)))
-  return [/^\d*$/u.test(cnpj) ? cnpj : cnpjOf(root), ...rest].join('-')
+  return [/^\d*$/u.test(cnpj) ? cnpj : makeCnpj(root), ...rest].join('-')
 }
 
 /** Returns a CNPJ for a root of eight characters and a branch of four, with its two check digits. */
-export function cnpjOf(root: string, branch = '0001'): string {
+export function makeCnpj(root: string, branch = '0001'): string {
   const base = root + branch
   const first = checkDigit(base, [5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2])
   return `${base}${first}${checkDigit(`${base}${first}`, [6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2])}`
 }
 
 /** Returns an instant as Brasília's wall clock, `YYYY-MM-DDTHH:MM:SS`, without an offset. */
-export function brasiliaTime(instant: Date): string {
+export function formatBrasiliaTime(instant: Date): string {
   return new Date(instant.getTime() + BRASILIA_OFFSET_MS).toISOString().slice(0, 19)
 }
 
@@ -137,7 +137,7 @@ function generateBuyer(random: Random): { cnpj: string; name: string; city: stri
   const name = fill(random.weighted(BUYER_KINDS), { c: city, C: capitals, uf })
   const root = createRandom(`cnpj ${name}`).int(10_000_000, 99_999_999)
   const hasLetters = createRandom(`cnpj letters ${name}`).chance(LETTERS_SHARE)
-  return { cnpj: cnpjOf(hasLetters ? withLetters(String(root)) : String(root)), name, city, uf }
+  return { cnpj: makeCnpj(hasLetters ? withLetters(String(root)) : String(root)), name, city, uf }
 }
 
 function fill(template: string, values: Readonly<Record<string, string>>): string {
@@ -222,7 +222,7 @@ function sessionText(random: Random, publishedAt: Date): string | null {
     [-random.int(1, 20), 10],
     [1095, 4],
   ])
-  const day = brasiliaTime(new Date(publishedAt.getTime() + days * DAY_MS)).slice(0, 10)
+  const day = formatBrasiliaTime(new Date(publishedAt.getTime() + days * DAY_MS)).slice(0, 10)
   const time = `${random.pick(['08', '09', '09', '09', '10', '10', '13', '14'])}:${random.pick(['00', '00', '00', '30'])}`
   return random.weighted([
     [`${day}T${time}:00`, 620],

@@ -1,7 +1,13 @@
 import { OPEN_STATUSES } from '#schema/notice.ts'
-import { generateEntry, sequenceAt } from './generate.ts'
-import { deeper, generateAnalysis, type Level, reaches, recommendationOf } from './generate_analysis.ts'
-import { brasiliaTime } from './generate_tender.ts'
+import { computeSequence, generateEntry } from './generate.ts'
+import {
+  chooseRecommendation,
+  deepenLevel,
+  generateAnalysis,
+  type Level,
+  reaches,
+} from './generate_analysis.ts'
+import { formatBrasiliaTime } from './generate_tender.ts'
 import { createRandom, type Random } from './random.ts'
 import { DISCARD_REASONS } from './vocabulary/buyers.ts'
 import { ALERT_TEMPLATES } from './vocabulary/evaluation.ts'
@@ -65,7 +71,7 @@ function arrive(world: World, random: Random, now: Date): Change {
   const entry = generateEntry({
     seed: `arrival ${random.hex(8)}`,
     company: random.hex(8),
-    sequence: sequenceAt('arrival', world.size),
+    sequence: computeSequence('arrival', world.size),
     publishedAt: new Date(now.getTime() - random.next() * 6 * HOUR_MS),
     now,
   })
@@ -91,7 +97,7 @@ function move(world: World, entry: Entry, random: Random, now: Date): Change['wh
   if (!OPEN_STATUSES.includes(status)) return null
   if (isSessionOver(entry, now)) return change(world, entry, now, 'expired', { status: 'expired' })
   if (status === 'ready') return null
-  const advised = adviceOf(entry) !== 'nao_recomendado'
+  const advised = readAdvice(entry) !== 'nao_recomendado'
   if (random.chance(advised ? 0.15 : 0.5)) {
     return change(world, entry, now, 'discarded', {
       status: 'discarded',
@@ -100,8 +106,8 @@ function move(world: World, entry: Entry, random: Random, now: Date): Change['wh
       committed_at: undefined,
     })
   }
-  const level = levelOf(entry)
-  const next = deeper(level)
+  const level = readLevel(entry)
+  const next = deepenLevel(level)
   if (next !== null && (random.chance(0.4) || !reaches(level, NEEDED[status] ?? 'none'))) {
     return change(world, entry, now, 'deepened', {}, next)
   }
@@ -142,7 +148,7 @@ function deepened({ edital, analysis }: Entry, level: Level) {
 function changeSilently(world: World, random: Random): Change[] {
   const id = random
     .sample(world.ids(), NOTICES_LOOKED_AT)
-    .find(id => reaches(levelOf(world.entry(id)), 'medium'))
+    .find(id => reaches(readLevel(world.entry(id)), 'medium'))
   const analysis = id === undefined ? undefined : world.entry(id)?.analysis
   if (id === undefined || !analysis) return []
   const { type, severities, title, description, action, thesis } = random.pick(ALERT_TEMPLATES)
@@ -158,19 +164,19 @@ function changeSilently(world: World, random: Random): Change[] {
   return [{ what: 'silently_changed', id }]
 }
 
-function levelOf(entry: Entry | undefined): Level {
+function readLevel(entry: Entry | undefined): Level {
   return (entry?.analysis?.analysis_level as Level | undefined) ?? 'none'
 }
 
-function adviceOf({ edital, analysis }: Entry): unknown {
+function readAdvice({ edital, analysis }: Entry): unknown {
   const verdict = analysis?.verdict as { recommendation?: unknown } | undefined
-  return verdict?.recommendation ?? recommendationOf(edital.id)
+  return verdict?.recommendation ?? chooseRecommendation(edital.id)
 }
 
 /** Sessions without an offset are Brasília time; date-only ones last until the day is over. */
 function isSessionOver({ edital }: Entry, now: Date): boolean {
   const session = edital.data_sessao
   if (typeof session !== 'string' || session === '') return false
-  const today = brasiliaTime(now)
+  const today = formatBrasiliaTime(now)
   return session.slice(0, 16) < today.slice(0, session.length > 10 ? 16 : 10)
 }

@@ -2,7 +2,7 @@ import type { Field, Fields, Value, ValueType } from '#schema/record.ts'
 import { createRandom, type Random } from './random.ts'
 
 /**
- * Fields that a generator leaves out at times, by path (`fieldPaths` in `schema/record.ts`). Every other field that a
+ * Fields that a generator leaves out at times, by path (`listFieldPaths` in `schema/record.ts`). Every other field that a
  * document lacks has no generator, and gets a plain value: so the sandbox sends a new field of the contract at once.
  */
 const LEFT_OUT_AT_TIMES: ReadonlySet<string> = new Set([

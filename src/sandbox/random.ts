@@ -49,7 +49,7 @@ export function createRandom(seed: string | number): Random {
 }
 
 /** Returns a number in [0, 1) that depends only on the text. */
-export function fractionOf(text: string): number {
+export function computeFraction(text: string): number {
   return sfc32(text)()
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { requestPath } from '#src/lib/http/request_target.ts'
-import { presentedKey, type RouteKind, routeOf } from '#src/server/contract/routes.ts'
+import { matchRoute, type RouteKind, readPresentedKey } from '#src/server/contract/routes.ts'
 
 /** A request as faults and tests see it. Never holds the key. */
 export type SandboxRequest = {
@@ -86,9 +86,9 @@ export function describeRequest(
   companyOfKey: (key: string) => string | null,
 ): SandboxRequest {
   const { searchParams } = requestUrl(incoming)
-  const { kind, id } = routeOf(requestPath(incoming.url ?? '/'))
+  const { kind, id } = matchRoute(requestPath(incoming.url ?? '/'))
   const { authorization, 'x-api-key': xApiKey } = incoming.headers
-  const key = presentedKey({ authorization, xApiKey: xApiKey?.toString() })
+  const key = readPresentedKey({ authorization, xApiKey: xApiKey?.toString() })
   return {
     kind,
     id: id === null ? null : decoded(id),
@@ -98,7 +98,7 @@ export function describeRequest(
     statuses: searchParams.get('status'),
     headersSeen: (['authorization', 'x-api-key'] as const).filter(name => name in incoming.headers),
     address: incoming.socket.remoteAddress ?? null,
-    connection: numberOf(incoming.socket),
+    connection: numberConnection(incoming.socket),
     at: new Date(),
   }
 }
@@ -106,7 +106,7 @@ export function describeRequest(
 const numbers = new WeakMap<Socket, number>()
 let connections = 0
 
-function numberOf(socket: Socket): number {
+function numberConnection(socket: Socket): number {
   const number = numbers.get(socket) ?? ++connections
   numbers.set(socket, number)
   return number

@@ -2,15 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LIST_LIMIT } from '#schema/notice.ts'
-import { messageOf } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { getMessage } from '#src/lib/errors.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { type Intercept, startHttp } from '#src/lib/http/server.ts'
 import { createService } from '#src/server/contract/app.ts'
 import type { Extras } from '#src/server/contract/openapi.ts'
 import { createApiRoutes } from '#src/server/contract/routes.ts'
 import type { NoticeSource } from '#src/server/contract/source.ts'
 import { createStrikes, type Fault, type Faults, noFaults, type RawAnswer } from './faults.ts'
-import { fractionOf } from './random.ts'
+import { computeFraction } from './random.ts'
 import {
   createRequestLog,
   describeRequest,
@@ -32,15 +32,15 @@ function createKeyring<T>(
   holders: readonly { key: string; holder: T }[],
   revoked: readonly string[] = [],
 ): Keyring<T> {
-  const byHash = new Map(holders.map(({ key, holder }) => [hashOf(key), holder]))
-  const revoke = (key: string) => void byHash.delete(hashOf(key))
+  const byHash = new Map(holders.map(({ key, holder }) => [hashContent(key), holder]))
+  const revoke = (key: string) => void byHash.delete(hashContent(key))
   revoked.forEach(revoke)
-  return { find: key => byHash.get(hashOf(key)) ?? null, revoke }
+  return { find: key => byHash.get(hashContent(key)) ?? null, revoke }
 }
 
 /** Returns the key of a company in the sandbox; the same seed and slug give the same key. */
-export function sandboxKey(seed: string | number, slug: string): string {
-  return `edk_${slug}_${hashOf(`sandbox ${seed} ${slug}`).slice(0, 32)}`
+export function deriveSandboxKey(seed: string | number, slug: string): string {
+  return `edk_${slug}_${hashContent(`sandbox ${seed} ${slug}`).slice(0, 32)}`
 }
 
 export type SandboxCompany = {
@@ -105,7 +105,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       if (raw) sendRaw(outgoing, raw)
       else await answerWithFaults(answering, { incoming, outgoing, request }, strikes(request))
     } catch (error) {
-      const detail = messageOf(error)
+      const detail = getMessage(error)
       if (outgoing.headersSent) outgoing.destroy()
       else sendRaw(outgoing, { status: 500, body: JSON.stringify({ error: 'internal_error', detail }) })
     }
@@ -216,7 +216,7 @@ function replacesAnswer(fault: Fault): boolean {
 
 function latencyMs({ ms, toMs }: Fault & { fault: 'latency' }, request: SandboxRequest): number {
   if (toMs === undefined) return ms
-  return ms + fractionOf(`latency ${request.kind} ${request.id} ${request.offset}`) * (toMs - ms)
+  return ms + computeFraction(`latency ${request.kind} ${request.id} ${request.offset}`) * (toMs - ms)
 }
 
 function replaceAnswer(fault: Fault, { incoming, outgoing }: Exchange): void {

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { z } from 'zod'
 import { REPEATED_FIELDS } from '#schema/analysis.ts'
-import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 import type { NoticeFilter, NoticeSource } from '#src/server/contract/source.ts'
 
@@ -203,7 +203,7 @@ async function readText(path: string): Promise<string> {
     const gzipped = bytes.length > 1 && bytes.readUInt16BE(0) === GZIP_MAGIC
     return decodeText(gzipped ? await promisify(gunzip)(bytes) : bytes)
   } catch (error) {
-    throw badFile(`Cannot read the notices in ${path}: ${messageOf(error)}.`, error)
+    throw badFile(`Cannot read the notices in ${path}: ${getMessage(error)}.`, error)
   }
 }
 

@@ -6,11 +6,11 @@ import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { answerOrders } from '#src/lib/child.ts'
 import { openNew, writeNew } from '#src/lib/durable.ts'
-import { hashOf, tagOf } from '#src/lib/hash.ts'
-import { type Batch, type DocumentRow, documentsOf, textBytesOf } from './documents.ts'
-import { servedAnalysis, servedNotice } from './feed/events.ts'
+import { computeTag, hashContent } from '#src/lib/hash.ts'
+import { type Batch, type DocumentRow, monthDocuments, monthTextBytes } from './documents.ts'
+import { pickAnalysisFields, pickNoticeFields } from './feed/events.ts'
 import { type MonthIndex, type MonthOrder, preparedFiles } from './prepared_month.ts'
-import { differentWords, indexMonth, type SearchRow } from './search/month_search.ts'
+import { indexMonth, listDifferentWords, type SearchRow } from './search/month_search.ts'
 
 /** Documents of which the tables have a text cut, as JSON text. */
 type WholeDocuments = { readonly notice?: string; readonly analysis?: string }
@@ -45,11 +45,11 @@ function withWhole(
   whole: WholeDocuments | undefined,
 ): Pick<DocumentRow, 'notice' | 'analysis'> {
   if (whole === undefined) return { notice, analysis }
-  const fields = whole.notice === undefined ? fieldsIn(notice) : servedNotice(JSON.parse(whole.notice))
+  const fields = whole.notice === undefined ? fieldsIn(notice) : pickNoticeFields(JSON.parse(whole.notice))
   const repeated = Object.entries(fields).filter(([name]) => REPEATED_FIELDS.includes(name))
   const own = (analysis: string) =>
-    whole.analysis === undefined ? fieldsIn(analysis) : servedAnalysis(JSON.parse(whole.analysis))
-  const named = (of: Readonly<Record<string, string>>) => objectOf({ id: JSON.stringify(id), ...of })
+    whole.analysis === undefined ? fieldsIn(analysis) : pickAnalysisFields(JSON.parse(whole.analysis))
+  const named = (of: Readonly<Record<string, string>>) => composeObject({ id: JSON.stringify(id), ...of })
   return {
     notice: named(fields),
     analysis: analysis === null ? null : named({ ...own(analysis), ...Object.fromEntries(repeated) }),
@@ -63,7 +63,7 @@ function fieldsIn(json: string): Record<string, string> {
 }
 
 /** Builds a JSON object. @param fields the JSON text of each. */
-function objectOf(fields: Readonly<Record<string, string>>): string {
+function composeObject(fields: Readonly<Record<string, string>>): string {
   const members = Object.entries(fields).map(([name, json]) => `${JSON.stringify(name)}:${json}`)
   return `{${members.join(',')}}`
 }
@@ -92,21 +92,21 @@ async function build({ files, rows, timeZone, directory }: MonthOrder): Promise<
   try {
     const placed: Placed[] = []
     let at = 0
-    const { bytes } = await db.row<{ bytes: number }>(textBytesOf(files))
+    const { bytes } = await db.row<{ bytes: number }>(monthTextBytes(files))
     const batches = Math.ceil(Math.max(1, bytes / BATCH_BYTES, rows / BATCH_ROWS))
     for (let batch = 0; batch < batches; batch += 1) {
       const frames: Buffer[] = []
       const whole = await readWhole(db, files.whole_documents, { batch, batches })
       for (const { notice: cutNotice, analysis: cutAnalysis, ...row } of await db.rows<DocumentRow>(
-        documentsOf(files, { batch, batches, timeZone }),
+        monthDocuments(files, { batch, batches, timeZone }),
       )) {
         const carried = { id: row.id, notice: cutNotice, analysis: cutAnalysis }
         const { notice, analysis } = withWhole(carried, whole.get(row.id))
         const json = analysis === null ? null : Buffer.from(analysis)
         const frame = json && zstdCompressSync(json, COMPRESSION)
-        const place = frame && json && { at, bytes: frame.length, size: json.length, tag: tagOf(json) }
+        const place = frame && json && { at, bytes: frame.length, size: json.length, tag: computeTag(json) }
         // All rows of the month are held at once.
-        const parts = differentWords(row.parts ?? '')
+        const parts = listDifferentWords(row.parts ?? '')
         placed.push({ row: { ...row, parts }, notice: Buffer.from(notice), analysis: place })
         if (!frame) continue
         frames.push(frame)
@@ -117,12 +117,12 @@ async function build({ files, rows, timeZone, directory }: MonthOrder): Promise<
     placed.sort((a, b) => b.row.created - a.row.created || (a.row.id < b.row.id ? -1 : 1))
     const notices = Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA]))
     const search = serialize(indexMonth(placed.map(({ row }) => row)))
-    const sums = { noticesSha256: hashOf(notices), searchSha256: hashOf(search), analysesBytes: at }
-    const index = JSON.stringify({ ...indexOf(placed), ...sums } satisfies MonthIndex)
+    const sums = { noticesSha256: hashContent(notices), searchSha256: hashContent(search), analysesBytes: at }
+    const index = JSON.stringify({ ...makeIndex(placed), ...sums } satisfies MonthIndex)
     await writeNew(paths.notices, notices)
     await writeNew(paths.search, search)
     await writeNew(paths.index, index)
-    await writeNew(paths.sum, hashOf(index))
+    await writeNew(paths.sum, hashContent(index))
   } finally {
     await analyses.close()
     db.close()
@@ -134,7 +134,7 @@ const COMMA = Buffer.from(',')
 
 type Sums = 'noticesSha256' | 'searchSha256' | 'analysesBytes'
 
-function indexOf(placed: readonly Placed[]): Omit<MonthIndex, Sums> {
+function makeIndex(placed: readonly Placed[]): Omit<MonthIndex, Sums> {
   let end = 0
   return {
     ids: placed.map(({ row }) => row.id),
@@ -145,7 +145,7 @@ function indexOf(placed: readonly Placed[]): Omit<MonthIndex, Sums> {
       return end
     }),
     states: placed.map(({ row }) => row.state),
-    noticeTags: placed.map(({ notice }) => tagOf(notice)),
+    noticeTags: placed.map(({ notice }) => computeTag(notice)),
     analyses: placed.map(({ analysis }) => analysis),
   }
 }

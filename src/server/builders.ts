@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { carryOut, startChild } from '#src/lib/child.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import type { MonthOrder } from './prepared_month.ts'
 
 const BUILD = join(import.meta.dirname, 'build.ts')
@@ -107,6 +107,6 @@ async function attempt(work: () => Promise<string | null>): Promise<string | nul
   try {
     return await work()
   } catch (error) {
-    return `a builder process cannot be started: ${messageOf(error)}`
+    return `a builder process cannot be started: ${getMessage(error)}`
   }
 }

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
-import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { type Manifest, readLatestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 import { formatMoment } from '#src/present/text/format.ts'
 import type { Builders } from './builders.ts'
@@ -10,7 +10,7 @@ import { Refusal } from './contract/source.ts'
 import { type BringUp, Feed } from './feed/feed.ts'
 import { KeptSnapshots, type PageCache } from './page_cache.ts'
 import { MonthStore, type PreparedMonth } from './prepared_month.ts'
-import { feedSnapshot, type Month, monthsOf, ServedSnapshot } from './snapshot.ts'
+import { listMonths, type Month, makeFeedSnapshot, ServedSnapshot } from './snapshot.ts'
 
 /** How often the link to the latest snapshot is read. */
 const LOOK_EVERY_MS = 250
@@ -21,9 +21,9 @@ const KEPT_PER_PAGES = 4
 
 export type Sources = {
   /** Returns the directory of a company's snapshots. */
-  readonly lakeOf: (company: string) => string
+  readonly findLake: (company: string) => string
   /** Returns the store in which hosts share its raw log; null if they do not. */
-  readonly logOf: (company: string) => S3Settings | null
+  readonly findLog: (company: string) => S3Settings | null
 }
 
 type Options = Sources & {
@@ -68,9 +68,9 @@ export class ServedCompany {
     this.#company = company
     this.#options = { ...options, log: options.log.child({ company }) }
     // Beside the lake: it is as large as the lake, and the system's temporary directory may be small or in memory.
-    const root = dirname(options.lakeOf(company))
+    const root = dirname(options.findLake(company))
     this.#store = new MonthStore(options.monthsIn ?? join(root, 'mirror'))
-    const settings = options.logOf(company)
+    const settings = options.findLog(company)
     const shared = settings && { settings, company }
     this.feed = new Feed({ root, shared, log: this.#options.log, bringUp: options.bringUp })
   }
@@ -138,7 +138,7 @@ export class ServedCompany {
   /** Records a failed attempt, and logs it if the reason is new. @returns when to try again. */
   #failed(error: unknown): number {
     this.#preparing = false
-    const problem = messageOf(error)
+    const problem = getMessage(error)
     if (problem !== this.#problem && !this.#stop.signal.aborted) {
       const instead = this.#current ? ` Still serving ${this.#current.name}.` : ''
       this.#options.log.error(`The latest snapshot cannot be served: ${problem}.${instead} Retrying soon.`)
@@ -151,8 +151,8 @@ export class ServedCompany {
 
   async #look(): Promise<void> {
     if (this.#current) await drop(this.#kept.expire(this.#current, this.#maxKeptBytes))
-    const lake = this.#options.lakeOf(this.#company)
-    const name = await latestName(lake)
+    const lake = this.#options.findLake(this.#company)
+    const name = await readLatestName(lake)
     if (name === null) return
     if (name === this.#current?.name && this.#damaged.size === 0) return this.#inStep()
     const directory = join(snapshotsDirectory(lake), name)
@@ -172,7 +172,7 @@ export class ServedCompany {
 
   async #take(manifest: Manifest, directory: string): Promise<void> {
     const startedMs = performance.now()
-    const months = monthsOf(manifest, directory)
+    const months = listMonths(manifest, directory)
     const damaged = [...this.#damaged]
     for (const key of damaged) await this.#store.remove(key)
     const usable = new Map([...this.#months].filter(([key]) => !damaged.includes(key)))
@@ -185,7 +185,7 @@ export class ServedCompany {
     const all = new Map([...usable, ...stored, ...built])
     const preparedMonths = new Map(months.map(({ key }) => [key, all.get(key) as PreparedMonth]))
     const about = {
-      ...feedSnapshot(manifest, directory),
+      ...makeFeedSnapshot(manifest, directory),
       asOf: new Date(manifest.created_at).toISOString(),
     }
     this.#months = preparedMonths
@@ -249,7 +249,10 @@ async function drop(months: Iterable<PreparedMonth>): Promise<void> {
 export type Behind = { readonly since: Date; readonly why: string }
 
 /** Describes the age of a page's data, and whether there are newer ones elsewhere. */
-export function ageOf({ asOf, timeZone }: { asOf: string; timeZone: string }, behind: Behind | null): string {
+export function describeAge(
+  { asOf, timeZone }: { asOf: string; timeZone: string },
+  behind: Behind | null,
+): string {
   const published = formatMoment(asOf, timeZone)
   if (behind === null) return published
   return `${published}; desde ${formatMoment(behind.since.toISOString(), timeZone)} há dados mais novos, que este servidor ainda não tem`

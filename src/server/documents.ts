@@ -9,7 +9,7 @@ import {
   type Table,
   wholeDocuments,
 } from '#schema/tables.ts'
-import { plausibleInstants } from '#schema/times.ts'
+import { findPlausibleInstants } from '#schema/times.ts'
 import { textBytes } from '#src/core/warehouse/cut.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { SearchRow } from './search/month_search.ts'
@@ -55,27 +55,27 @@ const EMPTY_PARTS = analyses.columns.flatMap(({ from }) => ('emptyOf' in from ? 
  *
  * NULL values are omitted. A time is the same instant in UTC, or the original text (`times_as_sent`).
  */
-export function documentsOf(
+export function monthDocuments(
   files: MonthFiles,
   { batch, batches, timeZone }: Batch & { readonly timeZone: string },
 ): string {
   const some = (table: Table) =>
-    `(FROM (${rowsOf(table, files[table.name as DocumentTable] as string)})
+    `(FROM (${fileRows(table, files[table.name as DocumentTable] as string)})
       WHERE hash(edital_id) % ${batches} = ${batch})`
   const children = [requirements, items, alerts].filter(({ name }) => files[name as DocumentTable] !== null)
   const lists = children.map(
     table => `LEFT JOIN (
-      SELECT edital_id, string_agg(${object(fieldsOf(table, 't'))}, ',' ORDER BY ordinal) AS list,
+      SELECT edital_id, string_agg(${object(objectFields(table, 't'))}, ',' ORDER BY ordinal) AS list,
         ${SEARCHED_IN[table.name] === undefined ? 'NULL' : `left(string_agg(${SEARCHED_IN[table.name]}, ' ' ORDER BY ordinal), ${MAX_PARTS})`} AS words,
         ${URGENT[table.name] === undefined ? 'NULL' : `count(*) FILTER (${URGENT[table.name]})`} AS urgent
       FROM ${some(table)} t GROUP BY edital_id) ${table.name} ON ${table.name}.edital_id = e.edital_id`,
   )
   const hasAnalyses = files.analyses !== null
-  const notice = [`'"id":' || to_json(e.edital_id)`, ...fieldsOf(editais, 'e')]
+  const notice = [`'"id":' || to_json(e.edital_id)`, ...objectFields(editais, 'e')]
   return `
     SELECT e.edital_id AS id, e.status, epoch_us(e.created_at)::DOUBLE AS created,
       e.analysis_state AS state, ${object(notice)} AS notice,
-      ${hasAnalyses ? `CASE WHEN e.analysis_state = 'current' THEN ${analysisOf(children)} END` : 'NULL'} AS analysis,
+      ${hasAnalyses ? `CASE WHEN e.analysis_state = 'current' THEN ${analysisObject(children)} END` : 'NULL'} AS analysis,
       ${searchColumns(hasAnalyses ? children : null, timeZone)}
     FROM ${some(editais)} e
     ${hasAnalyses ? `LEFT JOIN ${some(analyses)} a ON a.edital_id = e.edital_id` : ''}
@@ -84,10 +84,10 @@ export function documentsOf(
 }
 
 /** Returns SQL for the bytes of all texts of a month: about what its documents have, whatever its files are compressed to. */
-export function textBytesOf(files: MonthFiles): string {
+export function monthTextBytes(files: MonthFiles): string {
   const tables = [editais, analyses, requirements, items, alerts, wholeDocuments].flatMap(table => {
     const path = files[table.name as DocumentTable]
-    return path === null ? [] : [`SELECT ${textBytes(table)} AS bytes FROM (${rowsOf(table, path)})`]
+    return path === null ? [] : [`SELECT ${textBytes(table)} AS bytes FROM (${fileRows(table, path)})`]
   })
   return `SELECT coalesce(sum(bytes), 0)::DOUBLE AS bytes FROM (${tables.join(' UNION ALL ')})`
 }
@@ -107,7 +107,7 @@ const MAX_PARTS = 200_000
  * @param children the tables of its parts that have rows; null if there are no analyses.
  */
 function searchColumns(children: readonly Table[] | null, timeZone: string): string {
-  const { from, before } = plausibleInstants(timeZone)
+  const { from, before } = findPlausibleInstants(timeZone)
   const isPlausible = `e.data_sessao >= TIMESTAMPTZ ${literal(from)} AND e.data_sessao < TIMESTAMPTZ ${literal(before)}`
   const verdict = children
     ? "CASE WHEN e.analysis_state = 'current' THEN a.verdict_recommendation END"
@@ -128,13 +128,13 @@ function searchColumns(children: readonly Table[] | null, timeZone: string): str
 }
 
 /** Returns the rows of a file; a column that an earlier version of this program did not write is NULL. */
-function rowsOf({ columns }: Table, path: string): string {
+function fileRows({ columns }: Table, path: string): string {
   const nulls = columns.map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
   return `SELECT ${nulls.join(', ')} WHERE false UNION ALL BY NAME
       FROM read_parquet(${literal(path)}, hive_partitioning = false)`
 }
 
-function analysisOf(children: readonly Table[]): string {
+function analysisObject(children: readonly Table[]): string {
   const array = (name: string) =>
     children.some(table => table.name === name)
       ? `'"${name}":[' || coalesce(${name}.list, '') || ']'`
@@ -145,9 +145,9 @@ function analysisOf(children: readonly Table[]): string {
   return object([
     `'"id":' || to_json(e.edital_id)`,
     ...repeated.map(column => field(column, 'e')),
-    ...fieldsOf(analyses, 'a'),
-    `'"verdict":' || ${object(fieldsOf(analyses, 'a', 'verdict'))}`,
-    ...EMPTY_PARTS.map(name => group(name, fieldsOf(analyses, 'a', name))),
+    ...objectFields(analyses, 'a'),
+    `'"verdict":' || ${object(objectFields(analyses, 'a', 'verdict'))}`,
+    ...EMPTY_PARTS.map(name => group(name, objectFields(analyses, 'a', name))),
     ...['requirements', 'items', 'alerts'].map(array),
   ])
 }
@@ -164,7 +164,7 @@ function group(name: string, fields: readonly string[]): string {
 }
 
 /** Returns the fields of a document, or of an object in it, that have columns of their own. */
-function fieldsOf(table: Table, alias: string, within: string | null = null): string[] {
+function objectFields(table: Table, alias: string, within: string | null = null): string[] {
   return table.columns.flatMap(column => {
     if (!('field' in column.from)) return []
     const [name, inner] = column.from.field.split('.')

@@ -1,15 +1,15 @@
 import { timingSafeEqual } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { counted } from '#src/lib/count.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/lib/http/client_address.ts'
 import type { Exchange } from '#src/lib/http/outgoing.ts'
 import { requestPath } from '#src/lib/http/request_target.ts'
 import { createTurns, TurnPace } from '#src/lib/http/waiting_room.ts'
 import { withFlatLines } from '#src/lib/log.ts'
-import { routeOf } from '#src/server/contract/routes.ts'
-import { shownPath } from './contract/answers.ts'
+import { matchRoute } from '#src/server/contract/routes.ts'
+import { maskPath } from './contract/answers.ts'
 import type { ServiceMetrics } from './contract/metrics.ts'
 import { Refusal } from './contract/source.ts'
 import { ALL_COMPANIES, type KeyHolder } from './key_file.ts'
@@ -25,7 +25,7 @@ export class QuotaExceeded extends Refusal {
   readonly quota: Quota
 
   constructor(quota: Quota) {
-    super(429, `This key may send ${counted(quota.limit, 'request')} per second.`, 1)
+    super(429, `This key may send ${pluralize(quota.limit, 'request')} per second.`, 1)
     this.quota = quota
   }
 }
@@ -139,7 +139,7 @@ export function createEntrance({
   // Apart: a client with an expired key must not keep ADMIN_TOKEN out for all behind its address.
   const wrongApiKeys = createAllowance(WRONG_CREDENTIALS)
   let delayed = 0
-  const digest = (text: string) => Buffer.from(hashOf(text))
+  const digest = (text: string) => Buffer.from(hashContent(text))
   const admin = adminToken === null ? null : digest(adminToken)
   const inTurn = createTurns(WORKED_ON_AT_ONCE, new TurnPace(BEGIN_WITHIN_MS))
   return {
@@ -184,13 +184,19 @@ function createNotes({
     const { method, headers } = incoming
     const path = requestPath(incoming.url ?? '')
     const company = notes.company ?? ''
-    metrics.answered({ route: notes.route ?? routeOf(path).kind, status, company, seconds: ms / 1000, bytes })
+    metrics.answered({
+      route: notes.route ?? matchRoute(path).kind,
+      status,
+      company,
+      seconds: ms / 1000,
+      bytes,
+    })
     const presented = [headers.authorization, headers['x-api-key'] as string | undefined]
     accessLog.info(
       {
         address,
         method,
-        path: shownPath(path, presented),
+        path: maskPath(path, presented),
         status,
         bytes,
         ms: Math.round(ms * 10) / 10,

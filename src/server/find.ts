@@ -1,6 +1,6 @@
 import { createPause } from '#src/lib/concurrency.ts'
 import type { PreparedMonth } from './prepared_month.ts'
-import { matchText, type TextMatches, weightsOf } from './search/match_text.ts'
+import { matchText, type TextMatches, weighTerms } from './search/match_text.ts'
 import { CHOICES, CHOSEN_BY, type MonthSearch } from './search/month_search.ts'
 import type { Term } from './search/words.ts'
 import type { SortKey } from './search_page.ts'
@@ -49,7 +49,7 @@ export type SearchResult = {
 export async function find(months: readonly PreparedMonth[], query: Query): Promise<SearchResult> {
   const pause = createPause()
   const texts = months.map(({ search }) => search.text)
-  const weights = query.sort.key === 'relevance' ? await weightsOf(query.terms, texts, pause) : null
+  const weights = query.sort.key === 'relevance' ? await weighTerms(query.terms, texts, pause) : null
   const best = new Best(query.limit)
   const matched: (TextMatches | null)[] = []
   for (const { search } of months) {
@@ -59,8 +59,8 @@ export async function find(months: readonly PreparedMonth[], query: Query): Prom
   const after = query.after === null ? null : keyAt(months, matched, query)
   let [first, total, following] = [0, 0, 0]
   for (const [number, month] of months.entries()) {
-    const isMatch = matcherOf(month.search, query, matched[number] ?? null)
-    const keys = keysOf(month, query, matched[number] ?? null)
+    const isMatch = createMatcher(month.search, query, matched[number] ?? null)
+    const keys = makeSortKey(month, query, matched[number] ?? null)
     for (let place = 0; isMatch && place < month.size; place += 1) {
       if (!isMatch(place)) continue
       total += 1
@@ -103,7 +103,7 @@ class Best {
 }
 
 /** Returns the key to sort each notice of a month by, ascending; infinite for those without. */
-function keysOf(
+function makeSortKey(
   { index, search }: PreparedMonth,
   { sort: { key, descending }, today }: Query,
   matches: TextMatches | null,
@@ -132,14 +132,14 @@ function keyAt(
 ): number {
   let place = query.after as number
   for (const [number, month] of months.entries()) {
-    if (place < month.size) return keysOf(month, query, matched[number] ?? null)(place)
+    if (place < month.size) return makeSortKey(month, query, matched[number] ?? null)(place)
     place -= month.size
   }
   throw new Error(`there is no notice ${query.after}`)
 }
 
 /** Returns whether a notice of this month matches; null if none does. */
-function matcherOf(
+function createMatcher(
   search: MonthSearch,
   query: Query,
   matches: TextMatches | null,

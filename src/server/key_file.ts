@@ -2,7 +2,7 @@ import { lstatSync, type Stats, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { claimFile, refuseStrange } from '#src/lib/access.ts'
-import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { findSystemCode, getMessage } from '#src/lib/errors.ts'
 
 /**
  * The scopes of a key. `read` searches, exports and reads history below `/api/v1/mirror`; `feed` follows changes; `sql` asks the
@@ -26,7 +26,7 @@ export const LINK = 'link:'
  * Reads the scopes of a key.
  * @param stored as a key file has them, separated by commas; null for the default. Unknown ones are ignored.
  */
-export function scopesOf(stored: string | null): readonly Scope[] {
+export function parseScopes(stored: string | null): readonly Scope[] {
   if (stored === null) return DEFAULT_SCOPES
   const names = stored.split(',')
   return SCOPES.filter(scope => names.includes(scope))
@@ -81,14 +81,14 @@ export type KeyRow = {
   readonly max_rps?: number | null
 }
 
-export function stateOf({ revokedAt, expiresAt, replacedBy }: KeyEntry, now: Date): KeyState {
+export function findKeyState({ revokedAt, expiresAt, replacedBy }: KeyEntry, now: Date): KeyState {
   if (revokedAt !== null) return 'revoked'
   if (isOver(expiresAt, now)) return 'expired'
   return replacedBy === null ? 'valid' : 'replaced'
 }
 
 /** Returns the entry of a key. @param waiting time of a revocation that is not in the file yet. */
-export function entryOf(row: KeyRow, waiting: Date | undefined): KeyEntry {
+export function makeKeyEntry(row: KeyRow, waiting: Date | undefined): KeyEntry {
   const { prefix, company, description } = row
   return {
     prefix,
@@ -99,12 +99,12 @@ export function entryOf(row: KeyRow, waiting: Date | undefined): KeyEntry {
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at ?? waiting?.toISOString() ?? null,
     replacedBy: row.replaced_by,
-    ...rightsOf(row),
+    ...readRights(row),
   }
 }
 
-export function rightsOf({ company, scopes = null, max_rps: maxRps = null }: KeyRow): Rights {
-  const all = scopesOf(scopes)
+export function readRights({ company, scopes = null, max_rps: maxRps = null }: KeyRow): Rights {
+  const all = parseScopes(scopes)
   return { scopes: company === ALL_COMPANIES ? all.filter(isOfOperators) : all, maxRps }
 }
 
@@ -123,12 +123,12 @@ export function isOver(expiresAt: string | null, now: Date): boolean {
   return expiresAt !== null && !(now.getTime() < Date.parse(expiresAt))
 }
 
-export function expiryMs({ expiresAt }: KeyEntry): number {
+export function readExpiryMs({ expiresAt }: KeyEntry): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
 /** Returns when the successor of a key expires: that of a key of 90 days gets 90 days, too. */
-export function sameLifetime(old: KeyEntry, now: Date): Date | null {
+export function computeSuccessorExpiry(old: KeyEntry, now: Date): Date | null {
   if (old.expiresAt === null) return null
   return new Date(now.getTime() + Date.parse(old.expiresAt) - Date.parse(old.createdAt))
 }
@@ -168,7 +168,7 @@ export type KeyFile = {
   readonly db: DatabaseSync
   /** Why it is read without locks, so that this connection sees no later changes; null if it is read with locks. */
   readonly frozenBy: unknown
-  /** The value of `identityOf` as long as the path is this file. */
+  /** The value of `identifyKeyFile` as long as the path is this file. */
   readonly identity: string
 }
 
@@ -179,7 +179,7 @@ export function openToWrite(path: string, waitMs: number): KeyFile {
   try {
     db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${TABLE}`)
     addColumns(db)
-    return { db, frozenBy: null, identity: identityOf(path, false) }
+    return { db, frozenBy: null, identity: identifyKeyFile(path, false) }
   } catch (error) {
     db.close()
     throw error
@@ -197,29 +197,29 @@ export function openToRead(path: string, waitMs: number): KeyFile | null {
   }
   try {
     // Read before opening: if the file is replaced in between, the next check notices.
-    const about = { frozenBy: null, identity: identityOf(path, false) }
-    return withTable(new DatabaseSync(urlOf(path, 'mode=rw'), { timeout: waitMs }), about)
+    const about = { frozenBy: null, identity: identifyKeyFile(path, false) }
+    return withTable(new DatabaseSync(makeUrl(path, 'mode=rw'), { timeout: waitMs }), about)
   } catch (error) {
     // An immutable connection ignores the write-ahead log, so the log must be empty.
     const isWhole = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
-    if (!isWhole || !UNWRITABLE.has(codeOf(error))) throw error
-    const about = { frozenBy: error, identity: identityOf(path, true) }
-    return withTable(new DatabaseSync(urlOf(path, 'immutable=1'), { readOnly: true }), about)
+    if (!isWhole || !UNWRITABLE.has(readCode(error))) throw error
+    const about = { frozenBy: error, identity: identifyKeyFile(path, true) }
+    return withTable(new DatabaseSync(makeUrl(path, 'immutable=1'), { readOnly: true }), about)
   }
 }
 
 /** Changes if another file replaces this one; for a frozen file, also if its bytes change. */
-export function identityOf(path: string, isFrozen: boolean): string {
+export function identifyKeyFile(path: string, isFrozen: boolean): string {
   const about = statSync(path, { throwIfNoEntry: false })
   if (!about) return 'missing'
   const identity = `${about.dev} ${about.ino}`
   if (!isFrozen) return identity
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false })
-  return [identity, versionOf(about), log?.size ? versionOf(log) : 'whole'].join(' ')
+  return [identity, describeVersion(about), log?.size ? describeVersion(log) : 'whole'].join(' ')
 }
 
 /** Returns why a key file or its directory cannot be read or written, as the end of a sentence. */
-export function reasonOf(error: unknown): string {
+export function explainKeyFileError(error: unknown): string {
   const reasons: Readonly<Record<string, string>> = {
     [SQLITE.busy]: 'another process holds a lock on it',
     [SQLITE.readOnly]: 'it is read-only for this user',
@@ -234,7 +234,7 @@ export function reasonOf(error: unknown): string {
     EACCES: 'this user may not write it',
     EPERM: 'this user may not write it',
   }
-  return reasons[codeOf(error) ?? systemCode(error) ?? ''] ?? messageOf(error)
+  return reasons[readCode(error) ?? findSystemCode(error) ?? ''] ?? getMessage(error)
 }
 
 function withTable(db: DatabaseSync, about: Pick<KeyFile, 'frozenBy' | 'identity'>): KeyFile | null {
@@ -266,17 +266,17 @@ function hasTable(db: DatabaseSync): boolean {
   return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'api_keys'").get() !== undefined
 }
 
-function urlOf(path: string, query: string): URL {
+function makeUrl(path: string, query: string): URL {
   const url = pathToFileURL(path)
   url.search = query
   return url
 }
 
-function versionOf({ size, mtimeMs }: Stats): string {
+function describeVersion({ size, mtimeMs }: Stats): string {
   return `${size} ${mtimeMs}`
 }
 
 /** Returns SQLite's primary result code; null for other errors. */
-function codeOf(error: unknown): number | null {
+function readCode(error: unknown): number | null {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : null
 }

@@ -13,12 +13,13 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { EXIT, FatalError, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode } from '#src/lib/errors.ts'
 import {
+  computeSuccessorExpiry,
   DEFAULT_SCOPES,
-  entryOf,
-  expiryMs,
-  identityOf,
+  explainKeyFileError,
+  findKeyState,
+  identifyKeyFile,
   isOfCompany,
   isOver,
   type KeyEntry,
@@ -26,15 +27,14 @@ import {
   type KeyHolder,
   type KeyRow,
   LINK,
+  makeKeyEntry,
   openToRead,
   openToWrite,
+  parseScopes,
   type Rights,
-  reasonOf,
-  rightsOf,
+  readExpiryMs,
+  readRights,
   type Scope,
-  sameLifetime,
-  scopesOf,
-  stateOf,
 } from './key_file.ts'
 
 /** A key that replaces another. */
@@ -88,7 +88,7 @@ export class KeyStore {
     } catch (error) {
       if (error instanceof FatalError) throw error
       throw new FatalError(
-        `The API keys in ${path} cannot be written: ${reasonOf(error)}. Nothing was changed. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
+        `The API keys in ${path} cannot be written: ${explainKeyFileError(error)}. Nothing was changed. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
         EXIT.usage,
         { cause: error },
       )
@@ -109,7 +109,7 @@ export class KeyStore {
       return file && new KeyStore(file, dataDir)
     } catch (error) {
       throw new FatalError(
-        `The API keys in ${path} cannot be read: ${reasonOf(error)}. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
+        `The API keys in ${path} cannot be read: ${explainKeyFileError(error)}. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
         EXIT.usage,
         { cause: error },
       )
@@ -118,7 +118,7 @@ export class KeyStore {
 
   /** Returns whether the path now leads to another file than the open one, as after a restore. */
   get isReplaced(): boolean {
-    return identityOf(this.path, this.isFrozen) !== this.#file.identity
+    return identifyKeyFile(this.path, this.isFrozen) !== this.#file.identity
   }
 
   /** Returns whether changes are not seen, because the file was not writable when it was opened. */
@@ -157,12 +157,12 @@ export class KeyStore {
     const prefix = KEY.exec(code)?.[1]
     if (prefix === undefined || this.#revocations.has(prefix)) return null
     return this.#write(() => {
-      const row = this.#byHash.get(hashOf(code)) as KeyRow | undefined
+      const row = this.#byHash.get(hashKey(code)) as KeyRow | undefined
       if (!row?.scopes?.startsWith(LINK) || isOver(row.expires_at, now)) return null
       const scopes = row.scopes.slice(LINK.length).replaceAll('+', ',')
       const { company, description } = row
       const expiresAt = new Date(now.getTime() + SIGNED_IN_MS)
-      const rights = { scopes: scopesOf(scopes), maxRps: null }
+      const rights = { scopes: parseScopes(scopes), maxRps: null }
       const { key, prefix: successor } = this.#insert({ company, description, ...rights }, now, expiresAt)
       this.#db
         .prepare('UPDATE api_keys SET revoked_at = ?, replaced_by = ? WHERE prefix = ?')
@@ -194,7 +194,7 @@ export class KeyStore {
   ): Rotation {
     return this.#write(() => {
       const old = this.#entry(prefix)
-      const state = old && stateOf(old, now)
+      const state = old && findKeyState(old, now)
       const isKey = state === 'valid' || state === 'replaced'
       // A link has no scopes.
       if (!old || !isKey || old.scopes.length === 0) throw noValidKey(prefix)
@@ -203,8 +203,8 @@ export class KeyStore {
           `${prefix} was already replaced by ${old.replacedBy}. Rotate that key instead, or revoke ${prefix} to refuse it now.`,
           EXIT.usage,
         )
-      const { key, prefix: successor } = this.#insert(old, now, expiresAt ?? sameLifetime(old, now))
-      const endsAt = new Date(Math.min(now.getTime() + overlapMs, expiryMs(old))).toISOString()
+      const { key, prefix: successor } = this.#insert(old, now, expiresAt ?? computeSuccessorExpiry(old, now))
+      const endsAt = new Date(Math.min(now.getTime() + overlapMs, readExpiryMs(old))).toISOString()
       // Without an overlap it was ended by hand, which is what `revoked` means.
       const ended = overlapMs === 0 ? now.toISOString() : null
       this.#db
@@ -223,9 +223,9 @@ export class KeyStore {
     // Checked before the file: revocations move from here to the file, so that one of the two lookups finds them.
     if (prefix === undefined || this.#revocations.has(prefix)) return null
     // By hash, so that the duration of a lookup reveals nothing about any key.
-    const row = this.#byHash.get(hashOf(key)) as KeyRow | undefined
+    const row = this.#byHash.get(hashKey(key)) as KeyRow | undefined
     if (!row || isOver(row.expires_at, now)) return null
-    return { company: row.company, prefix: row.prefix, ...rightsOf(row) }
+    return { company: row.company, prefix: row.prefix, ...readRights(row) }
   }
 
   /** Lists the keys, newest last. */
@@ -234,7 +234,7 @@ export class KeyStore {
     const rows = this.#db
       .prepare('SELECT * FROM api_keys WHERE ? IS NULL OR company = ? ORDER BY created_at, prefix')
       .all(company, company) as unknown as KeyRow[]
-    return rows.map(row => entryOf(row, waiting.get(row.prefix)))
+    return rows.map(row => makeKeyEntry(row, waiting.get(row.prefix)))
   }
 
   /**
@@ -312,7 +312,7 @@ export class KeyStore {
         'INSERT INTO api_keys (hash, prefix, company, description, created_at, expires_at, scopes, max_rps) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
       )
       .run(
-        hashOf(key),
+        hashKey(key),
         prefix,
         company,
         description,
@@ -332,7 +332,7 @@ export class KeyStore {
 
   #entry(prefix: string): KeyEntry | null {
     const row = this.#row(prefix)
-    return row ? entryOf(row, undefined) : null
+    return row ? makeKeyEntry(row, undefined) : null
   }
 
   #row(prefix: string): KeyRow | undefined {
@@ -352,7 +352,7 @@ export class KeyStore {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       if (error instanceof FatalError) throw error
       throw new FatalError(
-        `${this.path} cannot be written: ${reasonOf(error)}. Nothing was changed. Fix that, then try again.`,
+        `${this.path} cannot be written: ${explainKeyFileError(error)}. Nothing was changed. Fix that, then try again.`,
         EXIT.failed,
         { cause: error },
       )
@@ -366,7 +366,7 @@ export function isKey(text: string): boolean {
 }
 
 /** Returns the prefix of a key that a person gives: the prefix, or the whole key, of which messages repeat no more. */
-export function prefixOf(given: string): string {
+export function takePrefix(given: string): string {
   return given.split('_').slice(0, 2).join('_')
 }
 
@@ -384,7 +384,7 @@ export function noValidKey(prefix: string): FatalError {
 /**
  * Returns the hash under which a key is stored: it is as random as the hash is long, so a slow one would not protect it better.
  */
-function hashOf(key: string): Buffer {
+function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }
 
@@ -443,7 +443,7 @@ function lookUp(dataDir: string, prefix: string, waitMs: number): Found {
     return { keys, entry, problem: null }
   } catch (error) {
     keys?.close()
-    return { keys: null, entry: null, problem: whyOf(error) }
+    return { keys: null, entry: null, problem: explainWhy(error) }
   }
 }
 
@@ -453,13 +453,15 @@ function attempt(act: () => void): string | null {
     act()
     return null
   } catch (error) {
-    return whyOf(error)
+    return explainWhy(error)
   }
 }
 
 /** Returns only the reason, without the sentence that a FatalError puts around it. */
-function whyOf(error: unknown): string {
-  return error instanceof FatalError && error.cause !== undefined ? reasonOf(error.cause) : reasonOf(error)
+function explainWhy(error: unknown): string {
+  return error instanceof FatalError && error.cause !== undefined
+    ? explainKeyFileError(error.cause)
+    : explainKeyFileError(error)
 }
 
 const DIRECTORY = 'api_keys.revoked'
@@ -489,7 +491,7 @@ class Revocations {
       return lstatSync(`${this.path}/${prefix}`, { throwIfNoEntry: false }) !== undefined
     } catch (error) {
       // The path is not a directory: then no revocations wait in it, and `add` reports that.
-      if (systemCode(error) === 'ENOTDIR') return false
+      if (findSystemCode(error) === 'ENOTDIR') return false
       throw error
     }
   }
@@ -513,7 +515,7 @@ class Revocations {
     try {
       closeSync(openSync(join(this.path, prefix), flags, 0o600))
     } catch (error) {
-      if (systemCode(error) !== 'EEXIST') throw error
+      if (findSystemCode(error) !== 'EEXIST') throw error
     }
     syncDirectory(this.path)
   }
@@ -534,7 +536,7 @@ class Revocations {
       mkdirSync(this.path, { mode: 0o700 })
     } catch (error) {
       // Another process was faster.
-      if (systemCode(error) === 'EEXIST') return
+      if (findSystemCode(error) === 'EEXIST') return
       throw error
     }
     if (process.getuid?.() === 0) this.#giveToOwner()
@@ -565,7 +567,7 @@ function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return []
+    if (['ENOENT', 'ENOTDIR'].includes(findSystemCode(error) ?? '')) return []
     throw error
   }
 }
@@ -580,6 +582,6 @@ function syncDirectory(path: string): void {
       closeSync(directory)
     }
   } catch (error) {
-    if (!['EINVAL', 'ENOTSUP', 'EACCES', 'EPERM'].includes(systemCode(error) ?? '')) throw error
+    if (!['EINVAL', 'ENOTSUP', 'EACCES', 'EPERM'].includes(findSystemCode(error) ?? '')) throw error
   }
 }

@@ -58,13 +58,13 @@ export class PageCache {
 
   /** Adds a page to the cache. @returns the page, even if it is too large to keep. */
   add(key: string, page: Json): Json {
-    if (costOf(page) > this.maxBytes) return page
+    if (measureCost(page) > this.maxBytes) return page
     this.#pages.set(key, page)
-    this.#bytes += costOf(page)
+    this.#bytes += measureCost(page)
     for (const [oldest, one] of this.#pages) {
       if (this.#bytes <= this.maxBytes) break
       this.#pages.delete(oldest)
-      this.#bytes -= costOf(one)
+      this.#bytes -= measureCost(one)
     }
     return page
   }
@@ -76,7 +76,7 @@ export class PageCache {
   }
 }
 
-function costOf(page: Json): number {
+function measureCost(page: Json): number {
   return ENTRY_BYTES + page.bytes.length * WITH_COMPRESSED
 }
 
@@ -112,7 +112,7 @@ export class KeptSnapshots {
 
   /** Ends all. */
   clear(): PreparedMonth[] {
-    const months = monthsOf(this.#kept)
+    const months = collectMonths(this.#kept)
     this.#kept = []
     return [...months]
   }
@@ -122,7 +122,7 @@ export class KeptSnapshots {
     current: ServedSnapshot,
     { maxBytes, months }: { readonly maxBytes: number; readonly months: readonly PreparedMonth[] },
   ): PreparedMonth[] {
-    const before = new Set([...months, ...monthsOf(this.#kept)])
+    const before = new Set([...months, ...collectMonths(this.#kept)])
     const needed = new Set(current.months)
     let bytes = 0
     const kept: ServedSnapshot[] = []
@@ -140,6 +140,6 @@ export class KeptSnapshots {
   }
 }
 
-function monthsOf(snapshots: readonly ServedSnapshot[]): Set<PreparedMonth> {
+function collectMonths(snapshots: readonly ServedSnapshot[]): Set<PreparedMonth> {
   return new Set(snapshots.flatMap(({ months }) => months))
 }

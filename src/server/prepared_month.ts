@@ -4,12 +4,12 @@ import { promisify } from 'node:util'
 import { deserialize } from 'node:v8'
 import { zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import { makePrivateDirectory } from '#src/lib/access.ts'
-import { systemCode } from '#src/lib/errors.ts'
-import { hashOf, tagOf } from '#src/lib/hash.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
+import { computeTag, hashContent } from '#src/lib/hash.ts'
 import { createTurns } from '#src/lib/http/waiting_room.ts'
 import { Json } from '#src/server/contract/source.ts'
 import type { MonthSearch } from '#src/server/search/month_search.ts'
-import { documentsOf, type MonthFiles } from './documents.ts'
+import { type MonthFiles, monthDocuments } from './documents.ts'
 
 /** A month to prepare. */
 export type MonthOrder = {
@@ -101,7 +101,7 @@ export class PreparedMonth {
     this.#notices = notices
     this.#analyses = analyses
     this.#places = new Map(index.ids.map((id, place) => [id, place]))
-    this.tag = tagOf(index.noticeTags.join())
+    this.tag = computeTag(index.noticeTags.join())
   }
 
   /**
@@ -111,13 +111,13 @@ export class PreparedMonth {
   static async open(directory: string): Promise<PreparedMonth> {
     const paths = preparedFiles(directory)
     const text = await readFile(paths.index)
-    if (hashOf(text) !== (await readFile(paths.sum, 'utf8')))
+    if (hashContent(text) !== (await readFile(paths.sum, 'utf8')))
       throw new DamagedError(`${paths.index} is damaged`)
     const index = JSON.parse(text.toString()) as MonthIndex
     const notices = await readFile(paths.notices)
-    if (hashOf(notices) !== index.noticesSha256) throw new DamagedError(`${paths.notices} is damaged`)
+    if (hashContent(notices) !== index.noticesSha256) throw new DamagedError(`${paths.notices} is damaged`)
     const search = await readFile(paths.search)
-    if (hashOf(search) !== index.searchSha256) throw new DamagedError(`${paths.search} is damaged`)
+    if (hashContent(search) !== index.searchSha256) throw new DamagedError(`${paths.search} is damaged`)
     const analyses = await open(paths.analyses)
     const { size } = await analyses.stat()
     if (size === index.analysesBytes) return new PreparedMonth(index, search, notices, analyses)
@@ -127,7 +127,7 @@ export class PreparedMonth {
 
   /** Identifies the contents of all its analyses. */
   get analysesTag(): string {
-    this.#analysesTag ??= tagOf(this.index.analyses.map(analysis => analysis?.tag ?? '').join())
+    this.#analysesTag ??= computeTag(this.index.analyses.map(analysis => analysis?.tag ?? '').join())
     return this.#analysesTag
   }
 
@@ -162,7 +162,7 @@ export class PreparedMonth {
     return this.#begin(place + 1) - this.#begin(place) - 1
   }
 
-  placeOf(id: string): number | undefined {
+  findPlace(id: string): number | undefined {
     return this.#places.get(id)
   }
 
@@ -231,7 +231,7 @@ const UNFINISHED = /^part-/
 const LEFT_BEHIND_MS = 3_600_000
 
 /** The SQL that makes the documents: it may differ in another version of the program. */
-const RECIPE = documentsOf(
+const RECIPE = monthDocuments(
   {
     editais: 'e',
     analyses: 'a',
@@ -245,7 +245,7 @@ const RECIPE = documentsOf(
 
 /** Returns the key of a month: a hash of everything that its documents depend on. */
 export function monthKey(checksums: readonly (string | null)[], timeZone: string): string {
-  return hashOf(JSON.stringify([FORMAT, RECIPE, timeZone, checksums]))
+  return hashContent(JSON.stringify([FORMAT, RECIPE, timeZone, checksums]))
 }
 
 /**
@@ -285,7 +285,7 @@ export class MonthStore {
     try {
       await rename(built, place)
     } catch (error) {
-      if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error
+      if (!['ENOTEMPTY', 'EEXIST'].includes(findSystemCode(error) ?? '')) throw error
       // Another server has built the same month in the meantime; or an existing one is incomplete.
       const prepared = await this.open(key)
       if (prepared) return prepared
@@ -315,7 +315,7 @@ export class MonthStore {
 }
 
 function isIncomplete(error: unknown): boolean {
-  return error instanceof DamagedError || error instanceof SyntaxError || systemCode(error) === 'ENOENT'
+  return error instanceof DamagedError || error instanceof SyntaxError || findSystemCode(error) === 'ENOENT'
 }
 
 async function isLeftBehind(path: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { readTime } from '#schema/times.ts'
 import { createPause } from '#src/lib/concurrency.ts'
-import { tagOf } from '#src/lib/hash.ts'
+import { computeTag } from '#src/lib/hash.ts'
 import { Refusal } from './contract/source.ts'
 import type { Between, Query } from './find.ts'
 import { KEPT_MINUTES } from './page_cache.ts'
@@ -118,11 +118,11 @@ export async function searchPage(source: Searched, parameters: SearchParameters)
   const today = startOfDay(timeZone)
   // The order of `next` is another one each day.
   const day = what.sort === 'next' ? today : null
-  const search = tagOf(JSON.stringify([what, day]))
+  const search = computeTag(JSON.stringify([what, day]))
   if (start && (start.search !== search || start.last >= snapshot.size))
     throw wrong('cursor: it belongs to another search. Send the parameters of the first page with it.')
-  const terms = termsOf(what.q, parseText)
-  const query = queryOf(parameters, terms, { after: start?.last ?? null, timeZone, today })
+  const terms = parseTerms(what.q, parseText)
+  const query = makeQuery(parameters, terms, { after: start?.last ?? null, timeZone, today })
   const { ordinals, total, hasMore } = await find(snapshot.months, query)
   const cursorAfter = (count: number) => {
     snapshot.noteReader()
@@ -144,11 +144,11 @@ export async function searchPage(source: Searched, parameters: SearchParameters)
       return { reds: reds[at] || 0, graves: graves[at] || 0 }
     }),
     ...{ total, next, cursorAfter, snapshot: snapshot.name },
-    tag: tagOf(JSON.stringify([snapshot.name, parameters, day])),
+    tag: computeTag(JSON.stringify([snapshot.name, parameters, day])),
   }
 }
 
-function termsOf(
+function parseTerms(
   text: string | undefined,
   parse: typeof import('./search/words.ts').parseText,
 ): readonly Term[] {
@@ -159,7 +159,7 @@ function termsOf(
 }
 
 /** Makes the query for the parameters. @throws Refusal (400) if they contradict each other. */
-function queryOf(
+function makeQuery(
   parameters: SearchParameters,
   terms: readonly Term[],
   { after, timeZone, today }: { after: number | null; timeZone: string; today: number },
@@ -202,7 +202,7 @@ function sessionsBetween(
   const [first, last] = [from, to].map(text => (text === undefined ? null : readTime(text, timeZone)))
   return [
     first ? Number(first.micros) : undefined,
-    last?.isDay ? endOf(to as string, timeZone) : last ? Number(last.micros) : undefined,
+    last?.isDay ? computeDayEnd(to as string, timeZone) : last ? Number(last.micros) : undefined,
   ]
 }
 
@@ -212,7 +212,7 @@ function startOfDay(timeZone: string): number {
 }
 
 /** Returns the last microsecond of a day. */
-function endOf(day: string, timeZone: string): number {
+function computeDayEnd(day: string, timeZone: string): number {
   const next = Temporal.PlainDate.from(day).add({ days: 1 }).toZonedDateTime(timeZone)
   return next.epochMilliseconds * 1000 - 1
 }

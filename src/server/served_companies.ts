@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { Builders, MAX_BUILDERS } from './builders.ts'
 import { type Behind, ServedCompany, type Sources } from './company.ts'
 import { Refusal } from './contract/source.ts'
 import { createIndexers, type Feed } from './feed/feed.ts'
 import { Waiting } from './feed/waiting.ts'
-import { type KeyEntry, type KeyHolder, stateOf } from './key_file.ts'
+import { findKeyState, type KeyEntry, type KeyHolder } from './key_file.ts'
 import { isKey, KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
 import type { ServedSnapshot } from './snapshot.ts'
@@ -92,7 +92,7 @@ export class ServedCompanies {
       if (found) this.#uses.set(found.prefix, now)
       return found
     } catch (error) {
-      this.#options.log.error(`The API keys cannot be read: ${messageOf(error)}.`)
+      this.#options.log.error(`The API keys cannot be read: ${getMessage(error)}.`)
       throw new Refusal(503, 'The API keys cannot be read at the moment.', 1)
     }
   }
@@ -102,7 +102,7 @@ export class ServedCompanies {
     try {
       return this.#openKeys()?.redeem(code, this.#options.now()) ?? null
     } catch (error) {
-      this.#options.log.error(`A link to sign in could not be used: ${messageOf(error)}.`)
+      this.#options.log.error(`A link to sign in could not be used: ${getMessage(error)}.`)
       throw new Refusal(503, 'The API keys cannot be changed at the moment.', 1, LINK_UNUSABLE)
     }
   }
@@ -113,7 +113,7 @@ export class ServedCompanies {
       const holder = this.whose(key)
       if (holder) this.#openKeys()?.signOut(holder.prefix, this.#options.now())
     } catch (error) {
-      this.#options.log.error(`The key of a person who signed out could not be ended: ${messageOf(error)}.`)
+      this.#options.log.error(`The key of a person who signed out could not be ended: ${getMessage(error)}.`)
     }
   }
 
@@ -123,15 +123,15 @@ export class ServedCompanies {
   }
 
   /** Returns where a company's snapshots are. */
-  lakeOf(company: string): string {
-    return this.#options.lakeOf(company)
+  findLake(company: string): string {
+    return this.#options.findLake(company)
   }
 
   /**
    * Returns the current snapshot of a company.
    * @throws Refusal (503) if there is no snapshot yet, or it has been behind for too long.
    */
-  snapshotOf(company: string): ServedSnapshot {
+  getSnapshot(company: string): ServedSnapshot {
     return this.#current(company).current
   }
 
@@ -139,7 +139,7 @@ export class ServedCompanies {
    * Returns the changes of a company.
    * @throws Refusal (503) if they have been behind for too long.
    */
-  feedOf(company: string): Feed {
+  getFeed(company: string): Feed {
     return this.#current(company).feed
   }
 
@@ -177,7 +177,7 @@ export class ServedCompanies {
     const now = this.#options.now()
     const isMissed = (entry: KeyEntry) =>
       entry.expiresAt !== null &&
-      ['valid', 'expired'].includes(stateOf(entry, now)) &&
+      ['valid', 'expired'].includes(findKeyState(entry, now)) &&
       entry.replacedBy === null &&
       now.getTime() - Date.parse(entry.lastUsedAt ?? '') < USED_WITHIN_MS
     return this.#openKeys()?.list(null).filter(isMissed) ?? []
@@ -189,7 +189,7 @@ export class ServedCompanies {
   }
 
   /** Returns the current snapshot of a company, and replaced ones that can still be read; newest first. */
-  readableOf(company: string): readonly ServedSnapshot[] {
+  getReadable(company: string): readonly ServedSnapshot[] {
     return this.#companies.get(company)?.readable ?? []
   }
 
@@ -236,7 +236,7 @@ export class ServedCompanies {
   #unfollow(company: string, end: (followed: ServedCompany) => Promise<void>): void {
     const closing = end(this.#companies.get(company) as ServedCompany)
       .catch(error =>
-        this.#options.log.error({ company }, `The company cannot be closed: ${messageOf(error)}.`),
+        this.#options.log.error({ company }, `The company cannot be closed: ${getMessage(error)}.`),
       )
       .finally(() => this.#closing.delete(closing))
     this.#companies.delete(company)
@@ -252,7 +252,7 @@ export class ServedCompanies {
       if (keys) this.#followThose(keys.companies(this.#options.now()))
       else for (const company of this.companies) this.#unfollow(company, followed => followed.close())
     } catch (error) {
-      this.#report(`The API keys cannot be read: ${messageOf(error)}.`)
+      this.#report(`The API keys cannot be read: ${getMessage(error)}.`)
       return
     }
     this.#noteUses()
@@ -276,7 +276,7 @@ export class ServedCompanies {
       this.#problem = null
     } catch (error) {
       // Answering matters more, and this is retried. Revocations are effective even before they are entered.
-      this.#report(`Uses and revocations of API keys cannot be saved yet: ${messageOf(error)}`)
+      this.#report(`Uses and revocations of API keys cannot be saved yet: ${getMessage(error)}`)
     }
   }
 

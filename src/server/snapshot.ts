@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { UNAVAILABLE } from '#schema/analysis.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
-import { tagOf } from '#src/lib/hash.ts'
+import { computeTag } from '#src/lib/hash.ts'
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from './contract/source.ts'
 import { DOCUMENT_TABLES, type MonthFiles } from './documents.ts'
 import type { FeedSnapshot } from './feed/feed.ts'
@@ -70,7 +70,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     this.#onDamage = onDamage
     this.#now = now
     this.#size = preparedMonths.reduce((sum, { size }) => sum + size, 0)
-    this.#tag = tagOf(preparedMonths.map(({ tag }) => tag).join())
+    this.#tag = computeTag(preparedMonths.map(({ tag }) => tag).join())
     const places = preparedMonths.flatMap(prepared =>
       prepared.index.ids.map((_, at): Place => ({ prepared, at })),
     )
@@ -124,7 +124,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
       ...parts.flatMap((part, index) => (index === 0 ? [part] : [COMMA, part])),
       Buffer.from(`],"count":${count},"total":${total},"limit":${limit},"offset":${offset}}`),
     ])
-    const json = new Json(page, tagOf([this.#tag, ...(phases ?? [])].join()))
+    const json = new Json(page, computeTag([this.#tag, ...(phases ?? [])].join()))
     // Empty pages are not cached: there is no end of them, and they cost nothing to build.
     return count === 0 ? json : this.#pages.add(key, json)
   }
@@ -155,7 +155,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
 
   #find(id: string): Place | null {
     for (const prepared of this.months) {
-      const at = prepared.placeOf(id)
+      const at = prepared.findPlace(id)
       if (at !== undefined) return { prepared, at }
     }
     return null
@@ -204,10 +204,10 @@ function newestFirst(a: Place, b: Place): number {
     a.prepared.index.created[a.at] as number,
     b.prepared.index.created[b.at] as number,
   ]
-  return createdB - createdA || (idOf(a) < idOf(b) ? -1 : 1)
+  return createdB - createdA || (readPlaceId(a) < readPlaceId(b) ? -1 : 1)
 }
 
-function idOf({ prepared, at }: Place): string {
+function readPlaceId({ prepared, at }: Place): string {
   return prepared.index.ids[at] as string
 }
 
@@ -219,25 +219,25 @@ export type Month = {
 }
 
 /** Returns what the feed needs of a snapshot. */
-export function feedSnapshot(manifest: Manifest, directory: string): FeedSnapshot {
+export function makeFeedSnapshot(manifest: Manifest, directory: string): FeedSnapshot {
   return {
     name: manifest.snapshot,
     madeMs: Date.parse(manifest.created_at),
     appliedSegment: manifest.applied_segment,
-    versions: versionFiles(manifest, directory),
+    versions: listVersionFiles(manifest, directory),
     timeZone: manifest.source_timezone,
   }
 }
 
 /** Returns the files of the versions of notices and analyses, of all months. */
-export function versionFiles({ tables }: Manifest, directory: string): VersionFiles {
-  const filesOf = (table: string) =>
+export function listVersionFiles({ tables }: Manifest, directory: string): VersionFiles {
+  const listFiles = (table: string) =>
     (tables[table]?.files ?? []).filter(({ rows }) => rows > 0).map(({ path }) => join(directory, path))
-  return { notice: filesOf('edital_versions'), analysis: filesOf('analysis_versions') }
+  return { notice: listFiles('edital_versions'), analysis: listFiles('analysis_versions') }
 }
 
 /** Returns the months with notices, newest first. */
-export function monthsOf({ tables, source_timezone: timeZone }: Manifest, directory: string): Month[] {
+export function listMonths({ tables, source_timezone: timeZone }: Manifest, directory: string): Month[] {
   const file = (table: string, month: string) =>
     tables[table]?.files.find(one => one.month === month && one.rows > 0) ?? null
   const names = (tables.editais?.files ?? []).flatMap(({ month, rows }) => (month && rows > 0 ? [month] : []))

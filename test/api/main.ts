@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { EXIT, messageOf } from '#src/lib/errors.ts'
+import { EXIT, getMessage } from '#src/lib/errors.ts'
 import { wholeNumber } from '#src/present/terminal/options.ts'
 import { runWithServers, type Served, type Servers } from './servers.ts'
 import { obtainTester, type Tester, testApi, type Verdict } from './tester.ts'
@@ -58,7 +58,7 @@ await runWithServers('api', options.counts, async (servers, directory) => {
         ids: [await addWebhook(servers, mirror, sandbox)],
       })),
     ],
-    (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, output: messageOf(error) }],
+    (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, output: getMessage(error) }],
   )
   const results = (await Promise.all([testServer(tester, directory, sandbox), mirrored])).flat()
   for (const { title, output, passed } of results)

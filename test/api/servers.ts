@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EXIT, messageOf } from '#src/lib/errors.ts'
+import { EXIT, getMessage } from '#src/lib/errors.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 const WITHIN_MS = 60_000
@@ -60,7 +60,7 @@ export async function runWithServers(
     if (countsFile) await writeFile(countsFile, JSON.stringify(counts))
     process.exitCode = counts.failed === 0 ? EXIT.ok : EXIT.failed
   } catch (error) {
-    process.stderr.write(`${messageOf(error)}\n`)
+    process.stderr.write(`${getMessage(error)}\n`)
     process.exitCode = EXIT.failed
   } finally {
     await end()

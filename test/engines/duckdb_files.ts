@@ -5,7 +5,7 @@ import { isDeepStrictEqual, promisify } from 'node:util'
 import { PLACE_VARIABLE } from '#src/core/lake/catalog.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { CATALOG } from '#src/marts/marts.ts'
 import { countDaysFrom } from '#src/marts/open.ts'
 import type { Servers } from '#test/api/servers.ts'
@@ -77,7 +77,7 @@ async function compare(
   args: readonly string[],
 ): Promise<Result> {
   const script = join(import.meta.dirname, 'duckdb_contents.py')
-  const title = `DuckDB ${OLDEST}, ${what}: ${counted(Object.keys(expected).length, 'relation')}`
+  const title = `DuckDB ${OLDEST}, ${what}: ${pluralize(Object.keys(expected).length, 'relation')}`
   const { stdout } = await promisify(execFile)(python, [script, ...args], { maxBuffer: 16 << 20 }).catch(
     error => ({ stdout: JSON.stringify({ error: reasonOf(String(error.stderr)) }) }),
   )

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
-import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import type { Line } from '#src/core/rawlog/line.ts'
 import { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { Database, type Row } from '#src/core/warehouse/database.ts'
@@ -227,7 +227,7 @@ async function logAsOlderVersion(company: SyncedCompany, id: string): Promise<vo
   const { environment, world } = company
   const [first] = await readLog(company)
   const directory = rawDirectory(environment)
-  const firstNumber = (await sealedSegments(directory)).length + 1
+  const firstNumber = (await listSealedSegments(directory)).length + 1
   const now = () => new Date('2026-11-01T10:00:00Z')
   const log = new RawLogWriter({ directory, firstNumber, runId: 'older', now })
   const { edital, analysis } = world.entry(id) as Entry

@@ -5,7 +5,7 @@ import { snapshotInfo, TABLES } from '#schema/tables.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import type { Marts } from '#src/core/lake/catalog.ts'
-import { untimed } from '#src/core/pipeline/request.ts'
+import { workUntimed } from '#src/core/pipeline/request.ts'
 import { NEXT, type RunResult } from '#src/core/pipeline/run.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
@@ -34,7 +34,7 @@ async function run(environment: Environment, marts: Marts): Promise<RunResult> {
   const { signal } = new AbortController()
   const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })
   const follower = { inUse: async () => [], isBehind: async () => false, follow: async () => {} }
-  const silent = { onProgress() {}, onNote() {}, inStage: untimed }
+  const silent = { onProgress() {}, onNote() {}, inStage: workUntimed }
   try {
     return await sync(NEXT, {
       ...{ api, settings, signal, follower, ...silent, sharedLog: null },

@@ -4,7 +4,7 @@ import { readApiSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import { ListedFile } from '#src/core/pipeline/listed.ts'
 import { readInto, scan } from '#src/core/pipeline/scan.ts'
-import { csvLine } from '#src/present/terminal/table.ts'
+import { formatCsvLine } from '#src/present/terminal/table.ts'
 import type { RawAnswer } from '#src/sandbox/faults.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
@@ -278,7 +278,7 @@ async function scanOf({ environment, dataDir }: Company): Promise<unknown> {
 
 it('text that a spreadsheet would read as a formula is exported unchanged', () => {
   const texts = ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '=HYPERLINK("http://x","y")', '-1,5\r\n"x"']
-  expect(texts.map(text => csvLine([text])).join('')).toBe(
+  expect(texts.map(text => formatCsvLine([text])).join('')).toBe(
     '=1+1\r\n+1\r\n-1\r\n@SUM(A1)\r\n\t=1\r\n"=HYPERLINK(""http://x"",""y"")"\r\n"-1,5\r\n""x"""\r\n',
   )
 })

@@ -17,7 +17,7 @@ import zlib from 'node:zlib'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { examineLog } from '#src/core/rawlog/examine.ts'
 import { readLines } from '#src/core/rawlog/files.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { takeLock } from '#src/lib/lock.ts'
 import type { Diagnosis } from '#src/operate/doctor/doctor.ts'
 import { judgeSpace } from '#src/operate/doctor/place.ts'
@@ -56,7 +56,7 @@ async function flipByte(path: string): Promise<void> {
 }
 
 async function checksumsBelow(directory: string): Promise<[string, string][]> {
-  return [...(await filesBelow(directory))].map(([path, bytes]) => [path, hashOf(bytes)])
+  return [...(await filesBelow(directory))].map(([path, bytes]) => [path, hashContent(bytes)])
 }
 
 /** Checks that exactly these subjects are reported, each with matching words. */

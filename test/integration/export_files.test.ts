@@ -4,7 +4,7 @@ import { readXlsx } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
 import { Database } from '#src/core/warehouse/database.ts'
 import { MARTS } from '#src/marts/marts.ts'
-import { martSql } from '#src/marts/open.ts'
+import { readMartSql } from '#src/marts/open.ts'
 import { inOrder } from '#src/present/text/cells.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
 import { noticeEntry, notices } from '#test/support/notices.ts'
@@ -176,7 +176,7 @@ test('a directory that cannot be created, and two forms at once, are refused wit
 
 test('every mart is sorted in these files: by its own SQL, or as they say', async () => {
   for (const mart of MARTS) {
-    const sql = await martSql(mart)
+    const sql = await readMartSql(mart)
     const sortsItself = /^ORDER BY .*\n?$/m.test(sql.trim().split('\n').at(-1) ?? '')
     // One row per company has no order.
     if (mart.name !== 'frescor')

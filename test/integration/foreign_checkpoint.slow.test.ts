@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import {
   alterWarehouse,
   checkpointIn,
@@ -200,7 +200,7 @@ test('a segment that is not what was uploaded, and one that unpacks without end,
   expect([damaged.code, damaged.stderr]).toEqual([1, expect.stringMatching(/has a damaged segment \d+/)])
 
   const bomb = zstdCompressSync(Buffer.alloc(2 ** 30, ' '))
-  s3.objects.set(key, { ...good, bytes: bomb, metadata: { 'x-amz-meta-sha256': hashOf(bomb) } })
+  s3.objects.set(key, { ...good, bytes: bomb, metadata: { 'x-amz-meta-sha256': hashContent(bomb) } })
   const { code, stderr } = await runShared(['sync'], (await another()).environment)
   expect([code, stderr]).toEqual([1, expect.stringMatching(/unpacks to more than/)])
   expect(stderr).not.toContain('    at ')

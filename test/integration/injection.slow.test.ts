@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readSettings } from '#config/settings.ts'
 import { type Column, TABLES, type Table } from '#schema/tables.ts'
-import { syncCommand } from '#src/cli/sync.ts'
+import { createSyncCommand } from '#src/cli/sync.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { Database, type Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
@@ -121,7 +121,7 @@ test('no option or setting is run as SQL: an invalid value is refused with its n
     for (const option of ['--status', '--id', '--wait', '--company']) {
       // These are valid in an id.
       if (option === '--id' && /^[\w.~:@+=-]+$/.test(text)) continue
-      const command = syncCommand(environment, () => Promise.reject(new Error('no daemon')))
+      const command = createSyncCommand(environment, () => Promise.reject(new Error('no daemon')))
         .exitOverride()
         .configureOutput({ writeErr: () => {} })
       const refusal = command.parseAsync([`${option}=${text}`], { from: 'user' })

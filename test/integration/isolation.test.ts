@@ -2,13 +2,13 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { environmentOf, readCompanies } from '#config/companies.ts'
+import { loadCompanyEnvironment, readCompanies } from '#config/companies.ts'
 import { type Environment as AnyEnvironment, readSettings } from '#config/settings.ts'
-import { inProcess } from '#jobs/process.ts'
+import { runInProcess } from '#jobs/process.ts'
 import { openCompanyRegistry, type Company as RegisteredCompany } from '#jobs/queues/company_registry.ts'
-import { queryCommand } from '#src/cli/query.ts'
-import { syncCommand } from '#src/cli/sync.ts'
-import { exitOf } from '#src/core/company/run_report.ts'
+import { createQueryCommand } from '#src/cli/query.ts'
+import { createSyncCommand } from '#src/cli/sync.ts'
+import { chooseExitCode } from '#src/core/company/run_report.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { askedFor, startCompanies } from '#test/support/companies.ts'
 import { syncHere } from '#test/support/here.ts'
@@ -30,12 +30,12 @@ test("the wrong company's key changes nothing with --full or in a worker, and th
 
   const swapped = { ...acme.environment, API_KEY: companies.keyOf('boreal') }
   const { report, causes } = await syncHere(swapped, { full: true })
-  expect([exitOf(report, causes), report.status, report.loaded]).toEqual([EXIT.failed, 'failed', 0])
+  expect([chooseExitCode(report, causes), report.status, report.loaded]).toEqual([EXIT.failed, 'failed', 0])
   expect(report.error).toMatch(/^The API lists none .*another company.*Check API_KEY and COMPANY/)
 
   await companies.configure({ acme: { api_key_file: companies.keyFile('boreal'), log_level: 'silent' } })
   const { companies: known } = await openCompanyRegistry(companies.environment)
-  const inWorker = await inProcess({
+  const inWorker = await runInProcess({
     company: known.get('acme') as RegisteredCompany,
     order: { kind: 'sync', job: '1', full: false, restart: false },
     signal: new AbortController().signal,
@@ -89,14 +89,14 @@ test('an invalid company name is refused in one sentence, before anything is wri
     )
     const refusals = {
       COMPANY: async () => readSettings({ ...alone, COMPANY: name }),
-      'COMPANY beside a file': () => environmentOf({ ...shared, COMPANIES_FILE, COMPANY: name }),
+      'COMPANY beside a file': () => loadCompanyEnvironment({ ...shared, COMPANIES_FILE, COMPANY: name }),
       '--company of sync': () =>
-        syncCommand(alone, () => Promise.reject(new Error('no daemon'))).parseAsync(
+        createSyncCommand(alone, () => Promise.reject(new Error('no daemon'))).parseAsync(
           ['--json', `--company=${name}`],
           { from: 'user' },
         ),
       '--company of query': () =>
-        queryCommand({ ...shared, COMPANIES_FILE }).parseAsync(['FROM editais', `--company=${name}`], {
+        createQueryCommand({ ...shared, COMPANIES_FILE }).parseAsync(['FROM editais', `--company=${name}`], {
           from: 'user',
         }),
       'companies.yaml': () => readCompanies({ ...shared, COMPANIES_FILE: inFile }),
@@ -107,7 +107,7 @@ test('an invalid company name is refused in one sentence, before anything is wri
     }
   }
   for (const empty of ['', ' ']) {
-    const refused = () => environmentOf(alone as AnyEnvironment, empty)
+    const refused = () => loadCompanyEnvironment(alone as AnyEnvironment, empty)
     expect(await refusalOf(refused, '--company')).toMatch(/^--company .*must be a short name/)
   }
   expect(await readdir(parent)).toEqual(['data', 'kept'])

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { readSettings } from '#config/settings.ts'
 import { lookFirst } from '#jobs/looks.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
-import { isLastRunElsewhere, knownState, readStanding, shareState } from '#jobs/queues/known_state.ts'
+import { isLastRunElsewhere, readKnownState, readStanding, shareState } from '#jobs/queues/known_state.ts'
 import { openQueues, type Queues } from '#jobs/queues/queue.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { noteFailure } from '#src/core/company/run_report.ts'
@@ -46,7 +46,7 @@ async function startHosts() {
       ...company,
       of,
       paths: of.paths,
-      known: async () => (await knownState(queues, of)).state,
+      known: async () => (await readKnownState(queues, of)).state,
       isElsewhere: () => isLastRunElsewhere(queues, of),
       share: () => shareState(queues, of),
       look: async () =>

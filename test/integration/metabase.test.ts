@@ -7,7 +7,7 @@ import { companyPaths } from '#src/core/company/company.ts'
 import { pointDatabase } from '#src/extras/metabase/database.ts'
 import { readMetabaseState } from '#src/extras/metabase/follow.ts'
 import { MARK, mark } from '#src/extras/metabase/mark.ts'
-import { relationMeanings } from '#src/extras/metabase/metadata.ts'
+import { listRelationMeanings } from '#src/extras/metabase/metadata.ts'
 import { EXIT } from '#src/lib/errors.ts'
 import { readCard } from '#src/present/questions.ts'
 import {
@@ -96,7 +96,7 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
     display_name: 'Valor estimado',
   })
   // Every table and column has its Portuguese description.
-  for (const { name, label, description, columns } of relationMeanings()) {
+  for (const { name, label, description, columns } of listRelationMeanings()) {
     expect(state.tables.find(table => table.name === name)).toMatchObject({
       display_name: label,
       description,

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readMetabaseSettings } from '#config/settings.ts'
 import { MARK, mark } from '#src/extras/metabase/mark.ts'
-import { relationMeanings } from '#src/extras/metabase/metadata.ts'
+import { listRelationMeanings } from '#src/extras/metabase/metadata.ts'
 import { EXIT } from '#src/lib/errors.ts'
 import { ADMIN, newMetabase, type Published, publishCompany } from '#test/support/metabase/session.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -35,7 +35,7 @@ test('one run adds the connection to Trino, with names in Portuguese, and a seco
   expect(database?.description).toMatch(/^Editais acompanhados.*Trino\.$/)
   const own = tables.filter(table => table.db_id === done.trinoDatabaseId)
   expect(new Set(own.map(({ schema }) => schema))).toEqual(new Set(['editais_acme']))
-  for (const { name, label, description } of relationMeanings()) {
+  for (const { name, label, description } of listRelationMeanings()) {
     expect(own.find(table => table.name === name)).toMatchObject({ display_name: label, description })
   }
   // Its foreign keys point to its own tables, not to those of the other database.

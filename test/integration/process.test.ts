@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
-import { inProcess } from '#jobs/process.ts'
+import { runInProcess } from '#jobs/process.ts'
 import { withCut } from '#jobs/processors.ts'
 import type { RunOrder } from '#jobs/queues/queue.ts'
 import { type Slot, takeSlot } from '#jobs/queues/slots.ts'
@@ -63,7 +63,7 @@ test('a process that cannot be started is a failed run with the reason, and free
   const slot = slotOf(company)
   const release = vi.spyOn(slot, 'release')
   const signal = new AbortController().signal
-  expect(await inProcess({ company, order: ORDER, signal, slot })).toMatchObject({
+  expect(await runInProcess({ company, order: ORDER, signal, slot })).toMatchObject({
     kind: 'failed',
     exitCode: EXIT.failed,
     message: `acme: cannot start the process of the maintenance (ENOENT). Check that ${process.execPath} exists and is executable, then restart the worker.`,
@@ -76,7 +76,7 @@ test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, even if thrown, names the limits'
     throw Object.assign(new Error(`spawn ${code}`), { code })
   }
   const signal = new AbortController().signal
-  expect(await inProcess({ company: await acme(), order: ORDER, signal }, refused)).toMatchObject({
+  expect(await runInProcess({ company: await acme(), order: ORDER, signal }, refused)).toMatchObject({
     kind: 'failed',
     message: expect.stringMatching(
       `cannot start the process of the maintenance \\(${code}\\)\\. Raise the limits .*pids_limit`,
@@ -91,7 +91,10 @@ test.each([
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const company = await hanging()
   const stopping = new AbortController()
-  const ending = inProcess({ company, order: ORDER, signal: stopping.signal, slot: slotOf(company) }, start)
+  const ending = runInProcess(
+    { company, order: ORDER, signal: stopping.signal, slot: slotOf(company) },
+    start,
+  )
   if (exitCode === EXIT.interrupted) stopping.abort()
   await vi.advanceTimersByTimeAsync(afterMs - 1)
   expect(child?.killed).toBe(false)
@@ -102,7 +105,7 @@ test.each([
 
 test('a process that gets ready after a stop was requested still stops normally', async () => {
   const company = await acme()
-  const ended = await inProcess(
+  const ended = await runInProcess(
     { company, order: ORDER, signal: AbortSignal.abort(), slot: slotOf(company) },
     start,
   )
@@ -120,7 +123,7 @@ test.each([
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const company = await stubborn()
     const slot = slotOf(company)
-    const ending = inProcess({ company, order: ORDER, signal: slot.signal, slot }, start)
+    const ending = runInProcess({ company, order: ORDER, signal: slot.signal, slot }, start)
     await new Promise(resolve => child?.once('message', resolve))
     slot.end(cut)
     await vi.advanceTimersByTimeAsync(49_999)
@@ -150,7 +153,7 @@ test.each(KILLED_ORDERS)(
   async (order, what) => {
     const company = await stubborn()
     const slot = slotOf(company)
-    const ending = inProcess({ company, order, signal: slot.signal, slot }, start)
+    const ending = runInProcess({ company, order, signal: slot.signal, slot }, start)
     await new Promise(resolve => child?.once('message', resolve))
     process.kill(child?.pid as number, 'SIGKILL')
     // It does not count as asked to end.

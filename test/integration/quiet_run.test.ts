@@ -6,7 +6,7 @@ import { createApiClient } from '#src/core/api/client.ts'
 import { companyPaths, makeDirectories } from '#src/core/company/company.ts'
 import { readState } from '#src/core/company/state.ts'
 import type { RunResult } from '#src/core/pipeline/run.ts'
-import { quietRun } from '#src/operate/quiet_run.ts'
+import { runQuietly } from '#src/operate/quiet_run.ts'
 import { contextHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { type Environment, temporaryDirectory } from '#test/support/project.ts'
@@ -36,7 +36,7 @@ async function quietHere(environment: Environment, now = () => new Date()): Prom
   const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   onTestFinished(() => api.close())
   await makeDirectories(context.paths)
-  return await quietRun({ ...context, api })
+  return await runQuietly({ ...context, api })
 }
 
 async function warehouseOf({ environment }: SyncedCompany): Promise<string> {

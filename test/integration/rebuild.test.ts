@@ -3,7 +3,7 @@ import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
-import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { observeSteps } from '#src/lib/durable.ts'
 import { startWithHistory } from '#test/support/folded_log.ts'
@@ -51,7 +51,7 @@ test('a raw log with a gap is refused, and the warehouse does not change', async
   for (const _ of [2, 3]) await company.syncHere()
   const before = await everything(environment)
   const raw = join(companyDirectory(environment), 'raw')
-  const segments = await sealedSegments(raw)
+  const segments = await listSealedSegments(raw)
   expect(segments).toEqual([1, 2, 3])
 
   for (const [number, expected] of [

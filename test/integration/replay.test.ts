@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { RunReport } from '#src/core/company/run_report.ts'
-import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import { RawLogWriter } from '#src/core/rawlog/writer.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { reportHere } from '#test/support/here.ts'
 import { notices } from '#test/support/notices.ts'
 import {
@@ -114,7 +114,7 @@ type OldRejection = { edital_id: string; kind: 'notice' | 'analysis'; body: stri
 /** Writes a segment as an older version of the program would have, long ago. */
 async function logRejected(company: PreparedCompany, records: readonly OldRejection[]): Promise<void> {
   const directory = rawDirectory(company.environment)
-  const firstNumber = (await sealedSegments(directory)).length + 1
+  const firstNumber = (await listSealedSegments(directory)).length + 1
   const now = () => new Date('2026-01-10T10:00:00Z')
   const log = new RawLogWriter({ directory, firstNumber, runId: 'older', now })
   await log.append({ type: 'run_started', mode: 'incremental', analysis_statuses: [], company: 'acme' })
@@ -124,7 +124,7 @@ async function logRejected(company: PreparedCompany, records: readonly OldReject
       ...record,
       reason: 'expected something else',
       path: '$',
-      hash: hashOf(body),
+      hash: hashContent(body),
       raw: Buffer.from(body).toString('base64'),
       excerpt: body.slice(0, 2048),
     })

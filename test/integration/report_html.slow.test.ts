@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { inProcess } from '#jobs/process.ts'
+import { runInProcess } from '#jobs/process.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { renderLatestReport, writeReport } from '#src/extras/report/page.ts'
@@ -22,12 +22,12 @@ const DAY_MS = 86_400_000
 /** The limit for a company of 20,000 notices; lists are limited, so the size hardly depends on their number. */
 const MAX_BYTES = 2_000_000
 
-function lakeOf({ environment }: SyncedCompany): string {
+function findLake({ environment }: SyncedCompany): string {
   return companyPaths(environment.DATA_DIR ?? '', 'acme').lake
 }
 
 async function render(company: SyncedCompany, now = new Date()): Promise<string> {
-  return await renderLatestReport(lakeOf(company), { now })
+  return await renderLatestReport(findLake(company), { now })
 }
 
 /** A notice with its session this many days ahead, at nine in Brasília. */
@@ -48,7 +48,7 @@ describe('the report of a company', () => {
     const signal = new AbortController().signal
     // As the worker does: its processes use its compile cache.
     enableCompileCache()
-    const reported = await inProcess({
+    const reported = await runInProcess({
       company: configured(company.environment),
       order: { kind: 'report' },
       signal,
@@ -171,7 +171,7 @@ describe('the report of a company', () => {
     await company.syncHere()
     const now = new Date()
     const before = await render(company, now)
-    const latest = await realpath(join(lakeOf(company), 'latest'))
+    const latest = await realpath(join(findLake(company), 'latest'))
     const catalog = await Database.open(join(latest, 'catalog.duckdb'))
     await catalog.run('DROP VIEW mudancas_parecer')
     catalog.close()
@@ -197,7 +197,7 @@ describe('the report of a company', () => {
 
     const directory = await temporaryDirectory()
     await mkdir(join(directory, 'taken'))
-    const taken = writeReport(lakeOf(company), join(directory, 'taken'), { now: new Date() })
+    const taken = writeReport(findLake(company), join(directory, 'taken'), { now: new Date() })
     await expect(taken).rejects.toThrow(/cannot be written.*--output/)
     expect(await readdir(directory)).toEqual(['taken'])
   })

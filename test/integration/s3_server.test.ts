@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { RemoteLakeSettings } from '#config/lake.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { CONFORMANCE } from '#test/support/s3_conformance.ts'
@@ -58,7 +58,7 @@ test('an upload whose refusal is lost with its connection finds that the object 
   const { s3, store, directory } = await opened()
   const path = join(directory, 'file')
   await writeFile(path, 'abc')
-  const file = { path, bytes: 3, sha256: hashOf('abc') }
+  const file = { path, bytes: 3, sha256: hashContent('abc') }
   expect(await store.upload('file', file)).toBe(true)
   s3.fault = ({ method }) => (method === 'PUT' ? 'lose' : null)
   expect(await store.upload('file', file)).toBe(false)
@@ -74,7 +74,7 @@ test.each([2, -2])(
     s3.clockToleranceMs = 900_000
     const path = join(directory, 'file')
     await writeFile(path, 'abc')
-    expect(await store.upload('file', { path, bytes: 3, sha256: hashOf('abc') })).toBe(true)
+    expect(await store.upload('file', { path, bytes: 3, sha256: hashContent('abc') })).toBe(true)
     expect((await store.get('file', 1000))?.bytes.toString()).toBe('abc')
     expect((await store.get('file', 1000))?.ageMs).toBeLessThan(60_000)
     expect(s3.requests.length).toBe(4)

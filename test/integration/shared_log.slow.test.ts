@@ -5,7 +5,7 @@ import { zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import type { Finding } from '#src/extras/extra.ts'
 import type { Checkpoint } from '#src/extras/shared_log/checkpoints.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { anotherHost, LOG, segmentsIn, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
@@ -203,7 +203,7 @@ const fileOf = (sha256: string) => `shared/acme/checkpoints/files/${sha256}`
 
 function replace(s3: S3Server, key: string, content: string | Buffer): void {
   const bytes = Buffer.from(content)
-  s3.objects.set(key, { bytes, tag: `"${hashOf(bytes)}"`, modified: new Date() })
+  s3.objects.set(key, { bytes, tag: `"${hashContent(bytes)}"`, modified: new Date() })
 }
 
 function rewrite(s3: S3Server, checkpoint: Checkpoint): void {
@@ -211,7 +211,7 @@ function rewrite(s3: S3Server, checkpoint: Checkpoint): void {
 }
 
 function rewriteWarehouse(s3: S3Server, checkpoint: Checkpoint, bytes: Buffer): void {
-  const sha256 = hashOf(bytes)
+  const sha256 = hashContent(bytes)
   replace(s3, fileOf(sha256), bytes)
   rewrite(s3, { ...checkpoint, warehouse: { sha256, bytes: bytes.length, unpacked_bytes: 2 } })
 }

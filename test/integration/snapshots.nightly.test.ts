@@ -4,7 +4,7 @@ import { cp, realpath, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
-import { listRowFiles, rowsOf } from '#src/core/warehouse/row_files.ts'
+import { listRowFiles, storedRows } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import { openWarehouse, settleWarehouse, type Warehouse } from '#src/core/warehouse/warehouse.ts'
 import { until } from '#test/support/daemon.ts'
@@ -24,7 +24,7 @@ async function setVersion(warehouse: Warehouse, version: number): Promise<void> 
   await db.transaction(async () => {
     for (const table of ROW_TABLES)
       await db.run(
-        `INSERT INTO waiting_${table.name} SELECT t.*, month FROM (${rowsOf(table, rows.directory, files)}) t JOIN row_places USING (edital_id)`,
+        `INSERT INTO waiting_${table.name} SELECT t.*, month FROM (${storedRows(table, rows.directory, files)}) t JOIN row_places USING (edital_id)`,
       )
     for (const sql of [
       `UPDATE row_places SET file = NULL`,

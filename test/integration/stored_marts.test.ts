@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { analyses, editais } from '#schema/tables.ts'
-import { type StoredInputs, storedInputs } from '#src/core/lake/catalog.ts'
+import { readStoredInputs, type StoredInputs } from '#src/core/lake/catalog.ts'
 import { MARTS } from '#src/marts/marts.ts'
 import { loadMarts } from '#src/marts/open.ts'
 import { openMarts } from '#test/support/marts.ts'
@@ -59,9 +59,9 @@ it('stored marts follow from the columns that they name, and from no other', asy
     const named = new Set(STORED.flatMap(({ storedFrom }) => storedFrom?.[table] ?? []))
     let stored = await rows()
     for (const column of [...named].slice(1)) {
-      const inputs = await storedInputs(marts.db, await loadMarts())
+      const inputs = await readStoredInputs(marts.db, await loadMarts())
       await marts.db.run(rotate(table, [column]))
-      expect(changedIn(inputs, await storedInputs(marts.db, await loadMarts())), column).toEqual(
+      expect(changedIn(inputs, await readStoredInputs(marts.db, await loadMarts())), column).toEqual(
         naming(table, column),
       )
       const other = await rows()

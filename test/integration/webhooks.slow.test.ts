@@ -95,8 +95,8 @@ async function startAll({ events, redisUrl, allowPrivate = true, ...delays }: Se
     const queues = openQueues({ url, prefix }, log)
     const webhooks = startWebhooks({
       ...{ queues, dataDir, feeds, allowPrivate, log, metrics },
-      lakeOf: () => '',
-      logOf: () => null,
+      findLake: () => '',
+      findLog: () => null,
       ...delays,
       isOurs(company) {
         asked += 1

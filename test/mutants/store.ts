@@ -103,13 +103,13 @@ export const APPLY = [
     {
       name: 'gone-untouched',
       reason: 'a deletion is not published',
-      from: "    ...touch([editais], monthsOf('gone')),\n",
+      from: "    ...touch([editais], typeMonths('gone')),\n",
       to: '',
     },
     {
       name: 'same-untouched',
       reason: 'the time of a reading is not published',
-      from: "    ...touch([analyses], monthsOf('analysis_same')),\n",
+      from: "    ...touch([analyses], typeMonths('analysis_same')),\n",
       to: '',
     },
     {

@@ -2,7 +2,7 @@ import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import { writeLook } from '#src/core/company/state.ts'
 import { NEXT } from '#src/core/pipeline/run.ts'
-import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { type Look, look } from '#src/operate/look.ts'
 import { plan } from '#src/operate/plan.ts'
@@ -97,7 +97,7 @@ async function checkNothingNew(play: Play, isSteady: boolean): Promise<void> {
 }
 
 async function checkApplied({ paths }: Play): Promise<void> {
-  const sealed = (await sealedSegments(paths.raw)).length
+  const sealed = (await listSealedSegments(paths.raw)).length
   const db = await Database.open(paths.warehouse, { readOnly: true, threads: 1 })
   try {
     const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')

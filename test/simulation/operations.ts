@@ -7,7 +7,7 @@ import type { CompanyContext } from '#src/extras/extra.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { RemoteError } from '#src/lib/objects/objects.ts'
 import { publishBehind } from '#src/operate/extras.ts'
-import { holdingCompany } from '#src/operate/open.ts'
+import { holdCompany } from '#src/operate/open.ts'
 import { replay } from '#src/operate/replay.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
@@ -71,7 +71,7 @@ async function run(
   { context, environment, trusted }: Means,
 ): Promise<RunReport | null> {
   const { signal } = context
-  return await holdingCompany(context, SILENT, { what: operation, waitSeconds: 0 }, async () => {
+  return await holdCompany(context, SILENT, { what: operation, waitSeconds: 0 }, async () => {
     // Not each time: the second process waits a little for the lock.
     if (play.random.chance(0.15)) await checkHeld(context)
     if (operation === 'publish' || operation === 'rebuild') {
@@ -94,7 +94,7 @@ const SILENT = { progress() {}, note() {} }
 
 /** I8: no other process gets the company at the same time. */
 async function checkHeld(context: CompanyContext): Promise<void> {
-  const refused = await holdingCompany(
+  const refused = await holdCompany(
     context,
     SILENT,
     { what: 'another', waitSeconds: 0 },

@@ -326,8 +326,8 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I14',
     name: 'starts-with-what-it-has',
     file: 'src/extras/shared_log/segments.ts',
-    from: '  await copySegments(place, await segmentsAfter(place, last), onSegment)\n',
-    to: '  if (last === 0) await copySegments(place, await segmentsAfter(place, last), onSegment)\n',
+    from: '  await copySegments(place, await listSegmentsAfter(place, last), onSegment)\n',
+    to: '  if (last === 0) await copySegments(place, await listSegmentsAfter(place, last), onSegment)\n',
     of: '--hosts',
   },
   {

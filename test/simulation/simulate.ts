@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
 import { openOptions } from '#src/core/pipeline/run.ts'
-import { readLines, sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, readLines, segmentPath } from '#src/core/rawlog/files.ts'
 import { rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
 import { observeSteps } from '#src/lib/durable.ts'
 import { createRandom } from '#src/sandbox/random.ts'
@@ -190,7 +190,7 @@ async function checkRebuild(play: Play): Promise<void> {
   await checkSameTables(undisturbed, paths.warehouse)
   const directory = paths.raw
   const runs = new Set<string>()
-  for (const number of await sealedSegments(directory))
+  for (const number of await listSealedSegments(directory))
     for await (const line of readLines(segmentPath(directory, number)))
       runs.add((JSON.parse(line) as { run_id: string }).run_id)
   const stored = await countRuns(paths.warehouse)

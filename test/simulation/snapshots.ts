@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'n
 import { join } from 'node:path'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
-import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import { assertHolds } from './assertions.ts'
 
 /** I5: hashes of snapshot files when first seen, by path. */
@@ -63,7 +63,7 @@ export function checkImmutable({ lake }: CompanyPaths, seen: Seen, powerFailed: 
 /** I6: no snapshot is ahead of the log. */
 export async function checkDurableFirst({ lake, raw }: CompanyPaths, published = false): Promise<void> {
   const manifest = checkLatest({ lake }, published)
-  const sealed = (await sealedSegments(raw)).length
+  const sealed = (await listSealedSegments(raw)).length
   assertHolds(
     (manifest?.applied_segment ?? 0) <= sealed,
     () => `I6: the snapshot holds segment ${manifest?.applied_segment}, the log ends with ${sealed}`,

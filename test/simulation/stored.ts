@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
+import { listPublishedColumns, TABLES, type Table } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { Manifest } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
@@ -74,7 +74,7 @@ async function readQuarantined(db: Database): Promise<Set<string>> {
 }
 
 async function rowsOf(db: Database, table: Table): Promise<Row[]> {
-  const columns = publishedColumns(table)
+  const columns = listPublishedColumns(table)
     .filter(({ name }) => name !== 'company')
     .map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `epoch_us("${name}") AS "${name}"` : `"${name}"`))
   return await db.rows(`SELECT ${columns.join(', ')} FROM "${table.name}"`)

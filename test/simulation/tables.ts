@@ -1,15 +1,15 @@
 import { mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { publishedColumns, storedColumns, TABLES } from '#schema/tables.ts'
+import { listPublishedColumns, listStoredColumns, TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { countNotices, type Manifest } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
-import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_files.ts'
+import { listRowFiles, rowDirectory, storedRows } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import { MARTS } from '#src/marts/marts.ts'
-import { martSql } from '#src/marts/open.ts'
+import { readMartSql } from '#src/marts/open.ts'
 import { assertHolds } from './assertions.ts'
 
 /** Columns that depend on the run that wrote the row, and not on a document. */
@@ -32,7 +32,7 @@ export async function checkPublished(db: Database, paths: CompanyPaths, manifest
   const columns = new Map(
     compared.map(table => [
       table.name,
-      publishedColumns(table)
+      listPublishedColumns(table)
         .map(({ name }) => name)
         .filter(name => name !== 'company' && (same || !OF_THE_RUN.includes(name))),
     ]),
@@ -56,7 +56,7 @@ export async function checkStoredMarts({ directory }: Manifest): Promise<void> {
     const stored = MARTS.filter(({ storedFrom }) => storedFrom)
     const columns = new Map(stored.map(mart => [mart.name, mart.columns.map(({ name }) => name)]))
     const sql = new Map(
-      await Promise.all(stored.map(async mart => [mart.name, await martSql(mart)] as const)),
+      await Promise.all(stored.map(async mart => [mart.name, await readMartSql(mart)] as const)),
     )
     const differing = await differingTables(db, columns, [name => `"${name}"`, name => `(${sql.get(name)})`])
     assertHolds(differing.length === 0, () => `I5: ${differing} are not what the snapshot's tables give`)
@@ -79,7 +79,7 @@ async function rowRelations(
   const { id } = await db.row<{ id: string }>(`SELECT warehouse_id AS id FROM ${catalog}meta`)
   const directory = rowDirectory(join(dirname(path), 'rows'), id)
   const files = await listRowFiles(db, catalog)
-  return new Map(ROW_TABLES.map(table => [table.name, `(${rowsOf(table, directory, files)})`]))
+  return new Map(ROW_TABLES.map(table => [table.name, `(${storedRows(table, directory, files)})`]))
 }
 
 /** Moves a warehouse and the files of its rows to another directory; returns its new path. */
@@ -110,7 +110,7 @@ export async function checkSameTables(
     for (const table of ROW_TABLES.filter(({ name }) => !without.tables.includes(name)))
       byTable.set(
         table.name,
-        storedColumns(table)
+        listStoredColumns(table)
           .map(({ name }) => name)
           .filter(name => !without.columns.includes(name)),
       )

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { inject } from 'vitest'
 import type * as Package from '#clients/typescript/src/index.ts'
-import { systemCode } from '#src/lib/errors.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
 import { until } from './daemon.ts'
 import { surroundings, temporaryDirectory } from './project.ts'
 
@@ -38,7 +38,7 @@ async function installed(): Promise<string> {
     await mkdir(place)
     await install(place, project)
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
+    if (findSystemCode(error) !== 'EEXIST') throw error
     await until(() => existsSync(project), { what: 'the package of the client', withinMs: BUILT_WITHIN_MS })
   }
   return project

@@ -1,7 +1,7 @@
 import { chmod, cp, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { latestName } from '#src/core/lake/manifest.ts'
+import { readLatestName } from '#src/core/lake/manifest.ts'
 import { openOptions, publishWarehouse } from '#src/core/pipeline/run.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
@@ -132,7 +132,7 @@ export async function publishHere(environment: Environment): Promise<void> {
 /** The latest snapshot's directory and its notice files. */
 export async function latestOf(directory: string): Promise<{ path: string; notices: string[] }> {
   const lake = join(directory, 'lake')
-  const path = join(lake, 'snapshots', (await latestName(lake)) as string)
+  const path = join(lake, 'snapshots', (await readLatestName(lake)) as string)
   const names = (await readdir(join(path, 'editais'))).sort()
   return { path, notices: names.map(name => join(path, 'editais', name)) }
 }

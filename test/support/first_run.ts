@@ -9,9 +9,9 @@ import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
 import type { CompanyState } from '#src/core/company/state.ts'
 import { createTableRelations } from '#src/core/lake/catalog.ts'
 import { latestLink, type Manifest } from '#src/core/lake/manifest.ts'
-import { readListIndex, whyOutdated, writeListIndex } from '#src/core/pipeline/list_index.ts'
-import { systemCode } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { explainOutdated, readListIndex, writeListIndex } from '#src/core/pipeline/list_index.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { reportHere } from './here.ts'
 import type { Environment } from './project.ts'
@@ -36,7 +36,7 @@ export async function leaveFirstRun(world: World, environment: Environment): Pro
 async function firstRun(world: World, environment: Environment): Promise<string> {
   const { API_BASE_URL: _, DATA_DIR: __, ...settings } = environment
   const entries = world.ids().map(id => world.entry(id))
-  const name = `first-run-${hashOf(JSON.stringify([entries, settings]))}`
+  const name = `first-run-${hashContent(JSON.stringify([entries, settings]))}`
   const place = join(inject('runDirectory'), name)
   if (existsSync(place)) return place
   const made = await mkdtemp(`${place}-`)
@@ -45,7 +45,7 @@ async function firstRun(world: World, environment: Environment): Promise<string>
     await rename(made, place)
   } catch (error) {
     // Another worker was quicker; its directory is as good.
-    if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error
+    if (!['ENOTEMPTY', 'EEXIST'].includes(findSystemCode(error) ?? '')) throw error
     await rm(made, { recursive: true })
   }
   return place
@@ -58,7 +58,7 @@ async function makeFirstRun(environment: Environment): Promise<void> {
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)
   const index = await readListIndex(paths)
-  const why = index && (await whyOutdated(index, { paths, settings }, new Date()))
+  const why = index && (await explainOutdated(index, { paths, settings }, new Date()))
   if (why) throw new Error(`the index of the first run is outdated: ${why}`)
 }
 
@@ -89,7 +89,7 @@ async function moveCatalog(manifest: Manifest, directory: string): Promise<strin
   const bytes = await readFile(moved)
   await rm(moved)
   await replace(path, bytes)
-  return hashOf(bytes)
+  return hashContent(bytes)
 }
 
 /** Writes another file with the name and mode of one that may be read-only. */

@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises'
-import { readLines, sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, readLines, segmentPath } from '#src/core/rawlog/files.ts'
 import { SegmentWriter } from '#src/core/rawlog/writer.ts'
 import { idOf, noticeEntry, notices } from './notices.ts'
 import { type SyncedCompany, startCompany } from './synced.ts'
@@ -31,7 +31,7 @@ export async function foldLog(from: string, to: string) {
 /** Writes a log anew with three segments for each run, as earlier versions sealed them: its list, its analyses and its report. */
 export async function splitRuns(raw: string): Promise<void> {
   const parts: Line[][] = []
-  for (const segment of await sealedSegments(raw)) {
+  for (const segment of await listSealedSegments(raw)) {
     const texts = await Array.fromAsync(readLines(segmentPath(raw, segment)))
     const lines = texts.map(text => JSON.parse(text) as Line)
     const partOf = ({ type, kind }: Line) => /analysis|run_finished/.exec(`${type} ${kind}`)?.[0] ?? 'list'
@@ -58,7 +58,7 @@ async function writeLog(to: string, segments: readonly (readonly Line[])[]): Pro
 /** The lines about each notice, or each record without an id, in the order of the log. */
 async function linesBySubject(raw: string) {
   const lines: { segment: number; line: Line }[] = []
-  for (const segment of await sealedSegments(raw))
+  for (const segment of await listSealedSegments(raw))
     for await (const text of readLines(segmentPath(raw, segment)))
       lines.push({ segment, line: JSON.parse(text) })
   return Map.groupBy(lines, ({ line }) => line.edital_id ?? line.hash ?? null)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { Database } from '#src/core/warehouse/database.ts'
 import type { Checkpoint } from '#src/extras/shared_log/checkpoints.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { S3Server } from '#tools/s3_server.ts'
 import { temporaryDirectory } from './project.ts'
 
@@ -33,7 +33,7 @@ export function fileOf(sha256: string): string {
 /** Replaces an object, as no conditional write would. */
 export function replaceObject(s3: S3Server, key: string, content: string | Buffer): void {
   const bytes = Buffer.from(content)
-  s3.objects.set(key, { bytes, tag: `"${hashOf(bytes)}"`, modified: new Date() })
+  s3.objects.set(key, { bytes, tag: `"${hashContent(bytes)}"`, modified: new Date() })
 }
 
 /** @param changes of the checkpoint's description. */
@@ -43,7 +43,7 @@ export function rewriteCheckpoint(s3: S3Server, changes: Readonly<Record<string,
 
 /** The packed bytes take the place of the checkpoint's warehouse, and its description fits them. */
 export function rewriteWarehouse(s3: S3Server, packed: Buffer, unpacked = packed.length * 20): void {
-  const sha256 = hashOf(packed)
+  const sha256 = hashContent(packed)
   replaceObject(s3, fileOf(sha256), packed)
   rewriteCheckpoint(s3, { warehouse: { sha256, bytes: packed.length, unpacked_bytes: unpacked } })
 }

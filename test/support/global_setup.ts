@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import type { TestProject } from 'vitest/node'
-import { explain, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { explain, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from '#tools/redis_process.ts'
 import { findOnPath, installPackages, mayRun, type Packages, REFUSED, say } from './system_packages.ts'
 
@@ -134,7 +134,7 @@ async function checkAnswers(url: string): Promise<void> {
     await redis.connect()
     await redis.ping()
   } catch (error) {
-    const why = systemCode(problem ?? error) ?? messageOf(problem ?? error)
+    const why = findSystemCode(problem ?? error) ?? getMessage(problem ?? error)
     throw new FatalError(
       `The Redis at REDIS_URL (${withoutPassword(url)}) does not answer: ${why}. Start it, or unset REDIS_URL: the tests then start their own.`,
     )

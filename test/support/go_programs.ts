@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { systemCode } from '#src/lib/errors.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
 import { CACHE, replaceCached } from './cached.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
@@ -67,5 +67,5 @@ function reasonOf(error: unknown): string {
   const lines = String((error as { stderr?: unknown }).stderr ?? '')
     .trim()
     .split('\n')
-  return lines.at(-1)?.replace(/\.$/, '') || systemCode(error) || 'timed out'
+  return lines.at(-1)?.replace(/\.$/, '') || findSystemCode(error) || 'timed out'
 }

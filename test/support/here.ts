@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/core/api/client.ts'
 import { companyPaths } from '#src/core/company/company.ts'
-import { exitOf, type RunReport } from '#src/core/company/run_report.ts'
-import { untimed } from '#src/core/pipeline/request.ts'
+import { chooseExitCode, type RunReport } from '#src/core/company/run_report.ts'
+import { workUntimed } from '#src/core/pipeline/request.ts'
 import { NEXT, type RunResult } from '#src/core/pipeline/run.ts'
 import type { CompanyContext } from '#src/extras/extra.ts'
-import { hosts } from '#src/extras.ts'
+import { getHosts } from '#src/extras.ts'
 import { loadMarts } from '#src/marts/open.ts'
-import { followers, publishBehind } from '#src/operate/extras.ts'
-import { holdingCompany } from '#src/operate/open.ts'
+import { combineFollowers, publishBehind } from '#src/operate/extras.ts'
+import { holdCompany } from '#src/operate/open.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import type { Environment } from './project.ts'
 
@@ -24,7 +24,7 @@ export async function syncHere(
   const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   try {
     const run = () => sync({ ...NEXT, ...request }, { ...context, api })
-    return await (context.sharedLog ? holdingCompany(context, SILENT, { what: 'sync' }, run) : run())
+    return await (context.sharedLog ? holdCompany(context, SILENT, { what: 'sync' }, run) : run())
   } finally {
     await api.close()
     // A refusal of the object store is remembered.
@@ -44,7 +44,7 @@ export async function reportHere(
   code = 0,
 ): Promise<RunReport> {
   const { report, causes } = await syncHere(environment, request)
-  const ended = exitOf(report, causes)
+  const ended = chooseExitCode(report, causes)
   if (ended !== code) throw new Error(`sync would exit with ${ended}, not ${code}: ${JSON.stringify(report)}`)
   return report
 }
@@ -54,7 +54,7 @@ export function contextHere(environment: Environment): CompanyContext {
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)
   const { signal } = new AbortController()
-  const sharedLog = settings.remoteLog && hosts().open(settings.remoteLog, paths, signal)
+  const sharedLog = settings.remoteLog && getHosts().open(settings.remoteLog, paths, signal)
   return quietContext({ paths, settings, signal, sharedLog, newId, now: () => new Date() })
 }
 
@@ -62,14 +62,14 @@ export function contextHere(environment: Environment): CompanyContext {
 export function quietContext(
   given: Pick<CompanyContext, 'paths' | 'settings' | 'signal' | 'sharedLog' | 'newId' | 'now'>,
 ): CompanyContext {
-  const follower = followers(given.settings, given.paths)
+  const follower = combineFollowers(given.settings, given.paths)
   return {
     ...given,
     follower,
     loadMarts,
     runId: given.newId(),
     onProgress() {},
-    inStage: untimed,
+    inStage: workUntimed,
     onNote() {},
   }
 }

@@ -9,7 +9,7 @@ import { type Company, type CompanyRegistry, openCompanyRegistry } from '#jobs/q
 import { openQueues, type Queues } from '#jobs/queues/queue.ts'
 import { openRequests, requestSync } from '#jobs/queues/requests.ts'
 import { companyPaths, makeDirectories } from '#src/core/company/company.ts'
-import { newReport } from '#src/core/company/run_report.ts'
+import { createReport } from '#src/core/company/run_report.ts'
 import { type CompanyState, writeState } from '#src/core/company/state.ts'
 import { startHttp } from '#src/lib/http/server.ts'
 import { createEntrance } from '#src/server/entrance.ts'
@@ -130,9 +130,9 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
 type ServedWith = { adminToken: string | null; metrics: Metrics; log: Logger }
 
 function servedBy(dataDir: string, { adminToken, metrics, log }: ServedWith) {
-  const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
+  const findLake = (slug: string) => companyPaths(dataDir, slug).lake
   const now = () => new Date()
-  const served = new ServedCompanies({ dataDir, builders: 1, lakeOf, logOf: () => null, log, now })
+  const served = new ServedCompanies({ dataDir, builders: 1, findLake, findLog: () => null, log, now })
   const entrance = createEntrance({ served, maxRps: null, adminToken, metrics: metrics.service, log })
   const api = createServeRoutes({ served, settings: { corsOrigins: [] }, entrance, log })
   return { served, entrance, api }
@@ -164,7 +164,7 @@ function companiesYaml(slugs: readonly string[]): string {
 export async function leaveState({ paths }: Company, changes: Partial<CompanyState> = {}): Promise<void> {
   await makeDirectories(paths)
   await writeState(paths, {
-    last_run: newReport('run-1', 'incremental', NOW),
+    last_run: createReport('run-1', 'incremental', NOW),
     causes: [],
     last_good_at: '2026-11-21T11:00:00.000Z',
     quarantined: 3,

@@ -3,7 +3,7 @@ import { type Inspection, inspect } from '#jobs/alerts/inspect.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
 import { openQueues } from '#jobs/queues/queue.ts'
 import { makeDirectories } from '#src/core/company/company.ts'
-import { newReport } from '#src/core/company/run_report.ts'
+import { createReport } from '#src/core/company/run_report.ts'
 import { type CompanyState, writeState } from '#src/core/company/state.ts'
 import { createLogger } from '#src/lib/log.ts'
 import { type Alerter, configured, startAlerter, startClock } from './alerting.ts'
@@ -81,7 +81,7 @@ export async function startScene(
 
 function stateOf(last_good_at: string | null, error: string | null = null): CompanyState {
   return {
-    last_run: { ...newReport('run', 'incremental', new Date()), error },
+    last_run: { ...createReport('run', 'incremental', new Date()), error },
     causes: [],
     last_good_at,
     quarantined: 0,

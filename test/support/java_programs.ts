@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { copyFile, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { systemCode } from '#src/lib/errors.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
 import { CACHE, replaceCached } from './cached.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
@@ -99,5 +99,5 @@ async function versionOf(java: string): Promise<number> {
 function reasonOf(error: unknown): string {
   const { stdout = '' } = error as { stdout?: string }
   const line = stdout.split('\n').find(one => one.startsWith('[ERROR]'))
-  return line?.replace('[ERROR] ', '').replace(/\.$/, '') ?? systemCode(error) ?? 'timed out'
+  return line?.replace('[ERROR] ', '').replace(/\.$/, '') ?? findSystemCode(error) ?? 'timed out'
 }

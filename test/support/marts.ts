@@ -1,5 +1,5 @@
 import type { Table } from '#schema/tables.ts'
-import { newReport } from '#src/core/company/run_report.ts'
+import { createReport } from '#src/core/company/run_report.ts'
 import { createRelations, storeMarts } from '#src/core/lake/catalog.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/core/pipeline/validate.ts'
 import type { Database, QueryResult, Row } from '#src/core/warehouse/database.ts'
@@ -81,16 +81,16 @@ async function showWarehouse(db: Database, warehouse: string): Promise<void> {
     directory: '',
     files: new Map(),
   }
-  const rowsOf = (table: Table) =>
+  const rowsSource = (table: Table) =>
     `(SELECT ${exportColumns(table, COMPANY)} FROM ${warehouse}.main.${identifier(table.name)} t)`
-  await db.transaction(() => createRelations(db, [source], marts, { rowsOf }))
+  await db.transaction(() => createRelations(db, [source], marts, { rowsSource }))
   withCatalog.add(db)
 }
 
 /** The lines that a good run logs. */
 function linesOfRun(run_id: string, at: Date, { shown = [], gone = [] }: Found): TestLine[] {
   const of = { run_id, at: at.toISOString() }
-  const report = { ...newReport(run_id, 'incremental', at), finished_at: of.at, scan_complete: true }
+  const report = { ...createReport(run_id, 'incremental', at), finished_at: of.at, scan_complete: true }
   return [
     { type: 'run_started', mode: 'incremental', analysis_statuses: [], ...of },
     ...shown.flatMap(entry => [

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { readLines, sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, readLines, segmentPath } from '#src/core/rawlog/files.ts'
 import type { RawAnswer } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
@@ -104,7 +104,7 @@ export type LogLine = Readonly<Record<string, unknown>> & {
 export async function readLog({ environment }: Pick<PreparedCompany, 'environment'>): Promise<LogLine[]> {
   const directory = rawDirectory(environment)
   const lines: LogLine[] = []
-  for (const number of await sealedSegments(directory)) {
+  for (const number of await listSealedSegments(directory)) {
     for await (const line of readLines(segmentPath(directory, number))) lines.push(JSON.parse(line))
   }
   return lines

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { systemCode } from '#src/lib/errors.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
 import { CACHE, replaceCached } from './cached.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
@@ -107,5 +107,5 @@ function reasonOf(error: unknown): string {
     .trim()
     .split('\n')
   const line = lines.findLast(one => one.startsWith('ERROR:')) ?? lines.at(-1)
-  return line?.replace(/\.$/, '') || systemCode(error) || 'timed out'
+  return line?.replace(/\.$/, '') || findSystemCode(error) || 'timed out'
 }

@@ -6,7 +6,7 @@ import { TABLES } from '#schema/tables.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { decodeManifest, decodeManifestList, STATUS } from '#src/extras/object_store/iceberg/manifests.ts'
 import type { Latest } from '#src/extras/object_store/tables/format.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { CATALOG } from '#src/marts/marts.ts'
 import { startCatalog } from '#tools/iceberg_catalog.ts'
 import { BUCKET, type S3Server, startS3, writeCredentials } from '#tools/s3_server.ts'
@@ -123,8 +123,11 @@ export async function expectSameFiles(
     const isTable = TABLES.some(table => table.name === name)
     const own = isTable ? join(local, name, '*.parquet') : join(marts, `marts/${name}.parquet`)
     const [files, paths] = await Promise.all([filesOf(name), Array.fromAsync(glob(own))])
-    const hashes = await Promise.all(paths.map(async path => hashOf(await readFile(path))))
-    expect([name, files.map(({ key }) => hashOf(bytesAt(s3, key))).sort()]).toEqual([name, hashes.sort()])
+    const hashes = await Promise.all(paths.map(async path => hashContent(await readFile(path))))
+    expect([name, files.map(({ key }) => hashContent(bytesAt(s3, key))).sort()]).toEqual([
+      name,
+      hashes.sort(),
+    ])
     const { rows } = await inWorkerDatabase(db =>
       db.row<{ rows: number }>(
         `SELECT count(*)::INTEGER AS rows FROM read_parquet(${literal(own)}, hive_partitioning = false)`,

@@ -1,4 +1,4 @@
-import { deadlineReading } from '#src/deadlines/reading.ts'
+import { readDeadlinesAsJson } from '#src/deadlines/reading.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { fieldsBelow, isMoment, LISTS, namesBelow, PARTS } from './contract_tables.ts'
 import { seen } from './figures/spelling.ts'
@@ -123,7 +123,7 @@ export function analysisRow({ edital, analysis }: Entry): Row {
     operational: jsonText(document.operational),
     empty_parts: emptyParts(document),
     // What the texts mean is judged by the corpus of wordings; here, that they are those of this notice.
-    prazos_lidos: deadlineReading(String(text ?? ''), String(law ?? '')),
+    prazos_lidos: readDeadlinesAsJson(String(text ?? ''), String(law ?? '')),
     source_updated_at: micros(edital.updated_at),
   }
 }

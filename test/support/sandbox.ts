@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { type Sandbox, sandboxKey, startSandbox } from '#src/sandbox/server.ts'
+import { deriveSandboxKey, type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { LIST_PATH } from '#src/server/contract/routes.ts'
 
@@ -21,11 +21,11 @@ export type SandboxCase = {
 export async function openSandbox({ notices = 30, seed = 7 } = {}): Promise<SandboxCase> {
   const [one, two] = (['aurora', 'boreal'] as const).map(slug => ({
     slug,
-    key: sandboxKey(seed, slug),
+    key: deriveSandboxKey(seed, slug),
     world: generateWorld({ seed, company: slug, notices, start: START }),
   })) as [SandboxCompanyCase, SandboxCompanyCase]
   const sandbox = await startSandbox({
-    companies: [{ ...one, revokedKeys: [sandboxKey(seed, 'revoked')] }, two],
+    companies: [{ ...one, revokedKeys: [deriveSandboxKey(seed, 'revoked')] }, two],
     seed,
   })
   onTestFinished(() => sandbox.close())

@@ -76,11 +76,11 @@ export async function serveApi(environment: Environment, options: Options = {}):
   const keys = Object.fromEntries(companies.map(slug => [slug, store.create(slug, 'test', new Date())]))
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
-  const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
+  const findLake = (slug: string) => companyPaths(dataDir, slug).lake
   const { remoteLog } = readSettings({ ...environment, COMPANY: undefined })
   const age = { behindOthers, maxBehindMs }
   const served = new ServedCompanies({
-    ...{ dataDir, builders: 2, lakeOf, logOf: () => remoteLog, log, now },
+    ...{ dataDir, builders: 2, findLake, findLog: () => remoteLog, log, now },
     ...age,
   })
   const metrics = createServiceMetrics(new Registry())
@@ -135,7 +135,7 @@ export async function serveApi(environment: Environment, options: Options = {}):
 
 function isThere(served: ServedCompanies, company: string): boolean {
   try {
-    return served.snapshotOf(company) !== null
+    return served.getSnapshot(company) !== null
   } catch {
     return false
   }

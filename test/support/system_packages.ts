@@ -4,7 +4,7 @@ import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { promisify } from 'node:util'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 
 const INSTALL_TIMEOUT_MS = 300_000
 
@@ -121,6 +121,6 @@ async function run({ command, args }: Tool): Promise<string | null> {
     return null
   } catch (error) {
     const output = String((error as { stderr?: unknown }).stderr ?? '').trim()
-    return `${command} failed (${output.split('\n').at(-1) || messageOf(error)})`
+    return `${command} failed (${output.split('\n').at(-1) || getMessage(error)})`
   }
 }

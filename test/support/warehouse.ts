@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { onTestFinished } from 'vitest'
-import { canonicalDateTime } from '#schema/times.ts'
+import { normalizeDateTime } from '#schema/times.ts'
 import { ListedFile, stageListed } from '#src/core/pipeline/listed.ts'
 import { type Verdict, validateNotice } from '#src/core/pipeline/validate.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
@@ -13,7 +13,7 @@ import { RowFiles } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import { timeKeySql } from '#src/core/warehouse/sql.ts'
 import { createWarehouse } from '#src/core/warehouse/warehouse.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { temporaryDirectory } from './project.ts'
 import { openScratch } from './worker_database.ts'
@@ -121,7 +121,7 @@ async function openIn(db: Database, start: Fields): Promise<WarehouseCase> {
             id: edital.id,
             fetched_at: fetchedAt,
             segment,
-            hash: hashOf(JSON.stringify(analysis)),
+            hash: hashContent(JSON.stringify(analysis)),
           },
         )
     },
@@ -139,7 +139,7 @@ async function openIn(db: Database, start: Fields): Promise<WarehouseCase> {
 
 /** SQL for a time as the warehouse compares it. */
 export function comparedTime(text: string): string {
-  return timeKeySql(literal(canonicalDateTime(text)), TIMEZONE)
+  return timeKeySql(literal(normalizeDateTime(text)), TIMEZONE)
 }
 
 function textOf(line: TestLine, seq: number, segment: number): string {
@@ -190,8 +190,8 @@ function aboutAnalysis({ edital, analysis }: Entry): Fields {
   return {
     edital_id: edital.id,
     updated_at: edital.updated_at,
-    source_updated_at: canonicalDateTime(edital.updated_at),
-    hash: hashOf(JSON.stringify(analysis)),
+    source_updated_at: normalizeDateTime(edital.updated_at),
+    hash: hashContent(JSON.stringify(analysis)),
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { sandboxKey } from '#src/sandbox/server.ts'
+import { deriveSandboxKey } from '#src/sandbox/server.ts'
 import { readCompose, readDemo } from '#test/support/docker.ts'
 
 const demo = await readDemo()
@@ -28,7 +28,7 @@ test('it needs nothing from the host, and no profile', () => {
   }
   const { baseUrl, apiKey } = readApiSettings(services.worker.environment ?? {})
   expect(new URL(baseUrl).host).toBe('sandbox:8787')
-  expect(apiKey).toBe(sandboxKey('1', services.worker.environment?.COMPANY ?? ''))
+  expect(apiKey).toBe(deriveSandboxKey('1', services.worker.environment?.COMPANY ?? ''))
 })
 
 test('one service builds its image, and every other service with that image waits for it', () => {

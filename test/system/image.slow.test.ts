@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sandboxKey } from '#src/sandbox/server.ts'
+import { deriveSandboxKey } from '#src/sandbox/server.ts'
 import { readCompose, readDemo } from '#test/support/docker.ts'
 import { buildImage, type Image } from '#test/support/image.ts'
 import { noticeEntry } from '#test/support/notices.ts'
@@ -86,7 +86,7 @@ test('the demonstration of docker-compose.demo.yml runs a sandbox and a worker u
   const before = await image.start(check, { ...demo.worker.environment, DATA_DIR: '/nowhere' }).ended
   expect([before.code, (await image.start(check, demo.worker.environment).ended).code]).toEqual([1, 0])
   const { stderr, stdout } = await stopped(worker)
-  expect(`${stdout}${stderr}`).not.toContain(sandboxKey('1', 'aurora'))
+  expect(`${stdout}${stderr}`).not.toContain(deriveSandboxKey('1', 'aurora'))
   await stopped(sandbox)
 })
 

@@ -1,7 +1,7 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { environmentOf, readCompanies } from '#config/companies.ts'
+import { loadCompanyEnvironment, readCompanies } from '#config/companies.ts'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { companyPaths, makeDirectories } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
@@ -113,9 +113,11 @@ test.each(Object.entries(BROKEN))(
     expect(problem).toBeNull()
     expect([...broken.keys()]).toEqual(['boreal'])
     expect(broken.get('boreal')).toContain(`${environment.COMPANIES_FILE}: boreal: ${expected}`)
-    expect(await environmentOf(environment, 'acme')).toMatchObject({ COMPANY: 'acme' })
-    await expect(environmentOf(environment, 'boreal')).rejects.toThrow(expected)
-    await expect(environmentOf(environment)).rejects.toThrow('has acme, boreal. Name one with --company.')
+    expect(await loadCompanyEnvironment(environment, 'acme')).toMatchObject({ COMPANY: 'acme' })
+    await expect(loadCompanyEnvironment(environment, 'boreal')).rejects.toThrow(expected)
+    await expect(loadCompanyEnvironment(environment)).rejects.toThrow(
+      'has acme, boreal. Name one with --company.',
+    )
   },
 )
 
@@ -129,9 +131,11 @@ test.each(['__proto__', 'ACME', '../acme', ''])(
     expect([...environments.keys()]).toEqual(['acme'])
     expect(broken.size).toBe(0)
     expect(problem).toContain(`companies: ${JSON.stringify(name)} must be a short name`)
-    expect(await environmentOf(environment, 'acme')).toMatchObject({ COMPANY: 'acme' })
+    expect(await loadCompanyEnvironment(environment, 'acme')).toMatchObject({ COMPANY: 'acme' })
     // Not "the only company": the other entry may be the one that is meant.
-    await expect(environmentOf(environment)).rejects.toThrow(`companies: ${JSON.stringify(name)} must be`)
+    await expect(loadCompanyEnvironment(environment)).rejects.toThrow(
+      `companies: ${JSON.stringify(name)} must be`,
+    )
   },
 )
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Deadlines, deadlineReading } from '#src/deadlines/reading.ts'
+import { type Deadlines, readDeadlinesAsJson } from '#src/deadlines/reading.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { readWordings } from '#test/support/wordings.ts'
 
@@ -220,7 +220,7 @@ describe('a hostile text of 100 kB is read in an instant', () => {
     const text = unit.repeat(Math.ceil(100_000 / unit.length))
     const times = [1, 2, 3].map(() => {
       const started = performance.now()
-      deadlineReading(text, text)
+      readDeadlinesAsJson(text, text)
       return performance.now() - started
     })
     expect(Math.min(...times)).toBeLessThan(MAX_MILLISECONDS)
@@ -238,7 +238,7 @@ function checkSpelling(spell: (text: string, random: Random) => string): void {
 
 /** What is read but for the excerpts, which show a text as it is written. */
 function readingOf(text: string): unknown {
-  return JSON.parse(deadlineReading(text, '') as string, (key, value) =>
+  return JSON.parse(readDeadlinesAsJson(text, '') as string, (key, value) =>
     key === 'trecho' ? undefined : value,
   )
 }

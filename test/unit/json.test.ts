@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { elementTexts, mayHoldLoneSurrogate, replaceLoneSurrogates, sameMeaning } from '#src/lib/json.ts'
+import { haveSameMeaning, mayHoldLoneSurrogate, replaceLoneSurrogates, splitElements } from '#src/lib/json.ts'
 
 /** Mulberry32: numbers in [0, 1), the same for the same seed. */
 function seeded(seed: number): () => number {
@@ -168,14 +168,14 @@ describe('Two JSON texts have the same meaning', () => {
       `${'[ '.repeat(200_000)}${']'.repeat(200_000)}`,
     ],
   ])('if %s', (_, a, b) => {
-    expect(sameMeaning(a, b)).toBe(true)
-    expect(sameMeaning(b, a)).toBe(true)
+    expect(haveSameMeaning(a, b)).toBe(true)
+    expect(haveSameMeaning(b, a)).toBe(true)
   })
 
   it('if they are megabytes long', () => {
     const long = 'ç '.repeat(1_000_000)
-    expect(sameMeaning(`["${long}", 1]`, `["${long}",1.0]`)).toBe(true)
-    expect(sameMeaning(`["${long}", 1]`, `["${long}",1.1]`)).toBe(false)
+    expect(haveSameMeaning(`["${long}", 1]`, `["${long}",1.0]`)).toBe(true)
+    expect(haveSameMeaning(`["${long}", 1]`, `["${long}",1.1]`)).toBe(false)
   })
 })
 
@@ -196,8 +196,8 @@ describe('Two JSON texts differ in meaning', () => {
     ['one is longer', '[1]', '[1,2]'],
     ['a quote ends one string and is escaped in the other', '"a"', '"a\\""'],
   ])('if %s', (_, a, b) => {
-    expect(sameMeaning(a, b)).toBe(false)
-    expect(sameMeaning(b, a)).toBe(false)
+    expect(haveSameMeaning(a, b)).toBe(false)
+    expect(haveSameMeaning(b, a)).toBe(false)
   })
 
   it.each([
@@ -234,11 +234,11 @@ describe('Two JSON texts differ in meaning', () => {
     'NaN',
     '1 1',
   ])('if both are malformed in the same way: %j', malformed => {
-    expect(sameMeaning(malformed, ` ${malformed}`)).toBe(false)
+    expect(haveSameMeaning(malformed, ` ${malformed}`)).toBe(false)
   })
 
   it('or are malformed, unless they are identical: identical texts are not parsed', () => {
-    expect(sameMeaning('[1,', '[1,')).toBe(true)
+    expect(haveSameMeaning('[1,', '[1,')).toBe(true)
   })
 })
 
@@ -248,7 +248,7 @@ describe('The comparison of meaning agrees with a simple one', () => {
       const random = seeded(seed)
       const value = someValue(random, 4)
       const [a, b] = [text(random, value), text(random, value)]
-      expect(sameMeaning(a, b), `seed ${seed}: ${a} against ${b}`).toBe(true)
+      expect(haveSameMeaning(a, b), `seed ${seed}: ${a} against ${b}`).toBe(true)
       expect(expectedSame(a, b), `seed ${seed}: the plain comparison of ${a} and ${b}`).toBe(true)
     }
   })
@@ -260,8 +260,8 @@ describe('The comparison of meaning agrees with a simple one', () => {
       const value = someValue(random, 3)
       const [a, b] = [text(random, value), mutated(random, text(random, value))]
       const expected = expectedSame(a, b)
-      expect(sameMeaning(a, b), `seed ${seed}: ${a} against ${b}`).toBe(expected)
-      expect(sameMeaning(b, a), `seed ${seed}: ${b} against ${a}`).toBe(expected)
+      expect(haveSameMeaning(a, b), `seed ${seed}: ${a} against ${b}`).toBe(expected)
+      expect(haveSameMeaning(b, a), `seed ${seed}: ${b} against ${a}`).toBe(expected)
       answers[expected ? 'same' : tokens(b) ? 'different' : 'malformed']++
     }
     expect(Math.min(answers.same, answers.different, answers.malformed)).toBeGreaterThan(300)
@@ -272,21 +272,21 @@ describe('The texts of the elements of a property', () => {
   it('are returned as written, character by character', () => {
     const page =
       '\ufeff { "total" : 3, "editais" : [ {"a": "\\"]},["} ,\n1.0 , [ [], {} ], "x" ] , "limit": [5] }'
-    expect(elementTexts(page, 'editais')).toEqual(['{"a": "\\"]},["}', '1.0', '[ [], {} ]', '"x"'])
+    expect(splitElements(page, 'editais')).toEqual(['{"a": "\\"]},["}', '1.0', '[ [], {} ]', '"x"'])
   })
 
   it('are empty for an empty array, and come from the last property of that name', () => {
-    expect(elementTexts('{"editais":[ ]}', 'editais')).toEqual([])
-    expect(elementTexts('{"editais":[1,2],"edit\\u0061is":[3]}', 'editais')).toEqual(['3'])
-    expect(elementTexts('{"editais":[1,2],"editais":null}', 'editais')).toBeNull()
+    expect(splitElements('{"editais":[ ]}', 'editais')).toEqual([])
+    expect(splitElements('{"editais":[1,2],"edit\\u0061is":[3]}', 'editais')).toEqual(['3'])
+    expect(splitElements('{"editais":[1,2],"editais":null}', 'editais')).toBeNull()
   })
 
   it('come only from the top level', () => {
-    expect(elementTexts('{"page":{"editais":[1]},"editais":[[{"editais":[2]}]],"b":[3]}', 'editais')).toEqual(
-      ['[{"editais":[2]}]'],
-    )
-    expect(elementTexts('{"editais":{"editais":[1]}}', 'editais')).toBeNull()
-    expect(elementTexts('[{"editais":[1]}]', 'editais')).toBeNull()
+    expect(
+      splitElements('{"page":{"editais":[1]},"editais":[[{"editais":[2]}]],"b":[3]}', 'editais'),
+    ).toEqual(['[{"editais":[2]}]'])
+    expect(splitElements('{"editais":{"editais":[1]}}', 'editais')).toBeNull()
+    expect(splitElements('[{"editais":[1]}]', 'editais')).toBeNull()
   })
 
   it.each([
@@ -303,7 +303,7 @@ describe('The texts of the elements of a property', () => {
     '{"editais":["\u0001"]}',
     '{"other":[1]}',
   ])('are null for %j', json => {
-    expect(elementTexts(json, 'editais')).toBeNull()
+    expect(splitElements(json, 'editais')).toBeNull()
   })
 
   it('parse to the elements that JSON.parse finds, in random documents', () => {
@@ -315,7 +315,7 @@ describe('The texts of the elements of a property', () => {
         () => [someString(random), someValue(random, 2)] as [string, Value],
       )
       const page = text(random, { members: [...decoys, ['editais', { elements }], ...decoys] })
-      const found = elementTexts(page, 'editais')?.map(each => JSON.parse(each))
+      const found = splitElements(page, 'editais')?.map(each => JSON.parse(each))
       expect(found, `seed ${seed}: ${page}`).toEqual(JSON.parse(page).editais)
     }
   })

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { expect, it, test } from 'vitest'
 import { readCompanies } from '#config/companies.ts'
 import { DAEMON_SETTINGS, readDaemonSettings, readRedisSettings, readSchedule } from '#config/daemon.ts'
-import { localAddress, readServeSettings } from '#config/http.ts'
+import { formatLocalAddress, readServeSettings } from '#config/http.ts'
 import { MERGED_SETTINGS, REMOVED_SETTINGS } from '#config/setting_kinds.ts'
 import { COMPANY_SETTINGS, KEY_SETTINGS, readSettings, SCHEDULE_SETTINGS } from '#config/settings.ts'
-import { nextAfter } from '#jobs/queues/company_registry.ts'
+import { computeNextTime } from '#jobs/queues/company_registry.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { explainedSettings } from '#tools/settings_page.ts'
@@ -44,7 +44,7 @@ test('a time zone is accepted under any of its names, in every setting', async (
         `SELECT TIMESTAMP '2026-11-22 08:00:00' AT TIME ZONE $name AS at`,
         { name },
       )
-      const at = nextAfter(Date.parse('2026-11-21T20:00:00Z'), syncCron, timezone)
+      const at = computeNextTime(Date.parse('2026-11-21T20:00:00Z'), syncCron, timezone)
       expect(new Date(at).toISOString(), name).toBe(new Date(Number(row?.at)).toISOString())
     }
   } finally {
@@ -180,5 +180,5 @@ test('this machine reaches a server at its address, or here if it listens on eve
     ['::1', 'http://[::1]:8080'],
     ['worker', 'http://worker:8080'],
   ] as const)
-    expect(localAddress({ host, port: 8080 })).toBe(address)
+    expect(formatLocalAddress({ host, port: 8080 })).toBe(address)
 })

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openCompanyRegistry } from '#jobs/queues/company_registry.ts'
-import { lakesOf } from '#src/cli/snapshot_sql.ts'
+import { listLakes } from '#src/cli/snapshot_sql.ts'
 import { describeStandings, readStandings } from '#src/cli/status.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { noteFailure } from '#src/core/company/run_report.ts'
@@ -57,5 +57,5 @@ test('the state of a broken company is read from the data directory of its own e
     { company: 'boreal', status: 'failed', problem: expect.stringContaining('API_TIMEOUT_MS=soon') },
     { company: 'acme', status: null },
   ])
-  expect(await lakesOf(environment)).toContain(paths.lake)
+  expect(await listLakes(environment)).toContain(paths.lake)
 })

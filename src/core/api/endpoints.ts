@@ -1,8 +1,8 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { UNAVAILABLE } from '#schema/analysis.ts'
-import { printable } from '#schema/text_key.ts'
+import { makePrintable } from '#schema/text_key.ts'
 import { EXIT, ExcludedError, FatalError, RequestError } from '#src/lib/errors.ts'
-import { describeRedirect, type HttpReply, headerOf, isRedirect } from '#src/lib/http/client.ts'
+import { describeRedirect, findHeader, type HttpReply, isRedirect } from '#src/lib/http/client.ts'
 import { NetworkError } from '#src/lib/http/network_error.ts'
 import { type RequestPace, retryAfterMs, type Transport } from './transport.ts'
 
@@ -47,13 +47,13 @@ const ERROR_WORD = /^[\w.-]+$/
 
 /** Returns whether the body of a failure is the contract's (docs/contract.md#error). */
 function isErrorOfApi(reply: HttpReply): boolean {
-  const { error } = errorOf(reply)
+  const { error } = readError(reply)
   return typeof error === 'string' && ERROR_WORD.test(error)
 }
 
 /** Returns the error for a 404 that a gateway or a proxy may have sent in place of the API. It proves nothing about a notice. */
 function notOfApi({ status, body }: HttpReply): TransientError {
-  const begin = printable(body.subarray(0, QUOTED_BYTES).toString('utf8').trim())
+  const begin = makePrintable(body.subarray(0, QUOTED_BYTES).toString('utf8').trim())
   const sent = begin === '' ? 'nothing' : `"${begin}"`
   return new TransientError(
     `${status} with ${sent} is not the answer of the API itself, so it proves nothing; check API_BASE_URL, and the gateway or proxy before the API`,
@@ -62,7 +62,7 @@ function notOfApi({ status, body }: HttpReply): TransientError {
 
 /** Returns the server's explanation, for a message; an empty text if it gave none that can be read. */
 function errorDetail(reply: HttpReply): string {
-  const { error, detail } = errorOf(reply)
+  const { error, detail } = readError(reply)
   const explanation = [error, detail].filter(part => typeof part === 'string').join(': ')
   return explanation ? `: ${quoteServer(explanation)}` : ''
 }
@@ -70,14 +70,14 @@ function errorDetail(reply: HttpReply): string {
 /** Returns the error if the server reports that it lacks this one analysis (`schema/analysis.ts`); otherwise null. */
 function unavailable(reply: HttpReply): RequestError | null {
   if (reply.status !== 503) return null
-  const { error, detail } = errorOf(reply)
+  const { error, detail } = readError(reply)
   const why = typeof detail === 'string' ? `: ${quoteServer(detail)}` : ''
   if (error === UNAVAILABLE.excluded) return new ExcludedError(`the API does not offer this analysis${why}`)
   if (error === UNAVAILABLE.now) return new RequestError(`the API does not have this analysis now${why}`)
   return null
 }
 
-function errorOf({ body, isCut }: HttpReply): { readonly error?: unknown; readonly detail?: unknown } {
+function readError({ body, isCut }: HttpReply): { readonly error?: unknown; readonly detail?: unknown } {
   if (isCut || body.length > MAX_ERROR_BYTES) return {}
   try {
     return JSON.parse(body.toString('utf8')) ?? {}
@@ -88,7 +88,7 @@ function errorOf({ body, isCut }: HttpReply): { readonly error?: unknown; readon
 
 /** Returns a server's words, safe inside a message. */
 function quoteServer(text: string): string {
-  return printable(text.slice(0, 200)).replace(/\.$/, '')
+  return makePrintable(text.slice(0, 200)).replace(/\.$/, '')
 }
 
 /** Explains a failure of the network, which is worth a retry unless TLS failed. Other errors are returned unchanged. */
@@ -200,8 +200,8 @@ type Failed = { readonly path: string; readonly sent: number; readonly reply: Ht
 async function failed(server: Server, to: Endpoint, { path, sent, reply }: Failed): Promise<never> {
   const { status } = reply
   // A date counts from the server's own clock.
-  const date = Date.parse(headerOf(reply, 'date') ?? '')
-  const retryAfter = retryAfterMs(headerOf(reply, 'retry-after'), Number.isNaN(date) ? Date.now() : date)
+  const date = Date.parse(findHeader(reply, 'date') ?? '')
+  const retryAfter = retryAfterMs(findHeader(reply, 'retry-after'), Number.isNaN(date) ? Date.now() : date)
   const isRefused = status === 429 || status === 503
   if (!isRefused && retryAfter === null) throw new TransientError(`the API failed (${status})`)
   const meaning = to.refusals.refused(path, retryAfter)
@@ -266,7 +266,7 @@ function isFailure(status: number): boolean {
 
 /** Fails this request for this run. The server answers others, so they need not wait. */
 function refusedAlone(reply: HttpReply, isTransient: boolean): RequestError {
-  const asked = headerOf(reply, 'retry-after')
+  const asked = findHeader(reply, 'retry-after')
   const later = asked === undefined ? '' : `, Retry-After: ${quoteServer(asked).slice(0, 40)}`
   return new RequestError(
     `the API rejects this request (${reply.status}${later}) but answers others${errorDetail(reply)}`,

@@ -14,7 +14,7 @@ import {
   setMode,
 } from '#src/lib/access.ts'
 import { remove, syncDirectory } from '#src/lib/durable.ts'
-import { EXIT, FatalError, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode } from '#src/lib/errors.ts'
 import { closeDataDirectory } from './data_directory.ts'
 
 /** Leaves the access to the lake unchanged. */
@@ -102,7 +102,7 @@ async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<
   try {
     await mkdir(path, mode)
   } catch (error) {
-    const code = systemCode(error)
+    const code = findSystemCode(error)
     if (code === 'ENOENT') return false
     if (code !== 'EEXIST') throw error
     refuseForeignLink(path)
@@ -114,7 +114,7 @@ async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<
   // Otherwise a power failure could lose the log's directory but keep the warehouse made from it. A parent that
   // others own may be unreadable, and its durability is not our concern.
   await syncDirectory('directories.sync', dirname(path)).catch(error => {
-    if (!['EACCES', 'EPERM'].includes(systemCode(error) ?? '')) throw error
+    if (!['EACCES', 'EPERM'].includes(findSystemCode(error) ?? '')) throw error
   })
   return true
 }
@@ -191,7 +191,7 @@ function closeCompany(
  * Empties the directory of what a killed run, or others who could write to it, left there. The caller holds the
  * company's lock.
  */
-export async function freshTemporary({ temporary }: CompanyPaths): Promise<void> {
+export async function emptyTemporary({ temporary }: CompanyPaths): Promise<void> {
   if (!lstatSync(temporary).isSymbolicLink() && readdirSync(temporary).length === 0) return
   await remove('temporary.remove', temporary)
   await makePrivateDirectory(temporary)
@@ -199,7 +199,7 @@ export async function freshTemporary({ temporary }: CompanyPaths): Promise<void>
 
 function unwritable(path: string, error: unknown): unknown {
   if (error instanceof FatalError) return error
-  const code = systemCode(error)
+  const code = findSystemCode(error)
   if (code === 'ENOSPC') return error
   return new FatalError(
     `${path} cannot be written (${code}). Set DATA_DIR to a directory that this user may write to.`,

@@ -13,7 +13,7 @@ import {
   setMode,
 } from '#src/lib/access.ts'
 import { syncPath, writeNew } from '#src/lib/durable.ts'
-import { ifThere, systemCode } from '#src/lib/errors.ts'
+import { findSystemCode, ignoreMissing } from '#src/lib/errors.ts'
 
 /** The files that this program creates in DATA_DIR beside the companies' directories. */
 const OUR_FILES =
@@ -38,13 +38,13 @@ export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string
   const wanted = (mode & PASSED_DIRECTORY) | (isLakeOpen ? PASSED_DIRECTORY : 0)
   const notes =
     wanted !== (mode & 0o777) && isOursAlone(dataDir) ? [setMode(realpathSync(dataDir), wanted)] : []
-  for (const [path, allowed] of ourFiles(dataDir)) notes.push(restrictFile(path, allowed))
+  for (const [path, allowed] of listOurFiles(dataDir)) notes.push(restrictFile(path, allowed))
   notes.push(restrict(join(dataDir, OUR_DIRECTORY), PRIVATE_DIRECTORY))
   return notes.filter(note => note !== null)
 }
 
 /** Lists this program's files in DATA_DIR, each with the widest mode allowed. */
-export function ourFiles(dataDir: string): (readonly [path: string, allowed: number])[] {
+export function listOurFiles(dataDir: string): (readonly [path: string, allowed: number])[] {
   return namesIn(dataDir)
     .filter(name => OUR_FILES.test(name))
     .map(name => [join(dataDir, name), name === CATALOG.name ? CATALOG.mode : PRIVATE_FILE] as const)
@@ -82,8 +82,8 @@ function isCompany(path: string): boolean {
 /**
  * Returns the id of a company's directory, wherever it is mounted. Created once: of two processes at a time, both get the same.
  */
-export async function directoryId(path: string): Promise<string> {
-  const known = await knownDirectoryId(path)
+export async function ensureDirectoryId(path: string): Promise<string> {
+  const known = await readDirectoryId(path)
   if (known) return known
   const temporary = `${path}.${randomUUID()}`
   await writeNew(temporary, `${randomUUID()}\n`)
@@ -91,15 +91,15 @@ export async function directoryId(path: string): Promise<string> {
   try {
     await link(temporary, path)
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
+    if (findSystemCode(error) !== 'EEXIST') throw error
   } finally {
     await rm(temporary, { force: true })
   }
-  return (await knownDirectoryId(path)) as string
+  return (await readDirectoryId(path)) as string
 }
 
 /** Reads the directory's id without creating it; null if it has none yet. */
-export async function knownDirectoryId(path: string): Promise<string | null> {
+export async function readDirectoryId(path: string): Promise<string | null> {
   refuseStrange(path)
-  return (await ifThere(readFile(path, 'utf8')))?.trim() ?? null
+  return (await ignoreMissing(readFile(path, 'utf8')))?.trim() ?? null
 }

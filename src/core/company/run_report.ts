@@ -1,7 +1,7 @@
 import { readFile, rename, rm } from 'node:fs/promises'
 import { z } from 'zod'
 import { OUTCOMES, RUN_COUNTERS, type RunCounter } from '#schema/sync_runs.ts'
-import { counted, formatCount } from '#src/lib/count.ts'
+import { formatCount, pluralize } from '#src/lib/count.ts'
 import { writeNew } from '#src/lib/durable.ts'
 import { type Cause, EXIT, type ExitCode } from '#src/lib/errors.ts'
 import type { CompanyPaths } from './company.ts'
@@ -20,7 +20,7 @@ export type RunReport = {
   readonly error: string | null
 } & Readonly<Record<RunCounter, number>>
 
-export function newReport(runId: string, mode: RunMode, startedAt: Date): RunReport {
+export function createReport(runId: string, mode: RunMode, startedAt: Date): RunReport {
   return {
     run_id: runId,
     mode,
@@ -34,7 +34,7 @@ export function newReport(runId: string, mode: RunMode, startedAt: Date): RunRep
 }
 
 /** Returns how long the run has taken so far; 0 if the clock was set back. */
-export function secondsSince({ started_at }: RunReport, { now }: { now: () => Date }): number {
+export function measureSecondsSince({ started_at }: RunReport, { now }: { now: () => Date }): number {
   return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
 }
 
@@ -44,7 +44,7 @@ export function assertConserved(report: RunReport): void {
   const outcomes = all.reduce((sum, count) => sum + count, 0)
   if (outcomes !== report.listed || all.some(count => count < 0)) {
     throw new Error(
-      `${counted(report.listed, 'notice')} listed, but ${counted(outcomes, 'outcome')}: ${JSON.stringify(report)}`,
+      `${pluralize(report.listed, 'notice')} listed, but ${pluralize(outcomes, 'outcome')}: ${JSON.stringify(report)}`,
     )
   }
 }
@@ -71,12 +71,12 @@ export function withFindings(report: RunReport, findings: readonly Shortcoming[]
   }
 }
 
-export function statusOfExit(exitCode: ExitCode): RunStatus {
+export function convertExitToStatus(exitCode: ExitCode): RunStatus {
   if (exitCode === EXIT.interrupted) return 'interrupted'
   return exitCode === EXIT.partial ? 'partial' : 'failed'
 }
 
-export function exitOf({ status }: RunReport, causes: ReadonlySet<Cause>): ExitCode {
+export function chooseExitCode({ status }: RunReport, causes: ReadonlySet<Cause>): ExitCode {
   return causes.has('wrong_settings') ? EXIT.usage : EXIT[status]
 }
 

@@ -13,7 +13,7 @@ export type LakeAccess = {
   readonly group: number
 }
 
-export async function accessOf(lake: string): Promise<LakeAccess> {
+export async function readAccess(lake: string): Promise<LakeAccess> {
   const { mode, gid } = await stat(lake)
   return { mode: mode & LAKE_DIRECTORY, group: gid }
 }

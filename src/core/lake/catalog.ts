@@ -4,16 +4,16 @@ import { readdir, readFile } from 'node:fs/promises'
 import { getCompileCacheDir } from 'node:module'
 import { dirname, join } from 'node:path'
 import { version } from '@duckdb/node-api'
-import { comment, type Portuguese, type PublishedColumn } from '#schema/columns.ts'
-import { publishedColumns, snapshotInfo, TABLES, type Table } from '#schema/tables.ts'
-import { plausibleInstants } from '#schema/times.ts'
+import { composeComment, type Portuguese, type PublishedColumn } from '#schema/columns.ts'
+import { listPublishedColumns, snapshotInfo, TABLES, type Table } from '#schema/tables.ts'
+import { findPlausibleInstants } from '#schema/times.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { withoutRows } from '#src/core/warehouse/sql.ts'
-import { excess, LAKE_DIRECTORY } from '#src/lib/access.ts'
+import { findExcess, LAKE_DIRECTORY } from '#src/lib/access.ts'
 import { dropPath, movePath, writeNew } from '#src/lib/durable.ts'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
-import { digestOf, hashOf } from '#src/lib/hash.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
+import { digestFile, hashContent } from '#src/lib/hash.ts'
 import type { SnapshotFile } from './manifest.ts'
 
 const LOCAL_TIME = 'local_time'
@@ -62,10 +62,10 @@ export type CatalogSource = {
   readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
 }
 
-/** By stored mart, a hash of all that its rows follow from, besides what `catalogHash` covers. */
+/** By stored mart, a hash of all that its rows follow from, besides what `hashCatalog` covers. */
 export type StoredInputs = Readonly<Record<string, string>>
 
-/** A published catalog, as recorded in its manifest. `inputs` is what `storedInputs` returned when its rows were computed. */
+/** A published catalog, as recorded in its manifest. `inputs` is what `readStoredInputs` returned when its rows were computed. */
 export type CatalogFile = {
   readonly path: string
   readonly sha256: string
@@ -76,7 +76,7 @@ export type CatalogFile = {
  * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, of which some
  * are stored, and all comments. Opened read-only, it presents the snapshot, or those of several companies, as a database.
  * @param db any database; it is unchanged afterwards.
- * @param like a catalog with the same `catalogHash`, or a template. Its marts are copied, at a tenth of the cost; with
+ * @param like a catalog with the same `hashCatalog`, or a template. Its marts are copied, at a tenth of the cost; with
  * the rows of those that follow from the same `inputs`.
  */
 export async function writeCatalog(
@@ -113,7 +113,7 @@ async function writeTemplate(db: Database, path: string, { sourceTimezone, marts
 /** Copies a catalog; false if the file is not what was published: otherwise changes by other users would be copied forever. */
 async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   const bytes = await readFile(from.path).catch(() => null)
-  if (bytes === null || hashOf(bytes) !== from.sha256) return false
+  if (bytes === null || hashContent(bytes) !== from.sha256) return false
   await writeNew(path, bytes)
   return true
 }
@@ -123,7 +123,7 @@ type Shown = {
   /** Whether tables stay where they are, or their rows are copied. */
   readonly tablesAs?: Kind
   /** What a query selects the published columns of a table from: by default its Parquet files. */
-  readonly rowsOf?: (table: Table) => string
+  readonly rowsSource?: (table: Table) => string
 }
 
 /** Creates the relations of a catalog and their comments in an empty database, in the caller's transaction. */
@@ -149,7 +149,7 @@ function storedViews({ views }: Marts): readonly MartView[] {
 }
 
 /** Returns what the rows of stored marts follow from in a warehouse. */
-export async function storedInputs(db: Database, marts: Marts): Promise<StoredInputs> {
+export async function readStoredInputs(db: Database, marts: Marts): Promise<StoredInputs> {
   const inputs = storedViews(marts).map(({ name, storedFrom = {} }) => {
     const hashes = Object.entries(storedFrom).map(([table, columns = []]) => {
       const row = columns.map(column => `${identifier(column)}::VARCHAR`).join(', ')
@@ -174,20 +174,20 @@ async function createMarts(db: Database, chosen: readonly MartView[]): Promise<v
 }
 
 function publishedTable(table: Table) {
-  return { ...table, columns: publishedColumns(table) }
+  return { ...table, columns: listPublishedColumns(table) }
 }
 
 /** Creates the relations that differ between snapshots: where their files are. */
 export async function createTableRelations(
   db: Database,
   sources: readonly CatalogSource[],
-  { tablesAs = 'VIEW', rowsOf = table => parquetOf(table, sources) }: Shown = {},
+  { tablesAs = 'VIEW', rowsSource = table => parquetRows(table, sources) }: Shown = {},
 ): Promise<void> {
   for (const table of TABLES.map(publishedTable)) {
     const list = table.columns.map(({ name }) => identifier(name))
-    const sql = `SELECT ${list.join(', ')} FROM ${rowsOf(table)}`
+    const sql = `SELECT ${list.join(', ')} FROM ${rowsSource(table)}`
     await create(db, tablesAs, table, sql).catch(error => {
-      if (!messageOf(error).startsWith('Binder Error')) throw error
+      if (!getMessage(error).startsWith('Binder Error')) throw error
       throw earlierVersion(sources)
     })
   }
@@ -202,12 +202,12 @@ function earlierVersion(sources: readonly CatalogSource[]): FatalError {
 }
 
 /** Covers everything that shapes a catalog besides its files. If it differs, a new snapshot is written. */
-export function catalogHash(sourceTimezone: string, { macros, views }: Marts): string {
+export function hashCatalog(sourceTimezone: string, { macros, views }: Marts): string {
   const relations = [...TABLES.map(publishedTable), snapshotInfo, ...views]
   const parts = [
     localTime([{ company: '', sourceTimezone }]),
     ...macros,
-    placeOf(''),
+    filesPlace(''),
     relations.map(relation => comments(relation, 'VIEW')),
     ...views.map(({ name, sql }) => [name, sql]),
   ]
@@ -218,8 +218,8 @@ export function catalogHash(sourceTimezone: string, { macros, views }: Marts): s
 export const PLACE_VARIABLE = 'editais_snapshot'
 
 /** Returns SQL for the rows of a table; none from a snapshot of an earlier version, which did not have it. */
-function parquetOf({ name, columns }: Table, sources: readonly CatalogSource[]): string {
-  const place = sources.length === 1 ? placeOf : literal
+function parquetRows({ name, columns }: Table, sources: readonly CatalogSource[]): string {
+  const place = sources.length === 1 ? filesPlace : literal
   const paths = sources.flatMap(({ directory, files }) =>
     (files.get(name) ?? []).map(file => `${place(directory)} || ${literal(`/${file.path}`)}`),
   )
@@ -231,7 +231,7 @@ function parquetOf({ name, columns }: Table, sources: readonly CatalogSource[]):
 }
 
 /** Returns SQL for the place of the files. Not a macro: DuckDB 1.1 does not find it if the catalog is attached elsewhere. */
-function placeOf(directory: string): string {
+function filesPlace(directory: string): string {
   return `coalesce(getvariable(${literal(PLACE_VARIABLE)}), ${literal(directory)})`
 }
 
@@ -260,7 +260,7 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
 }
 
 function inZone(zone: string): string {
-  const { from, before } = plausibleInstants(zone)
+  const { from, before } = findPlausibleInstants(zone)
   return `CASE WHEN moment >= TIMESTAMPTZ ${literal(from)} AND moment < TIMESTAMPTZ ${literal(before)} THEN moment AT TIME ZONE ${literal(zone)} END`
 }
 
@@ -275,9 +275,9 @@ async function create(db: Database, kind: Kind, relation: Relation, sql: string)
 function comments(relation: Relation, kind: Kind): string[] {
   const name = identifier(relation.name)
   return [
-    `COMMENT ON ${kind} ${name} IS ${literal(comment(relation))}`,
+    `COMMENT ON ${kind} ${name} IS ${literal(composeComment(relation))}`,
     ...relation.columns.map(
-      column => `COMMENT ON COLUMN ${name}.${identifier(column.name)} IS ${literal(comment(column))}`,
+      column => `COMMENT ON COLUMN ${name}.${identifier(column.name)} IS ${literal(composeComment(column))}`,
     ),
   ]
 }
@@ -295,17 +295,17 @@ export function cacheDirectory(): string | null {
   const about = lstatSync(directory, { throwIfNoEntry: false })
   if (!about?.isDirectory()) return null
   const isOurs = about.uid === (process.geteuid?.() ?? about.uid)
-  return isOurs && excess(about.mode, LAKE_DIRECTORY) === 0 ? directory : null
+  return isOurs && findExcess(about.mode, LAKE_DIRECTORY) === 0 ? directory : null
 }
 
 /**
  * Returns a catalog of no snapshot, in this user's cache directory. A first publish copies its marts, at a tenth of the cost of
  * creating them. It has no name or path of a company.
  * @param db any database; it is unchanged afterwards.
- * @param hash the `catalogHash` of this time zone.
+ * @param hash the `hashCatalog` of this time zone.
  * @returns null if there is no cache directory, or it cannot be used.
  */
-export async function catalogTemplate(
+export async function findCatalogTemplate(
   db: Database,
   about: Template & { readonly hash: string },
   directory = cacheDirectory(),
@@ -324,9 +324,9 @@ export async function catalogTemplate(
 function templateKey(catalogHash: string): string {
   const types = TABLES.map(table => [
     table.name,
-    publishedColumns(table).map(({ name, type }) => [name, type]),
+    listPublishedColumns(table).map(({ name, type }) => [name, type]),
   ])
-  return hashOf(JSON.stringify([version(), catalogHash, types]))
+  return hashContent(JSON.stringify([version(), catalogHash, types]))
 }
 
 /** Finds a template. The hash of the content is in the name, so a damaged template is not used. */
@@ -335,7 +335,7 @@ async function findTemplate(directory: string, wanted: string): Promise<CatalogF
     const [, key, sha256] = TEMPLATE_NAME.exec(name) ?? []
     if (key !== wanted || sha256 === undefined) continue
     const path = join(directory, name)
-    if ((await digestOf(path)).sha256 === sha256) return { path, sha256 }
+    if ((await digestFile(path)).sha256 === sha256) return { path, sha256 }
     await dropPath(path)
   }
   return null
@@ -349,7 +349,7 @@ async function makeTemplate(
   const temporary = join(directory, `catalog-${process.pid}-${randomBytes(6).toString('hex')}.part`)
   try {
     await writeTemplate(db, temporary, about)
-    const { sha256 } = await digestOf(temporary)
+    const { sha256 } = await digestFile(temporary)
     const path = join(directory, `catalog-${about.key}-${sha256}.duckdb`)
     await movePath(temporary, path)
     return { path, sha256 }

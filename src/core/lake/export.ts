@@ -10,10 +10,10 @@ import { rowPath } from '#src/core/warehouse/row_files.ts'
 import { arrivalTable, PARQUET_OPTIONS } from '#src/core/warehouse/row_sql.ts'
 import { exportColumns, month } from '#src/core/warehouse/sql.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/lib/durable.ts'
-import { systemCode } from '#src/lib/errors.ts'
-import { digestOf } from '#src/lib/hash.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
+import { digestFile } from '#src/lib/hash.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
 import type { MartView } from './catalog.ts'
 import type { Manifest, MartFiles, SnapshotFile } from './manifest.ts'
@@ -93,7 +93,7 @@ export async function linkRows(
     const published = same && target.previousDirectory ? join(target.previousDirectory, path) : null
     // The lake may be on another disk: then only its own files can be linked.
     const sources = [rowPath(from.rows.directory, file)].concat(
-      published !== null && fileSize(published) === bytes ? [published] : [],
+      published !== null && readFileSize(published) === bytes ? [published] : [],
     )
     await linkOrCopy(sources, join(target.directory, path), target.access)
     files.push({ path, month, rows, bytes, sha256 })
@@ -115,7 +115,7 @@ async function finishTable(
   const published = files.reduce((sum, file) => sum + file.rows, 0)
   if (published !== target.rows)
     throw new Error(
-      `${table.name}: ${counted(target.rows, 'row')} in the warehouse, ${published} in its files`,
+      `${table.name}: ${pluralize(target.rows, 'row')} in the warehouse, ${published} in its files`,
     )
   return files.sort((a, b) => a.path.localeCompare(b.path))
 }
@@ -171,7 +171,7 @@ async function writePartitions(
   if (others.length === 0) return await writeMonth(db, table, only, target)
   const parts = join(target.directory, table.name, 'parts')
   const written = await db.rows<Written>(
-    `COPY (SELECT ${exportColumns(table, target.company)}, ${monthOf(table)} AS _month ${ofMonths(table, months)})
+    `COPY (SELECT ${exportColumns(table, target.company)}, ${rowMonth(table)} AS _month ${ofMonths(table, months)})
      TO ${literal(parts)} (${PARQUET_OPTIONS}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
   )
   const rows = new Map(written.map(file => [file.filename, file.count]))
@@ -212,13 +212,13 @@ async function writeMonth(
 type Written = { filename: string; count: number }
 
 /** Returns SQL for the month of a row `t`: that of its notice `e`. */
-function monthOf(table: Table): string {
+function rowMonth(table: Table): string {
   return month(table.name === 'editais' ? 't.created_at' : 'e.created_at')
 }
 
 function ofMonths(table: Table, months: readonly string[]): string {
   const notice = table.name === 'editais' ? '' : 'JOIN editais e USING (edital_id)'
-  return `FROM ${identifier(table.name)} t ${notice} WHERE ${monthOf(table)} IN (${months.map(literal).join(', ')})`
+  return `FROM ${identifier(table.name)} t ${notice} WHERE ${rowMonth(table)} IN (${months.map(literal).join(', ')})`
 }
 
 /** Makes a file durable and read-only, and computes its checksum. */
@@ -229,11 +229,11 @@ async function finishFile(
   const path = join(directory, file.path)
   openToReaders(path, access)
   await syncFile('parquet.sync', path)
-  return { ...file, ...(await digestOf(path)) }
+  return { ...file, ...(await digestFile(path)) }
 }
 
 /** Returns the size of a file in bytes; null if it is missing. */
-export function fileSize(path: string): number | null {
+export function readFileSize(path: string): number | null {
   try {
     return statSync(path).size
   } catch {
@@ -257,7 +257,7 @@ async function linked(from: string, to: string): Promise<boolean> {
     await linkFile('parquet.link', from, to)
     return true
   } catch (error) {
-    if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(systemCode(error) ?? '')) throw error
+    if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(findSystemCode(error) ?? '')) throw error
     return false
   }
 }

@@ -59,13 +59,13 @@ export type Manifest = {
 }
 
 /** Returns all Parquet files of a snapshot. */
-export function publishedFiles({ tables, marts }: Pick<Manifest, 'tables' | 'marts'>): SnapshotFile[] {
+export function listPublishedFiles({ tables, marts }: Pick<Manifest, 'tables' | 'marts'>): SnapshotFile[] {
   return [...Object.values(tables).flatMap(({ files }) => files), ...(marts?.files ?? [])]
 }
 
 /** Counts the bytes of all Parquet files of a snapshot, including those shared with earlier ones. */
-export function publishedBytes(manifest: Manifest): number {
-  return publishedFiles(manifest).reduce((sum, { bytes }) => sum + bytes, 0)
+export function countPublishedBytes(manifest: Manifest): number {
+  return listPublishedFiles(manifest).reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 export function snapshotsDirectory(lake: string): string {
@@ -86,7 +86,7 @@ export async function readManifest(directory: string): Promise<Manifest | null> 
 }
 
 /** Returns the name of the snapshot that `latest` points to; null if there is none. */
-export async function latestName(lake: string): Promise<string | null> {
+export async function readLatestName(lake: string): Promise<string | null> {
   return await readlink(latestLink(lake)).then(basename, () => null)
 }
 
@@ -94,7 +94,7 @@ export async function latestName(lake: string): Promise<string | null> {
  * Returns the finished snapshots in the order in which they were written: those of one warehouse by their place in its log,
  * because clocks can go back, and warehouses by their last snapshots: a rebuilt one may be of another log.
  */
-export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
+export async function listFinishedSnapshots(directory: string): Promise<Manifest[]> {
   const manifests = await Promise.all(
     (await readdir(directory)).map(name => readManifest(join(directory, name))),
   )
@@ -116,7 +116,7 @@ function compareWritten(a: Manifest, b: Manifest): number {
  * Returns the newest snapshot of this warehouse: by log position, because clocks can go back. If this warehouse has no
  * snapshot yet, as after a rebuild, the newest of another warehouse.
  */
-export function newestOf(finished: readonly Manifest[], warehouseId: string): Manifest | null {
+export function findNewest(finished: readonly Manifest[], warehouseId: string): Manifest | null {
   const rank = (manifest: Manifest) => (manifest.warehouse_id === warehouseId ? manifest.applied_segment : -1)
   return finished.reduce<Manifest | null>(
     (newest, manifest) => (newest === null || rank(manifest) >= rank(newest) ? manifest : newest),

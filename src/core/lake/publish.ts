@@ -15,29 +15,29 @@ import {
   syncFile,
   writeNew,
 } from '#src/lib/durable.ts'
-import { hashOf } from '#src/lib/hash.ts'
-import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
+import { hashContent } from '#src/lib/hash.ts'
+import { type LakeAccess, openSnapshotToReaders, openToReaders, readAccess } from './access.ts'
 import {
   type CatalogSource,
-  catalogHash,
-  catalogTemplate,
+  findCatalogTemplate,
+  hashCatalog,
   type Marts,
   PLACE_VARIABLE,
-  storedInputs,
+  readStoredInputs,
   writeCatalog,
 } from './catalog.ts'
-import { fileSize, linkRows, planTable, writeMarts, writeTable } from './export.ts'
+import { linkRows, planTable, readFileSize, writeMarts, writeTable } from './export.ts'
 import {
   countNotices,
-  finishedSnapshots,
+  countPublishedBytes,
+  findNewest,
   latestLink,
-  latestName,
+  listFinishedSnapshots,
+  listPublishedFiles,
   type Manifest,
   type MartFiles,
-  newestOf,
-  publishedBytes,
-  publishedFiles,
   RUNS_ONLY_INTERVAL_MS,
+  readLatestName,
   removeExpired,
   type SnapshotFile,
   snapshotsDirectory,
@@ -96,14 +96,14 @@ export async function publish(request: Request): Promise<Published> {
   const { lake, now } = request
   const state = await readState(request)
   const directory = snapshotsDirectory(lake)
-  const finished = await finishedSnapshots(directory)
-  const newest = newestOf(finished, state.warehouse_id)
-  const latest = await latestName(lake)
+  const finished = await listFinishedSnapshots(directory)
+  const newest = findNewest(finished, state.warehouse_id)
+  const latest = await readLatestName(lake)
   // First, to free space on a full disk.
   const keep = { keepMs: request.keepMs, now }
   const inUse = [latest, ...request.inUse]
   const kept = await removeExpired(directory, finished, { ...keep, inUse: [newest?.snapshot, ...inUse] })
-  const access = await accessOf(lake)
+  const access = await readAccess(lake)
   for (const { snapshot } of kept) await openSnapshotToReaders(join(directory, snapshot), access)
   const fresh = newest && !isStale(newest, state, { directory, now }) ? newest : null
   const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
@@ -122,7 +122,7 @@ export async function publish(request: Request): Promise<Published> {
     manifest,
     written: !fresh,
     bytesWritten: fresh ? 0 : writtenBytes(manifest, previous),
-    bytes: publishedBytes(manifest),
+    bytes: countPublishedBytes(manifest),
   }
 }
 
@@ -138,7 +138,7 @@ async function readState(request: Request): Promise<State> {
   const martsWanted = marts.views.length === 0 ? 'none' : request.martsWanted
   return {
     ...stored,
-    catalog_hash: catalogHash(sourceTimezone, marts),
+    catalog_hash: hashCatalog(sourceTimezone, marts),
     martsWanted,
     mart_day: martsWanted === 'none' ? null : stored.today,
   }
@@ -178,7 +178,7 @@ async function writeSnapshot(
   const { files, notices, inputs } = await db.transaction(async () => ({
     files: await writeTables(request, { directory, previous, previousDirectory }),
     notices: await countNotices(db),
-    inputs: await storedInputs(db, marts),
+    inputs: await readStoredInputs(db, marts),
   }))
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
@@ -189,11 +189,11 @@ async function writeSnapshot(
           sha256: previous.catalog_sha256,
           inputs: previous.stored_inputs,
         }
-      : await catalogTemplate(db, { sourceTimezone, hash: state.catalog_hash, marts })
+      : await findCatalogTemplate(db, { sourceTimezone, hash: state.catalog_hash, marts })
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
   await writeCatalog(db, catalog, [source], marts, { like, inputs })
   await makeDurable('catalog.sync', catalog, access)
-  const martFiles = await martsOf(request, catalog, state, { directory, access })
+  const martFiles = await makeMartFiles(request, catalog, state, { directory, access })
   await writeReadMe(source, access)
   const manifest: Manifest = {
     snapshot,
@@ -204,7 +204,7 @@ async function writeSnapshot(
     warehouse_id: state.warehouse_id,
     schema_hash: state.schema_hash,
     catalog_hash: state.catalog_hash,
-    catalog_sha256: hashOf(await readFile(catalog)),
+    catalog_sha256: hashContent(await readFile(catalog)),
     stored_inputs: inputs,
     data_version: state.data_version,
     log: state.log,
@@ -229,7 +229,7 @@ async function writeSnapshot(
   return manifest
 }
 
-async function martsOf(
+async function makeMartFiles(
   { db, marts }: Request,
   catalog: string,
   { martsWanted, mart_day: day }: State,
@@ -279,7 +279,7 @@ async function countRows(db: Database): Promise<Record<string, number>> {
 function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
   const lost: { table_name: string; month: string; version: number }[] = []
   for (const file of previous?.tables[table.name]?.files ?? []) {
-    const size = fileSize(join(directory ?? '', file.path))
+    const size = readFileSize(join(directory ?? '', file.path))
     if (file.month !== null && size !== file.bytes) {
       lost.push({ table_name: table.name, month: file.month, version: Number.POSITIVE_INFINITY })
     }
@@ -339,9 +339,9 @@ async function removeUnfinished(directory: string, finished: readonly Manifest[]
 }
 
 function writtenBytes(manifest: Manifest, previous: Manifest | null): number {
-  const before = previous ? publishedFiles(previous) : []
+  const before = previous ? listPublishedFiles(previous) : []
   const known = new Set(before.map(file => `${file.path} ${file.sha256}`))
-  return publishedFiles(manifest)
+  return listPublishedFiles(manifest)
     .filter(file => !known.has(`${file.path} ${file.sha256}`))
     .reduce((sum, file) => sum + file.bytes, 0)
 }
@@ -354,11 +354,16 @@ async function writeReadMe(
   access: LakeAccess,
 ): Promise<void> {
   const path = join(source.directory, READ_ME)
-  await writeNew(path, textOf(source))
+  await writeNew(path, composeText(source))
   openToReaders(path, access)
 }
 
-function textOf({ company, publishedAt, directory, snapshot }: Parameters<typeof writeReadMe>[0]): string {
+function composeText({
+  company,
+  publishedAt,
+  directory,
+  snapshot,
+}: Parameters<typeof writeReadMe>[0]): string {
   const elsewhere = `SET VARIABLE ${PLACE_VARIABLE} = '/outro/lugar/${snapshot}';`
   return `Editais de ${company}, retrato publicado em ${publishedAt} (UTC). Depois de publicado, nada aqui muda.
 

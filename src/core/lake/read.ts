@@ -30,12 +30,12 @@ export async function openManifest(
  * Returns the sources for a catalog over the latest snapshots.
  * @throws FatalError if there is none.
  */
-export async function latestSources(lakes: readonly string[]): Promise<CatalogSource[]> {
+export async function readLatestSources(lakes: readonly string[]): Promise<CatalogSource[]> {
   const manifests = (await Promise.all(lakes.map(readLatest))).filter(manifest => manifest !== null)
   if (manifests.length === 0) {
     throw new FatalError('No company has a snapshot yet. Run `editais sync --full` first.')
   }
-  return manifests.map(sourceOf)
+  return manifests.map(makeSource)
 }
 
 /** Returns the files that a catalog's views read, as absolute paths. */
@@ -43,7 +43,7 @@ export function listFiles({ directory, files }: CatalogSource): string[] {
   return [...files.values()].flat().map(({ path }) => join(directory, path))
 }
 
-export function sourceOf(manifest: Manifest): CatalogSource {
+export function makeSource(manifest: Manifest): CatalogSource {
   const { company, snapshot, created_at, source_timezone, directory, tables } = manifest
   return {
     company,

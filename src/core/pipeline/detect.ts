@@ -4,7 +4,7 @@ import { OPEN_STATUSES } from '#schema/notice.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { month } from '#src/core/warehouse/sql.ts'
-import { linesOf } from '#src/lib/lines.ts'
+import { streamLines } from '#src/lib/lines.ts'
 import { type ListedRecord, readReceived } from './listed.ts'
 
 /**
@@ -58,7 +58,7 @@ export type Work = {
  */
 export async function detect(options: DetectOptions): Promise<Plan> {
   const { db, temporaryDirectory } = options
-  await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, valuesOf(options))
+  await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, bindValues(options))
   const counts = await db.row<Omit<Plan, 'records' | 'workPath'>>(
     `SELECT count(*) AS listed, count(*) FILTER (change = 'new') AS added, count(*) FILTER (change = 'changed') AS changed,
        count(*) FILTER (change = 'revived') AS revived, count(*) FILTER (action = 'none') AS unchanged,
@@ -95,12 +95,12 @@ export async function detectLeft(options: CompareOptions): Promise<Left> {
     `SELECT count(*) AS listed, count(*) FILTER (action = 'defer') AS deferred,
        count(*) FILTER (change NOT IN ('same', 'known') OR action = 'fetch') AS "toDo", epoch_ms(min(due_at)) AS "dueMs"
      FROM (${compare(options)})`,
-    valuesOf(options),
+    bindValues(options),
   )
   return { ...counts, dueAt: dueMs === null ? null : new Date(dueMs) }
 }
 
-function valuesOf({ now, force, refetchSegment }: CompareOptions) {
+function bindValues({ now, force, refetchSegment }: CompareOptions) {
   return { now: now.toISOString(), force, refetch_segment: refetchSegment }
 }
 
@@ -184,7 +184,7 @@ export async function* readRecords(
 ): AsyncGenerator<ListedRecord> {
   if (records.length === 0) return
   let [read, next] = [0, 0]
-  for await (const line of linesOf(createReadStream(path))) {
+  for await (const line of streamLines(createReadStream(path))) {
     read += 1
     if (read !== records[next]) continue
     yield readReceived(line)
@@ -196,5 +196,5 @@ export async function* readRecords(
 
 /** Streams the analyses to fetch. */
 export async function* readWork({ workPath }: Pick<Plan, 'workPath'>): AsyncGenerator<Work> {
-  for await (const line of linesOf(createReadStream(workPath))) yield JSON.parse(line) as Work
+  for await (const line of streamLines(createReadStream(workPath))) yield JSON.parse(line) as Work
 }

@@ -1,16 +1,16 @@
-import { canonicalDateTime } from '#schema/times.ts'
+import { normalizeDateTime } from '#schema/times.ts'
 import type { Api } from '#src/core/api/client.ts'
-import { excerptOf } from '#src/core/rawlog/line.ts'
+import { takeExcerpt } from '#src/core/rawlog/line.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import {
   EXIT,
   ExcludedError,
   FatalError,
+  getMessage,
   InterruptedError,
-  messageOf,
   RequestError,
 } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { Work } from './detect.ts'
 import type { Loader } from './load.ts'
 import { type Rejected, validateAnalysis } from './validate.ts'
@@ -79,13 +79,13 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
       }
       if (error instanceof ExcludedError) {
         fetched.excluded += 1
-        fetched.lastExcluded = `${next.edital_id}: ${messageOf(error)}`
+        fetched.lastExcluded = `${next.edital_id}: ${getMessage(error)}`
         failuresInARow = 0
         return
       }
       if (!(error instanceof RequestError)) throw error
       fetched.failed += 1
-      fetched.lastFailure = `${next.edital_id}: ${messageOf(error)}`
+      fetched.lastFailure = `${next.edital_id}: ${getMessage(error)}`
       // An API that rejects one notice is healthy. Only transient failures count towards the circuit.
       failuresInARow = error.transient ? failuresInARow + 1 : 0
       if (failuresInARow >= CIRCUIT_FAILURES) fetched.stopped ??= circuitOpened(error)
@@ -128,8 +128,8 @@ async function fetchOne({ api, loader }: FetchOptions, work: Work, fetched: Fetc
     return
   }
   const document = verdict.bytes ?? verdict.document
-  const hash = hashOf(document)
-  const about = { edital_id, updated_at, source_updated_at: canonicalDateTime(updated_at), hash }
+  const hash = hashContent(document)
+  const about = { edital_id, updated_at, source_updated_at: normalizeDateTime(updated_at), hash }
   if (hash === work.hash) {
     await loader.append({ type: 'analysis_same', ...about })
   } else {
@@ -166,16 +166,16 @@ function rejectedLine({ editalId, reason, path, raw }: Rejected, updatedAt: stri
     kind: 'analysis' as const,
     reason,
     path,
-    updated_at: canonicalDateTime(updatedAt),
-    hash: hashOf(raw),
+    updated_at: normalizeDateTime(updatedAt),
+    hash: hashContent(raw),
     raw: raw.toString('base64'),
-    excerpt: excerptOf(raw),
+    excerpt: takeExcerpt(raw),
   }
 }
 
 function circuitOpened(error: Error): FatalError {
   return new FatalError(
-    `${CIRCUIT_FAILURES} requests failed in a row. Last failure: ${messageOf(error)}. Loaded data is kept; the next run continues from there.`,
+    `${CIRCUIT_FAILURES} requests failed in a row. Last failure: ${getMessage(error)}. Loaded data is kept; the next run continues from there.`,
     EXIT.partial,
   )
 }

@@ -9,11 +9,11 @@ import { TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { readFailure } from '#src/core/company/run_report.ts'
 import { type KnownState, readState } from '#src/core/company/state.ts'
-import { latestLink, latestName } from '#src/core/lake/manifest.ts'
+import { latestLink, readLatestName } from '#src/core/lake/manifest.ts'
 import { segmentPath } from '#src/core/rawlog/files.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
 import { move, writeNew } from '#src/lib/durable.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { Page, Verdict } from './validate.ts'
 
 /**
@@ -67,7 +67,7 @@ export function isRejected([, fingerprint]: ShownNotice): boolean {
 }
 
 /** @param hash of the page's bytes. */
-export function shownPage(hash: string, { total, offset, drift, notices }: Page): ShownPage {
+export function makeShownPage(hash: string, { total, offset, drift, notices }: Page): ShownPage {
   return { hash, total, offset, drift, notices: notices.map(shownNotice) }
 }
 
@@ -77,7 +77,7 @@ export function pageHash(body: Buffer): string {
 
 function shownNotice(verdict: Verdict): ShownNotice {
   if (!verdict.ok) {
-    const rejected = hashOf(verdict.raw)
+    const rejected = hashContent(verdict.raw)
     return [verdict.editalId ?? rejected, REJECTED + fingerprint(rejected)]
   }
   const { editalId, compared, drift } = verdict
@@ -115,10 +115,10 @@ export async function writeListIndex(
   index: Omit<ListIndex, 'basis' | 'place'>,
   segments: number,
 ): Promise<void> {
-  const place = await placeOf(paths, segments)
+  const place = await readPlace(paths, segments)
   if (place === null) return
-  const text = JSON.stringify({ ...index, basis: basisOf(settings), place })
-  await writeNew(`${paths.listIndex}.part`, `${hashOf(text)}\n${text}\n`)
+  const text = JSON.stringify({ ...index, basis: describeBasis(settings), place })
+  await writeNew(`${paths.listIndex}.part`, `${hashContent(text)}\n${text}\n`)
   await move('index.rename', `${paths.listIndex}.part`, paths.listIndex)
 }
 
@@ -155,15 +155,15 @@ export class KnownList {
 
 /**
  * Returns the index that the last run left, and its state, if nothing has run or changed since; otherwise the reason. Whether
- * something stored is due is for `whyDue`.
+ * something stored is due is for `explainDue`.
  */
-export async function usableIndex(
+export async function findUsableIndex(
   { paths, settings }: Basis,
   now: Date,
 ): Promise<{ readonly index: ListIndex; readonly state: KnownState } | string> {
   const index = await readListIndex(paths)
   if (index === null) return 'the last run left work to do'
-  const outdated = await whyOutdated(index, { paths, settings }, now)
+  const outdated = await explainOutdated(index, { paths, settings }, now)
   if (outdated !== null) return outdated
   const state = await readState(paths)
   if (state?.last_run.run_id !== index.run_id || !isGoodRun(state.last_run))
@@ -176,43 +176,43 @@ export async function usableIndex(
 export async function readListIndex({ listIndex }: CompanyPaths): Promise<ListIndex | null> {
   const content = await readFile(listIndex, 'utf8').catch(() => '')
   const [sum, text = ''] = content.split('\n')
-  return sum === hashOf(text) ? (JSON.parse(text) as ListIndex) : null
+  return sum === hashContent(text) ? (JSON.parse(text) as ListIndex) : null
 }
 
 /** Returns what has changed since the index was made; null if nothing has. Reads names, sizes and times of files only. */
-export async function whyOutdated(
+export async function explainOutdated(
   { basis, place, made_at }: ListIndex,
   { paths, settings }: Basis,
   now: Date,
 ): Promise<string | null> {
-  if (basis !== basisOf(settings)) return 'the program or its settings changed'
-  const present = await placeOf(paths, place.segments)
+  if (basis !== describeBasis(settings)) return 'the program or its settings changed'
+  const present = await readPlace(paths, place.segments)
   if (JSON.stringify(place) !== JSON.stringify(present)) return 'the data changed since the last run'
   if (now.getTime() < Date.parse(made_at)) return 'the clock was set back'
   return null
 }
 
 /** Returns why a run would have something to do even if the list is the same; null if it would not. */
-export function whyDue({ due_at }: ListIndex, now: Date): string | null {
+export function explainDue({ due_at }: ListIndex, now: Date): string | null {
   return due_at !== null && now.getTime() >= Date.parse(due_at) ? 'a stored record or analysis is due' : null
 }
 
 /** Returns null if the log does not end with this segment. */
-async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | null> {
+async function readPlace(paths: CompanyPaths, segments: number): Promise<Place | null> {
   const { root, raw, lake } = paths
   const [last, next, warehouse, rows, ...snapshot] = await Promise.all([
-    fileOf(segmentPath(raw, segments)),
-    fileOf(segmentPath(raw, segments + 1)),
-    fileOf(paths.warehouse),
+    identifyFile(segmentPath(raw, segments)),
+    identifyFile(segmentPath(raw, segments + 1)),
+    identifyFile(paths.warehouse),
     readdir(paths.rows).catch((): string[] => []),
-    latestName(lake),
-    fileOf(join(latestLink(lake), 'manifest.json')),
+    readLatestName(lake),
+    identifyFile(join(latestLink(lake), 'manifest.json')),
   ])
   if (last === null || next !== null || warehouse === null) return null
   return { root, segments, warehouse, rows: rows.sort(), snapshot }
 }
 
-async function fileOf(path: string): Promise<string | null> {
+async function identifyFile(path: string): Promise<string | null> {
   return await stat(path).then(
     ({ size, mtimeMs }) => `${size} ${mtimeMs}`,
     () => null,
@@ -220,8 +220,8 @@ async function fileOf(path: string): Promise<string | null> {
 }
 
 /** Omits the setting that affects no data. */
-function basisOf({ logLevel: _, ...settings }: Settings): string {
-  return hashOf(JSON.stringify([programHash(), settings]))
+function describeBasis({ logLevel: _, ...settings }: Settings): string {
+  return hashContent(JSON.stringify([programHash(), settings]))
 }
 
 /** Of the index; before 2, it did not show which records cannot be used. */
@@ -231,7 +231,7 @@ let program: string | null = null
 
 /** Changes with the program's version, its dependencies and its tables: then the next run may rebuild the warehouse. */
 function programHash(): string {
-  program ??= hashOf(
+  program ??= hashContent(
     JSON.stringify([
       FORMAT,
       readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'),

@@ -1,12 +1,12 @@
 import { basename, dirname } from 'node:path'
 import { editais } from '#schema/tables.ts'
-import { type Drift, excerptOf } from '#src/core/rawlog/line.ts'
+import { type Drift, takeExcerpt } from '#src/core/rawlog/line.ts'
 import { BoundedFiles } from '#src/core/warehouse/bounded_files.ts'
-import { carriedText } from '#src/core/warehouse/cut.ts'
+import { carryText } from '#src/core/warehouse/cut.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { documentType, fingerprint, flatten } from '#src/core/warehouse/sql.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { LinesFile } from '#src/lib/lines.ts'
 import type { KnownList } from './list_index.ts'
 import type { Verdict } from './validate.ts'
@@ -97,8 +97,8 @@ function receivedLine(verdict: Verdict): string {
   const raw = verdict.raw?.toString('base64')
   if (!verdict.ok) {
     const { reason, path } = verdict
-    const excerpt = excerptOf(verdict.raw)
-    return JSON.stringify({ edital_id, hash: hashOf(verdict.raw), reason, path, excerpt, raw })
+    const excerpt = takeExcerpt(verdict.raw)
+    return JSON.stringify({ edital_id, hash: hashContent(verdict.raw), reason, path, excerpt, raw })
   }
   const drift = verdict.drift.length > 0 ? verdict.drift : undefined
   const head = JSON.stringify({ edital_id, updated_at: verdict.updatedAt, drift, raw })
@@ -117,9 +117,9 @@ export function readReceived(line: string): ListedRecord {
 function comparedLine(verdict: Verdict, read: number): string {
   const { editalId: edital_id } = verdict
   if (!verdict.ok)
-    return JSON.stringify({ read, edital_id, hash: hashOf(verdict.raw), reason: verdict.reason })
+    return JSON.stringify({ read, edital_id, hash: hashContent(verdict.raw), reason: verdict.reason })
   const head = JSON.stringify({ read, edital_id, updated_at: verdict.updatedAt })
-  return `${head.slice(0, -1)},"notice":${carriedText('notice', verdict.document)}}`
+  return `${head.slice(0, -1)},"notice":${carryText('notice', verdict.document)}}`
 }
 
 /**

@@ -110,7 +110,7 @@ export async function verifyMissing(options: {
   signal: AbortSignal
 }): Promise<Missing> {
   const { db, api } = options
-  const missing = await missingNotices(db)
+  const missing = await findMissingNotices(db)
   if (missing.length === 0) return { gone: [], found: 0, held: false, unverified: [] }
   const live = await countLive(db)
   const bound = options.allowMassDelete ? Number.POSITIVE_INFINITY : Math.max(GUARD_COUNT, live * GUARD_SHARE)
@@ -145,7 +145,7 @@ export async function verifyMissing(options: {
 }
 
 /** Returns the live notices that the list did not show. */
-export async function missingNotices(db: Database): Promise<{ id: string }[]> {
+export async function findMissingNotices(db: Database): Promise<{ id: string }[]> {
   return await db.rows(
     `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL
      AND edital_id NOT IN (SELECT edital_id FROM listed WHERE edital_id IS NOT NULL) ORDER BY edital_id`,
@@ -153,7 +153,9 @@ export async function missingNotices(db: Database): Promise<{ id: string }[]> {
 }
 
 /** Finds quarantined list items that never became a notice and are no longer listed. Only a whole, unfiltered pass shows this. */
-export async function unlistedRecords(db: Database): Promise<{ edital_id: string | null; hash: string }[]> {
+export async function findUnlistedRecords(
+  db: Database,
+): Promise<{ edital_id: string | null; hash: string }[]> {
   return await db.rows(
     `SELECT edital_id, _hash AS hash FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL
        AND coalesce(edital_id, _hash) NOT IN (SELECT coalesce(edital_id, hash) FROM listed)

@@ -1,12 +1,12 @@
 import type { ApiStats } from '#src/core/api/client.ts'
 import {
+  convertExitToStatus,
   type Reported,
   type RunReport,
   type Shortcoming,
-  statusOfExit,
   withFindings,
 } from '#src/core/company/run_report.ts'
-import { counted, formatCount } from '#src/lib/count.ts'
+import { formatCount, pluralize } from '#src/lib/count.ts'
 import { explain, FatalError, type RequestError } from '#src/lib/errors.ts'
 import { countAttempted, type Fetched } from './fetch.ts'
 import type { Missing } from './missing.ts'
@@ -36,7 +36,7 @@ export function composeReport(begun: RunReport, outcomes: Outcomes): Reported {
   const { surveyed, fetched, ended, requests } = outcomes
   const totals: RunReport = {
     ...begun,
-    ...(surveyed ? countsOf(surveyed, fetched, outcomes.poisoned) : {}),
+    ...(surveyed ? countOutcomes(surveyed, fetched, outcomes.poisoned) : {}),
     requests: requests.requests,
     bytes_fetched: requests.bytes,
   }
@@ -52,7 +52,7 @@ export function composeReport(begun: RunReport, outcomes: Outcomes): Reported {
 type Counts = Omit<RunReport, 'run_id' | 'mode' | 'status' | 'started_at' | 'finished_at' | 'error'>
 
 /** Counts the outcomes of the listed notices. Each has exactly one (invariant I1). */
-function countsOf(
+function countOutcomes(
   { plan, missing, scanned }: Survey,
   fetched: Fetched | null,
   poisoned: readonly string[],
@@ -95,7 +95,7 @@ function explainMissing({ held, unverified }: Missing): Shortcoming[] {
       ? [
           {
             status: 'partial' as const,
-            reason: `${counted(unverified.length, 'notice')} that the list no longer shows could not be checked, such as ${first.id}: ${first.reason}.`,
+            reason: `${pluralize(unverified.length, 'notice')} that the list no longer shows could not be checked, such as ${first.id}: ${first.reason}.`,
             cause: 'missing_unverified' as const,
           },
         ]
@@ -107,13 +107,13 @@ function explainMissing({ held, unverified }: Missing): Shortcoming[] {
 export function explainIds({ absent, failed }: Pick<Scan, 'absent' | 'failed'>): Shortcoming[] {
   const findings: Shortcoming[] = []
   if (absent.length > 0) {
-    const more = absent.length > 3 ? ` and ${counted(absent.length - 3, 'other')}` : ''
+    const more = absent.length > 3 ? ` and ${pluralize(absent.length - 3, 'other')}` : ''
     const reason = `The API has no notice ${absent.slice(0, 3).join(', ')}${more} for this company. Check --id; if the API had it before, the next sync without --id marks it deleted.`
     findings.push({ status: 'partial', reason })
   }
   const [first] = failed
   if (first) {
-    const reason = `${counted(failed.length, 'notice')} could not be read, such as ${first.id}: ${first.reason}.`
+    const reason = `${pluralize(failed.length, 'notice')} could not be read, such as ${first.id}: ${first.reason}.`
     findings.push({ status: 'partial', reason })
   }
   return findings
@@ -123,7 +123,7 @@ function explainScan(scanned: Scan, { listed }: RunReport): Shortcoming[] {
   const { total } = scanned
   const findings = explainIds(scanned)
   if (total - listed > Math.max(FEW_NOT_SHOWN, total * SHARE_NOT_SHOWN)) {
-    const reason = `The list reports ${counted(total, 'notice')} but returned only ${formatCount(listed)}. The API is at fault; the next run tries again.`
+    const reason = `The list reports ${pluralize(total, 'notice')} but returned only ${formatCount(listed)}. The API is at fault; the next run tries again.`
     findings.push({ status: 'partial', reason })
   }
   return findings
@@ -132,12 +132,12 @@ function explainScan(scanned: Scan, { listed }: RunReport): Shortcoming[] {
 function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }: Fetched): Shortcoming[] {
   const findings: Shortcoming[] = []
   if (failed > 0 && !stopped) {
-    const reason = `${counted(failed, 'analysis', 'analyses')} could not be fetched. Last failure: ${lastFailure}.`
+    const reason = `${pluralize(failed, 'analysis', 'analyses')} could not be fetched. Last failure: ${lastFailure}.`
     findings.push({ status: 'partial', reason })
   }
   if (excluded > 0) {
     // Not a failure, just as when ANALYSIS_STATUSES excludes them.
-    const reason = `The API does not offer ${counted(excluded, 'analysis', 'analyses')}. Last one: ${lastExcluded}. To skip such analyses, set ANALYSIS_STATUSES here to the phases that it offers.`
+    const reason = `The API does not offer ${pluralize(excluded, 'analysis', 'analyses')}. Last one: ${lastExcluded}. To skip such analyses, set ANALYSIS_STATUSES here to the phases that it offers.`
     findings.push({ status: 'ok', reason })
   }
   return findings
@@ -145,13 +145,13 @@ function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }
 
 function explainEnd(ended: FatalError | RequestError): Shortcoming {
   if (ended instanceof FatalError)
-    return { status: statusOfExit(ended.exitCode), reason: ended.message, cause: ended.why }
+    return { status: convertExitToStatus(ended.exitCode), reason: ended.message, cause: ended.why }
   return { status: 'failed', reason: explain(ended).message }
 }
 
 /** Explains why quarantined records make the run partial: any of them does. */
 function explainQuarantined({ quarantined }: RunReport): Shortcoming[] {
   if (quarantined === 0) return []
-  const reason = `${counted(quarantined, 'record')} quarantined; see \`editais status\`.`
+  const reason = `${pluralize(quarantined, 'record')} quarantined; see \`editais status\`.`
   return [{ status: 'partial', reason }]
 }

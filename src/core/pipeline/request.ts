@@ -18,7 +18,7 @@ export function isFiltered({ statuses, ids }: SyncRequest): boolean {
   return statuses !== null || ids !== null
 }
 
-export function modeOf(request: SyncRequest): RunReport['mode'] {
+export function chooseMode(request: SyncRequest): RunReport['mode'] {
   if (isFiltered(request)) return 'filtered'
   return request.full ? 'full' : 'incremental'
 }
@@ -46,13 +46,13 @@ type StageName = Progress['stage'] | 'look' | 'checkpoint' | 'upload'
 
 /**
  * Does the work of a stage, and takes its time.
- * @param failureOf finds in the result why the stage failed, if `work` does not throw it.
+ * @param findFailure finds in the result why the stage failed, if `work` does not throw it.
  */
 export type InStage = <T>(
   stage: StageName,
   work: () => Promise<T>,
-  failureOf?: (result: T) => Error | string | null,
+  findFailure?: (result: T) => Error | string | null,
 ) => Promise<T>
 
 /** Only does the work. */
-export const untimed: InStage = (_, work) => work()
+export const workUntimed: InStage = (_, work) => work()

@@ -1,19 +1,19 @@
 import type { Settings } from '#config/settings.ts'
 import { isGoodRun } from '#schema/sync_runs.ts'
-import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/core/company/company.ts'
+import { type CompanyPaths, emptyTemporary, makeDirectories } from '#src/core/company/company.ts'
 import {
   assertConserved,
+  createReport,
   forgetFailure,
-  newReport,
+  measureSecondsSince,
   type Reported,
   type RunMode,
   type RunReport,
-  secondsSince,
 } from '#src/core/company/run_report.ts'
 import { broughtNothing, readState, writeState } from '#src/core/company/state.ts'
 import type { Marts } from '#src/core/lake/catalog.ts'
 import { type Published, publish } from '#src/core/lake/publish.ts'
-import { type RawLogSize, rawLogSize, removeUnsealed, sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, measureRawLog, type RawLogSize, removeUnsealed } from '#src/core/rawlog/files.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
 import { type OuterLog, RawLogWriter } from '#src/core/rawlog/writer.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
@@ -28,7 +28,7 @@ import { remove } from '#src/lib/durable.ts'
 import { detectLeft } from './detect.ts'
 import { type ShownList, type ShownPage, writeListIndex } from './list_index.ts'
 import { createLoader, type Loader } from './load.ts'
-import { missingNotices, unlistedRecords } from './missing.ts'
+import { findMissingNotices, findUnlistedRecords } from './missing.ts'
 import { decideRefetch, type InStage } from './request.ts'
 
 /** Progress of a run; `total` is 0 while unknown. */
@@ -107,7 +107,7 @@ export async function withRun<T>(
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
   const { paths, onProgress, inStage } = context
-  const begun = newReport(context.runId, mode, context.now())
+  const begun = createReport(context.runId, mode, context.now())
   const { warehouse, log } = await inStage('open', () => openFiles(context))
   let loaded = 0
   const onLoaded = (documents: number) => {
@@ -131,10 +131,10 @@ export async function withRun<T>(
 async function openFiles(context: RunContext): Promise<{ warehouse: Warehouse; log: RawLogWriter }> {
   const { paths, settings, now, runId, sharedLog: outer } = context
   await makeDirectories(paths, settings.lake)
-  await freshTemporary(paths)
+  await emptyTemporary(paths)
   await removeUnsealed(paths.raw)
   const warehouse = await openWarehouse(openOptions(context))
-  const firstNumber = (await sealedSegments(paths.raw)).length + 1
+  const firstNumber = (await listSealedSegments(paths.raw)).length + 1
   return { warehouse, log: new RawLogWriter({ directory: paths.raw, firstNumber, runId, now, outer }) }
 }
 
@@ -184,7 +184,7 @@ export async function finishRun(
   if (shown !== null) await leaveIndex(context, warehouse, { report, shown, segments })
   // Last: whatever it does, the run is over.
   await lead(context, published)
-  return { report, causes, published, seconds: secondsSince(report, context) }
+  return { report, causes, published, seconds: measureSecondsSince(report, context) }
 }
 
 /** Writes the run to the state: a run that changed nothing is not published at once, and readers cannot open the warehouse. */
@@ -198,7 +198,7 @@ async function rememberRun(
   const { open } = await warehouse.db.row<{ open: number }>(
     'SELECT count(*)::INTEGER AS open FROM quarantine WHERE resolved_at IS NULL',
   )
-  const raw_log = await rawLogSize(paths.raw, before?.raw_log)
+  const raw_log = await measureRawLog(paths.raw, before?.raw_log)
   await writeState(paths, {
     last_run: report,
     causes: [...causes],
@@ -287,7 +287,7 @@ async function leaveIndex(
   const now = context.now()
   const { segment: refetchSegment } = await decideRefetch(NEXT, { db })
   const left = await detectLeft({ db, now, analysisStatuses, analysisMaxAge, refetchSegment, force: false })
-  if (left.toDo + (await missingNotices(db)).length + (await unlistedRecords(db)).length > 0) return
+  if (left.toDo + (await findMissingNotices(db)).length + (await findUnlistedRecords(db)).length > 0) return
   const { listed, deferred, dueAt } = left
   const index = {
     run_id: report.run_id,

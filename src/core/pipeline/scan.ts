@@ -2,10 +2,10 @@ import { LIST_LIMIT } from '#schema/notice.ts'
 import type { Api } from '#src/core/api/client.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { FatalError, RequestError, throwIfInterrupted } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
-import { isRejected, pageHash, type ShownPage, shownPage } from './list_index.ts'
+import { hashContent } from '#src/lib/hash.ts'
+import { isRejected, makeShownPage, pageHash, type ShownPage } from './list_index.ts'
 import type { ListedFile } from './listed.ts'
 import { type Verdict, validateNotice, validatePage } from './validate.ts'
 
@@ -83,7 +83,7 @@ export function readInto(listed: ListedFile): ReadPage {
     }
     const page = validatePage(body)
     if (typeof page === 'string') return page
-    const shown = shownPage(hash, page)
+    const shown = makeShownPage(hash, page)
     await listed.add(
       shown.notices.map((notice, index) =>
         before?.has(notice) && !isRejected(notice) ? notice[0] : (page.notices[index] as Verdict),
@@ -179,7 +179,7 @@ async function readPage(options: ScanOptions, pass: Pass, offset: number): Promi
 function note(pass: Pass, page: ShownPage, asked: number): void {
   const keys = page.notices.map(([key]) => key)
   if (keys.length >= MIN_REPEATED) {
-    const content = hashOf(keys.join('\n'))
+    const content = hashContent(keys.join('\n'))
     const before = pass.contents.get(content)
     if (before !== undefined && before !== asked) {
       throw new FatalError(
@@ -214,7 +214,7 @@ function isWhole({ edges, totals, shown }: Pass): boolean {
 
 function endless(pages: number): FatalError {
   return new FatalError(
-    `The list did not end after ${counted(pages, 'page')}. The API is at fault; nothing was changed.`,
+    `The list did not end after ${pluralize(pages, 'page')}. The API is at fault; nothing was changed.`,
   )
 }
 

@@ -5,7 +5,13 @@ import { EXIT, FatalError, throwIfInterrupted } from '#src/lib/errors.ts'
 import { detect, type Plan } from './detect.ts'
 import type { KnownList, ShownList } from './list_index.ts'
 import { ListedFile, stageListed } from './listed.ts'
-import { isAnotherCompany, isForeignKey, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
+import {
+  findUnlistedRecords,
+  isAnotherCompany,
+  isForeignKey,
+  type Missing,
+  verifyMissing,
+} from './missing.ts'
 import { isFiltered, type Refetch, type SyncRequest } from './request.ts'
 import type { RunContext } from './run.ts'
 import { readByIds, readInto, type Scan, scan } from './scan.ts'
@@ -15,7 +21,7 @@ export type Survey = {
   readonly scanned: Scan
   readonly missing: Missing
   /** Quarantined records that the list no longer shows. */
-  readonly unlisted: Awaited<ReturnType<typeof unlistedRecords>>
+  readonly unlisted: Awaited<ReturnType<typeof findUnlistedRecords>>
   readonly plan: Plan
   /** The file with the records that the plan names. */
   readonly listedPath: string
@@ -56,7 +62,7 @@ export async function survey(
       : await verifyMissing({ ...context, db, listed, allowMassDelete: request.allowMassDelete })
     if (missing.found > 0) await stage()
     throwIfInterrupted(signal)
-    const unlisted = !isFiltered(request) && scanned.complete ? await unlistedRecords(db) : []
+    const unlisted = !isFiltered(request) && scanned.complete ? await findUnlistedRecords(db) : []
     const plan = await detect({
       db,
       now: context.now(),

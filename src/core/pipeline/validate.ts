@@ -3,17 +3,17 @@ import type { z } from 'zod'
 import { ANALYSIS } from '#schema/analysis.ts'
 import { isPlainPathSegment, NOTICE } from '#schema/notice.ts'
 import { readPncpId } from '#schema/pncp_id.ts'
-import { type Field, type Fields, fieldPaths, type ValueType } from '#schema/record.ts'
+import { type Field, type Fields, listFieldPaths, type ValueType } from '#schema/record.ts'
 import { cleanText } from '#schema/text_key.ts'
-import { canonicalDateTime, usualSpelling } from '#schema/times.ts'
+import { normalizeDateTime, unifySpelling } from '#schema/times.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
 import {
-  elementTexts,
+  haveSameMeaning,
   mayHoldLoneSurrogate,
   nestsDeeperThan,
   replaceLoneSurrogates,
-  sameMeaning,
+  splitElements,
 } from '#src/lib/json.ts'
 
 /** A usable document. `document` is its normalised JSON text: one line, every string well formed. */
@@ -73,26 +73,26 @@ type Schema = {
   readonly freeForm: readonly string[]
 }
 
-function schemaOf(root: string, shape: z.ZodType, fields: Fields): Schema {
-  const all = [...fieldPaths(fields)]
+function makeSchema(root: string, shape: z.ZodType, fields: Fields): Schema {
+  const all = [...listFieldPaths(fields)]
   return {
     root,
     shape,
     // The contract has date-times only at the top of a document.
-    dateTimes: Object.keys(fields).filter(name => typeOf(fields[name]) === 'date-time'),
+    dateTimes: Object.keys(fields).filter(name => findType(fields[name]) === 'date-time'),
     freeForm: all.flatMap(([path, field]) => {
-      if (typeOf(field) === 'strings') return [`${path}[]`]
-      return typeOf(field) === 'object' || ('part' in field && field.part.freeForm) ? [path] : []
+      if (findType(field) === 'strings') return [`${path}[]`]
+      return findType(field) === 'object' || ('part' in field && field.part.freeForm) ? [path] : []
     }),
   }
 }
 
-function typeOf(field: Field | undefined): ValueType | null {
+function findType(field: Field | undefined): ValueType | null {
   return field && 'type' in field ? field.type : null
 }
 
-const NOTICE_SCHEMA = schemaOf('notice', notice, NOTICE)
-const ANALYSIS_SCHEMA = schemaOf('analysis', analysis, ANALYSIS)
+const NOTICE_SCHEMA = makeSchema('notice', notice, NOTICE)
+const ANALYSIS_SCHEMA = makeSchema('analysis', analysis, ANALYSIS)
 
 /**
  * Checks the body of `GET /editais/{id}/analysis` against the contract (docs/contract.md#analysis).
@@ -127,7 +127,7 @@ export function validatePage(bytes: Buffer): Page | string {
   // the parts are exact in any encoding that writes JSON syntax as ASCII.
   let parts: readonly string[] | null | undefined
   const source = (index: number): Buffer => {
-    parts ??= elementTexts(withoutMark(bytes).toString('latin1'), 'editais')
+    parts ??= splitElements(withoutMark(bytes).toString('latin1'), 'editais')
     return Buffer.from(parts?.[index] ?? JSON.stringify(editais[index]), parts?.[index] ? 'latin1' : 'utf8')
   }
   const plain = !escaped && isUtf8(bytes) && isShallow(body) && text === JSON.stringify(body)
@@ -216,7 +216,7 @@ type Candidate = {
 }
 
 function validate({ value: parsed, escaped, source, text, plain = false, schema }: Candidate): Verdict {
-  const id = idOf(parsed)
+  const id = readId(parsed)
   const reject = (reason: string, path: string): Rejected => ({
     ok: false,
     editalId: id !== null && isPlainPathSegment(id) ? id : null,
@@ -253,7 +253,7 @@ function validate({ value: parsed, escaped, source, text, plain = false, schema 
 }
 
 function meansTheSame(bytes: Buffer, document: string): boolean {
-  return isUtf8(bytes) && sameMeaning(decode(bytes), document)
+  return isUtf8(bytes) && haveSameMeaning(decode(bytes), document)
 }
 
 /** Returns whether the texts are clean. Otherwise, the form that SQL reads lacks characters that were sent. */
@@ -269,7 +269,7 @@ function canonicalDates(document: Record<string, unknown>, fields: readonly stri
   for (const field of fields) {
     const moment = document[field]
     if (typeof moment !== 'string') continue
-    document[field] = canonicalDateTime(moment)
+    document[field] = normalizeDateTime(moment)
     changed ||= document[field] !== moment
   }
   return changed
@@ -286,13 +286,13 @@ function comparedText(
 ): string {
   const respelled = fields.flatMap(field => {
     const time = document[field]
-    const usual = typeof time === 'string' ? usualSpelling(time) : time
+    const usual = typeof time === 'string' ? unifySpelling(time) : time
     return usual === time ? [] : [[field, usual] as const]
   })
   return respelled.length === 0 ? text : JSON.stringify({ ...document, ...Object.fromEntries(respelled) })
 }
 
-function idOf(value: unknown): string | null {
+function readId(value: unknown): string | null {
   const id = typeof value === 'object' && value !== null && 'id' in value ? value.id : null
   return typeof id === 'string' ? id : null
 }
@@ -322,7 +322,7 @@ function repair(value: unknown, schema: Schema): Repaired {
     } else if (isFreeForm(issue.path, schema)) {
       report(issue.path, 'wrong_type', at)
     } else if (at === undefined || at === null || expectsArray(issue) || issue.path.length === 0) {
-      return { reason: reasonOf(issue, at), path: exactPath(issue.path) }
+      return { reason: composeReason(issue, at), path: exactPath(issue.path) }
     } else {
       report(issue.path, 'wrong_type', at)
       nulled.set(exactPath(issue.path), issue)
@@ -332,7 +332,7 @@ function repair(value: unknown, schema: Schema): Repaired {
   if (nulled.size === 0) return { drift: [...found.values()], changed: false }
   for (const issue of schema.shape.safeParse(value).error?.issues ?? []) {
     const original = nulled.get(exactPath(issue.path))
-    if (original) return { reason: reasonOf(original, ''), path: exactPath(issue.path) }
+    if (original) return { reason: composeReason(original, ''), path: exactPath(issue.path) }
   }
   return { drift: [...found.values()], changed: true }
 }
@@ -355,7 +355,7 @@ function expectsArray(issue: Issue): boolean {
   return issue.code === 'invalid_type' && issue.expected === 'array'
 }
 
-function reasonOf(issue: Issue, at: unknown): string {
+function composeReason(issue: Issue, at: unknown): string {
   if (at === undefined || at === null) return 'a required field is missing'
   if (issue.code === 'invalid_type') return `expected ${issue.expected}`
   return issue.code === 'custom' ? `the value ${issue.message}` : 'the value does not match the contract'

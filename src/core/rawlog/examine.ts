@@ -2,9 +2,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import { formatCount } from '#src/lib/count.ts'
-import { FatalError, systemCode } from '#src/lib/errors.ts'
-import { linesIn } from '#src/lib/lines.ts'
-import { BASE_FILE, readBase, segmentNumbers, segmentPath, unusableSegment } from './files.ts'
+import { FatalError, findSystemCode } from '#src/lib/errors.ts'
+import { splitLines } from '#src/lib/lines.ts'
+import { BASE_FILE, listSegmentNumbers, readBase, segmentPath, unusableSegment } from './files.ts'
 import { isKnownType, type ReadLine, readLine } from './line.ts'
 
 const decompress = promisify(zlib.zstdDecompress)
@@ -131,14 +131,14 @@ const NOTHING: Contents = {
 const MAX_MISSING = 1000
 
 /** Returns the first file whose number is too far from the previous ones to belong to this log, or null. */
-export async function straySegment(directory: string): Promise<{ path: string; why: string } | null> {
+export async function findStraySegment(directory: string): Promise<{ path: string; why: string } | null> {
   return strayAmong(directory, await numbersAfterBase(directory))
 }
 
 /** Segments up to the log's base need not be on this disk, and those that are there come first in the shared log. */
 async function numbersAfterBase(directory: string): Promise<{ base: number; numbers: number[] }> {
   const { segments: base } = await readBase(directory)
-  return { base, numbers: (await segmentNumbers(directory)).filter(number => number > base) }
+  return { base, numbers: (await listSegmentNumbers(directory)).filter(number => number > base) }
 }
 
 function strayAmong(
@@ -175,7 +175,7 @@ export async function examineLog(options: {
     const contents = present.has(number) ? await readContents(path) : null
     all.push({ number, path, contents: number === 1 && contents ? namingItself(contents) : contents })
   }
-  const log = logOf(all.map(({ contents }) => contents))
+  const log = findLog(all.map(({ contents }) => contents))
   const known = new Set<string>()
   const strange = new Set<string>()
   let isLost = false
@@ -210,7 +210,7 @@ function judge(about: {
   const otherLog = about.log === null ? null : other(contents.claims.logs, about.log)
   const otherNumber = other(contents.claims.numbers, number)
   const company = [...contents.claims.companies][0] ?? null
-  const foreign = foreignness({ number, company, otherNumber, otherLog, unknownRun })
+  const foreign = explainForeignness({ number, company, otherNumber, otherLog, unknownRun })
   // A segment that is only misplaced may be from one of our runs.
   const isStrange = otherLog !== null || (otherNumber === null && unknownRun !== null)
   if (foreign !== null) return { ...nothing, state: 'foreign', why: foreign, contents, isStrange }
@@ -224,7 +224,7 @@ function other<T>(claimed: ReadonlySet<T>, own: T): T | null {
 }
 
 /** Explains why a segment belongs to another log, or elsewhere in this one; null if nothing shows that. */
-export function foreignness(signs: {
+export function explainForeignness(signs: {
   readonly number: number
   /** The company that it was written for. Not a sign by itself, because a company may have been renamed. */
   readonly company: string | null
@@ -252,7 +252,7 @@ function namingItself(first: Contents): Contents {
  * Returns the log's name by majority of segments; in a tie, the first wins. Each segment votes for the log that its runs
  * named when they began. A single segment may be foreign.
  */
-function logOf(contents: readonly (Contents | null)[]): string | null {
+function findLog(contents: readonly (Contents | null)[]): string | null {
   const present = contents.filter(one => one !== null)
   const named = new Map(
     present.flatMap(({ begun, claims: { logs } }) =>
@@ -270,7 +270,7 @@ function logOf(contents: readonly (Contents | null)[]): string | null {
 }
 
 /** Returns what is wrong with one segment by itself, or null. Reads all of it. */
-export async function damageOf(path: string): Promise<string | null> {
+export async function findDamage(path: string): Promise<string | null> {
   return (await readContents(path)).damage
 }
 
@@ -319,7 +319,7 @@ export async function readContents(
   }
   const bytes = await readFile(path).catch(error => {
     // A broken disk. Other errors, such as missing permissions, do not mean damage.
-    if (systemCode(error) === 'EIO') return null
+    if (findSystemCode(error) === 'EIO') return null
     throw error
   })
   if (bytes === null) return { ...NOTHING, damage: 'the disk cannot read it (EIO)' }
@@ -328,7 +328,7 @@ export async function readContents(
       damage ??= frame.damage
       continue
     }
-    for (const text of linesIn(frame.text)) {
+    for (const text of splitLines(frame.text)) {
       const line = readLine(text)
       if ('wrong' in line) {
         damage ??= `the line after line ${last} ${line.wrong}`
@@ -344,12 +344,12 @@ export async function readContents(
 }
 
 /** Lists the line types that this version does not know; another version wrote them. */
-export function unknownTypes({ kinds }: Contents): string[] {
+export function listUnknownTypes({ kinds }: Contents): string[] {
   return [...kinds.keys()].filter(type => !isKnownType(type))
 }
 
 /** Returns the names in the log's directory that are not segments. */
-export async function otherNames(directory: string): Promise<string[]> {
-  const segments = new Set((await segmentNumbers(directory)).map(number => segmentPath('', number)))
+export async function listOtherNames(directory: string): Promise<string[]> {
+  const segments = new Set((await listSegmentNumbers(directory)).map(number => segmentPath('', number)))
   return (await readdir(directory)).filter(name => !segments.has(name) && name !== BASE_FILE)
 }

@@ -3,8 +3,8 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import zlib from 'node:zlib'
 import { move, remove, syncDirectory, syncPath, writeNew } from '#src/lib/durable.ts'
-import { FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
-import { linesOf } from '#src/lib/lines.ts'
+import { FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
+import { streamLines } from '#src/lib/lines.ts'
 
 const SEGMENT_NAME = /^(\d{6,})\.ndjson\.zst$/
 export const UNSEALED_SUFFIX = '.part'
@@ -27,9 +27,9 @@ export function damagedDirectory(directory: string): string {
  * Numbers of the sealed segments, ascending. Those that only the shared log has count as well. Throws FatalError if
  * one is missing, because data derived from a log with a gap could not be trusted.
  */
-export async function sealedSegments(directory: string): Promise<number[]> {
+export async function listSealedSegments(directory: string): Promise<number[]> {
   const { segments } = await readBase(directory)
-  const numbers = (await segmentNumbers(directory)).filter(number => number > segments)
+  const numbers = (await listSegmentNumbers(directory)).filter(number => number > segments)
   const missing = numbers.findIndex((number, index) => number !== segments + index + 1)
   if (missing !== -1) throw unusableSegment(segmentPath(directory, segments + missing + 1), 'is missing')
   return [...Array.from({ length: segments }, (_, index) => index + 1), ...numbers]
@@ -47,8 +47,8 @@ export async function readBase(directory: string): Promise<LogBase> {
     const { segments, bytes } = JSON.parse(await readFile(path, 'utf8')) as LogBase
     return { segments, bytes }
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return NO_BASE
-    throw new FatalError(`${path} cannot be used: ${messageOf(error)}. Remove it, then run again.`)
+    if (findSystemCode(error) === 'ENOENT') return NO_BASE
+    throw new FatalError(`${path} cannot be used: ${getMessage(error)}. Remove it, then run again.`)
   }
 }
 
@@ -72,12 +72,12 @@ function basePath(directory: string): string {
 }
 
 /** Numbers of the existing segments, ascending; some may be missing. */
-export async function segmentNumbers(directory: string): Promise<number[]> {
-  return (await readdir(directory)).flatMap(name => numberOf(name) ?? []).sort((a, b) => a - b)
+export async function listSegmentNumbers(directory: string): Promise<number[]> {
+  return (await readdir(directory)).flatMap(name => parseNumber(name) ?? []).sort((a, b) => a - b)
 }
 
 /** Returns null for a file that is not a segment, such as a renamed copy. */
-function numberOf(name: string): number | null {
+function parseNumber(name: string): number | null {
   const digits = SEGMENT_NAME.exec(name)?.[1]
   if (digits === undefined) return null
   const number = Number(digits)
@@ -106,8 +106,8 @@ export type RawLogSize = { readonly segments: number; readonly bytes: number }
  * Returns the size of the sealed segments, in bytes on disk.
  * @param known the size of the first segments, so that only later ones are checked; a year's log takes half a second.
  */
-export async function rawLogSize(directory: string, known?: RawLogSize): Promise<RawLogSize> {
-  const numbers = await sealedSegments(directory)
+export async function measureRawLog(directory: string, known?: RawLogSize): Promise<RawLogSize> {
+  const numbers = await listSealedSegments(directory)
   const base = await readBase(directory)
   const start = known && known.segments >= base.segments && known.segments <= numbers.length ? known : base
   let bytes = start.bytes
@@ -122,7 +122,7 @@ export async function* readLines(path: string): AsyncGenerator<string> {
   const text = compressed.pipe(zlib.createZstdDecompress())
   compressed.on('error', error => text.destroy(error))
   try {
-    yield* linesOf(text)
+    yield* streamLines(text)
   } finally {
     // Even if the reader stops early.
     compressed.destroy()

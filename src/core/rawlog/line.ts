@@ -126,6 +126,6 @@ function isPresent(name: string, value: unknown): boolean {
 const EXCERPT_BYTES = 2048
 
 /** Returns the beginning of the received bytes, as well-formed text. */
-export function excerptOf(raw: Buffer): string {
+export function takeExcerpt(raw: Buffer): string {
   return raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed()
 }

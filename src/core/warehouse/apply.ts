@@ -1,10 +1,10 @@
 import { join } from 'node:path'
-import { damageOf } from '#src/core/rawlog/examine.ts'
+import { findDamage } from '#src/core/rawlog/examine.ts'
 import { readLines, unusableSegment } from '#src/core/rawlog/files.ts'
-import { excerptOf } from '#src/core/rawlog/line.ts'
+import { takeExcerpt } from '#src/core/rawlog/line.ts'
 import { remove, writeNew } from '#src/lib/durable.ts'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { type Database, isMemoryError } from './database.ts'
 import {
   LOG_NAMED,
@@ -49,7 +49,7 @@ export async function applySegment(
   } catch (error) {
     if (error instanceof FatalError) throw error
     // DuckDB reports the same error for a damaged file as for a record that it cannot load.
-    const damage = await damageOf(segment.path)
+    const damage = await findDamage(segment.path)
     if (damage !== null) throw unusableSegment(segment.path, `is damaged: ${damage}`)
     if (!isDataError(error) && !isMemoryError(error)) throw error
     return await setAsidePoison(db, segment, {
@@ -120,7 +120,7 @@ const AS_LAST_ANALYSES = `UPDATE staged SET wave = ${LAST_ANALYSES} FROM (
   WHERE staged.edital_id = n.edital_id AND staged.segment = n.last.segment AND staged.seq = n.last.seq`
 
 /** Returns SQL for the lines of a wave, as a view: a copy would take as long as many of the statements that read it. */
-function linesOf(wave: number): string {
+function waveLines(wave: number): string {
   return `CREATE OR REPLACE TEMP VIEW lines AS SELECT * EXCLUDE (wave) FROM staged WHERE wave = ${wave}`
 }
 
@@ -163,11 +163,11 @@ export async function applySegments(
 async function projectWaves(db: Database, last: number, projection: Projection): Promise<void> {
   const { waves } = await db.row<{ waves: number }>('SELECT max(wave) AS waves FROM staged')
   for (let wave = 1; wave <= waves; wave += 1) {
-    await db.run(linesOf(wave))
+    await db.run(waveLines(wave))
     await projectLines(db, projection, { elements: false })
   }
   await db.run(AS_LAST_ANALYSES)
-  await db.run(linesOf(LAST_ANALYSES))
+  await db.run(waveLines(LAST_ANALYSES))
   await projectElements(db, projection)
   await db.run(SEGMENTS_APPLIED)
   await db.run(UP_TO, { segment: last })
@@ -257,7 +257,7 @@ async function setAsidePoison(
       await apply({ from: middle, to })
       return
     }
-    const replacement = rejectedLine(lines[from] as string, reasonOf(error))
+    const replacement = rejectedLine(lines[from] as string, composeReason(error))
     lines[from] = replacement.text
     setAside.push(replacement.editalId)
     if ((await applyAtOnce(batch)) !== null) throw attempt.cause
@@ -293,8 +293,8 @@ async function setAsidePoison(
 }
 
 /** Returns a reason that is the same in every rebuild, whatever memory was left. */
-function reasonOf(error: unknown): string {
-  return isMemoryError(error) ? 'it needs more memory than there is' : withoutPlace(messageOf(error))
+function composeReason(error: unknown): string {
+  return isMemoryError(error) ? 'it needs more memory than there is' : withoutPlace(getMessage(error))
 }
 
 /** Removes the temporary file's path: a rebuild elsewhere must produce the same row. */
@@ -315,8 +315,8 @@ function rejectedLine(text: string, reason: string): { text: string; editalId: s
     kind: type,
     reason: `could not be loaded: ${reason}`.slice(0, 500),
     path: '$',
-    hash: hashOf(document),
-    excerpt: excerptOf(Buffer.from(document)),
+    hash: hashContent(document),
+    excerpt: takeExcerpt(Buffer.from(document)),
   }
   return { text: JSON.stringify(line), editalId: String(edital_id) }
 }

@@ -1,8 +1,8 @@
 import { ANALYSIS, REPEATED_FIELDS } from '#schema/analysis.ts'
 import { NOTICE } from '#schema/notice.ts'
 import type { Field, Fields } from '#schema/record.ts'
-import { publishedColumns, type Table } from '#schema/tables.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { listPublishedColumns, type Table } from '#schema/tables.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { identifier } from './quoted.ts'
 
 /**
@@ -48,25 +48,25 @@ type Unit = { readonly of: Json; readonly name: string; readonly path: string; r
  * Returns a document as the tables carry it: only its fields with columns, each row's texts within MAX_ROW_BYTES. The
  * same document always gives the same.
  */
-export function carriedDocument(kind: DocumentKind, document: object): Carried {
+export function carryDocument(kind: DocumentKind, document: object): Carried {
   const copy: Json = {}
   const cuts: Cut[] = []
-  const row = unitsOf(document as Json, copy, FIELDS[kind], kind)
+  const row = collectUnits(document as Json, copy, FIELDS[kind], kind)
   for (const [name, field] of Object.entries(FIELDS[kind])) {
     const list = (document as Json)[name]
     if (!('each' in field) || !Array.isArray(list)) continue
     copy[name] = list.map((element: Json) => {
       const own: Json = {}
-      cuts.push(...cutRow(unitsOf(element, own, field.each.fields, `${kind}.${name}[]`)))
+      cuts.push(...cutRow(collectUnits(element, own, field.each.fields, `${kind}.${name}[]`)))
       return own
     })
   }
   return { document: copy, cuts: [...cutRow(row), ...cuts] }
 }
 
-/** Cuts a document that is JSON text as `carriedDocument` does; returns the text itself if nothing in it can be too long. */
-export function carriedText(kind: DocumentKind, text: string): string {
-  return isShort(text) ? text : JSON.stringify(carriedDocument(kind, JSON.parse(text)).document)
+/** Cuts a document that is JSON text as `carryDocument` does; returns the text itself if nothing in it can be too long. */
+export function carryText(kind: DocumentKind, text: string): string {
+  return isShort(text) ? text : JSON.stringify(carryDocument(kind, JSON.parse(text)).document)
 }
 
 /** JSON text of at most this length is never cut: a unit of UTF-16 is at most three bytes of UTF-8. */
@@ -79,7 +79,9 @@ export function isShort(json: string): boolean {
 
 /** Returns SQL for the bytes of all texts in rows of this table, of the warehouse or a snapshot. */
 export function textBytes(table: Table): string {
-  const texts = publishedColumns(table).filter(({ type, from }) => type === 'VARCHAR' && !('company' in from))
+  const texts = listPublishedColumns(table).filter(
+    ({ type, from }) => type === 'VARCHAR' && !('company' in from),
+  )
   const bytes = texts.map(({ name }) => `coalesce(strlen(${identifier(name)}), 0)`)
   return `coalesce(sum(${bytes.join(' + ')}), 0)`
 }
@@ -91,7 +93,7 @@ export function mayBeCutSql(texts: readonly string[]): string {
 }
 
 /** Copies the fields of an object that have columns. Returns those with texts. */
-function unitsOf(from: Json, to: Json, fields: Fields, path: string): Unit[] {
+function collectUnits(from: Json, to: Json, fields: Fields, path: string): Unit[] {
   return Object.entries(fields).flatMap(([name, field]) => {
     const value = from[name]
     if (value === undefined || 'each' in field) return []
@@ -100,7 +102,7 @@ function unitsOf(from: Json, to: Json, fields: Fields, path: string): Unit[] {
     if ('part' in field && !field.part.freeForm && isObject(value)) {
       const own: Json = {}
       to[name] = own
-      return unitsOf(value, own, field.part.fields, at)
+      return collectUnits(value, own, field.part.fields, at)
     }
     // A time is part of no row's length: it is read, not carried.
     if (value === null || isTime(field)) return []
@@ -121,7 +123,7 @@ function isTime(field: Field): boolean {
 function cutRow(units: readonly Unit[]): Cut[] {
   const total = units.reduce((sum, { bytes }) => sum + bytes, 0)
   if (total <= MAX_ROW_BYTES) return []
-  const most = shareOf(
+  const most = computeShare(
     units.map(({ bytes }) => bytes),
     MAX_ROW_BYTES,
   )
@@ -131,7 +133,7 @@ function cutRow(units: readonly Unit[]): Cut[] {
 }
 
 /** Returns the length to which the longest of these must be cut so that all fit. */
-function shareOf(sizes: readonly number[], most: number): number {
+function computeShare(sizes: readonly number[], most: number): number {
   let left = most
   const ascending = sizes.toSorted((a, b) => a - b)
   for (const [index, size] of ascending.entries()) {
@@ -152,7 +154,7 @@ function shortened(value: unknown, maxBytes: number): unknown {
     return text
   })
   const structure = Buffer.byteLength(whole) - texts.reduce((sum, bytes) => sum + bytes, 0)
-  const most = shareOf(texts, Math.max(0, maxBytes - structure))
+  const most = computeShare(texts, Math.max(0, maxBytes - structure))
   const short = most < MIN_KEPT_BYTES ? null : mapTexts(value, text => cutText(text, most))
   return short !== null && Buffer.byteLength(JSON.stringify(short)) <= 2 * maxBytes
     ? short
@@ -174,7 +176,7 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
 function cutText(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= maxBytes) return text
-  const mark = `… [texto cortado: ${bytes.length} bytes, sha256 ${hashOf(bytes).slice(0, HASH_CHARACTERS)}]`
+  const mark = `… [texto cortado: ${bytes.length} bytes, sha256 ${hashContent(bytes).slice(0, HASH_CHARACTERS)}]`
   let end = Math.max(0, maxBytes - Buffer.byteLength(mark))
   // Not within a character.
   while (end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end -= 1

@@ -29,9 +29,9 @@ import {
   StatementType,
 } from '@duckdb/node-api'
 import { type DurableStep, take } from '#src/lib/durable.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { identifier, literal } from './quoted.ts'
-import { deadlinesFunction } from './reader.ts'
+import { createDeadlinesFunction } from './reader.ts'
 
 /** The text of one value; null only for a NULL that the form writes as nothing. */
 type WriteValue = (value: DuckDBValue, type: DuckDBType) => string | null
@@ -69,7 +69,7 @@ function jsonWriter(timeZone: string): WriteValue {
   return (value, type) => JSON.stringify(convert(value, type, convert))
 }
 
-function kindOf({ typeId }: DuckDBType): ResultColumn['kind'] {
+function findKind({ typeId }: DuckDBType): ResultColumn['kind'] {
   if (NUMERIC.includes(typeId)) return 'number'
   if (typeId === DuckDBTypeId.DATE) return 'day'
   if (typeId === DuckDBTypeId.TIMESTAMP) return 'time'
@@ -89,7 +89,7 @@ function hidesFields(type: DuckDBType): boolean {
 /** Creates a converter to JSON, like the library's except for the types below. */
 function converterIn(timeZone: string): Convert {
   const own: Partial<Record<DuckDBTypeId, Convert>> = { ...OWN }
-  const offsetSeconds = offsetsOf(timeZone)
+  const offsetSeconds = loadOffsets(timeZone)
   own[DuckDBTypeId.TIMESTAMP_TZ] = value =>
     value instanceof DuckDBTimestampTZValue ? zonedText(value, offsetSeconds) : null
   return (value, type, convert) =>
@@ -199,7 +199,7 @@ function finiteText(value: { readonly isFinite: boolean }, units: number | bigin
 type OffsetSeconds = (micros: bigint) => number
 
 /** Offsets of a zone by instant. A zone that only DuckDB knows counts as UTC. */
-function offsetsOf(timeZone: string): OffsetSeconds {
+function loadOffsets(timeZone: string): OffsetSeconds {
   const zonedAt = (epochMicros: bigint) =>
     Temporal.Instant.fromEpochNanoseconds(epochMicros * 1000n).toZonedDateTimeISO(timeZone)
   try {
@@ -331,7 +331,7 @@ export class Database {
     const connection = await instance.connect()
     await connection.run(`SET TimeZone = 'UTC'; SET streaming_buffer_size = '${STREAM_BUFFER}'`)
     // A database that is only read gets nothing that its queries could call.
-    if (!options.readOnly) connection.registerScalarFunction(deadlinesFunction())
+    if (!options.readOnly) connection.registerScalarFunction(createDeadlinesFunction())
     return new Database(instance, connection)
   }
 
@@ -411,7 +411,7 @@ export class Database {
 
   /** Returns all rows, and the column names in order. */
   async table(sql: string, parameters?: Parameters): Promise<QueryResult> {
-    return answerOf(await this.#connection.runAndReadAll(sql, parameters))
+    return makeAnswer(await this.#connection.runAndReadAll(sql, parameters))
   }
 
   /**
@@ -427,7 +427,7 @@ export class Database {
       `SELECT system.main.current_setting('TimeZone') AS zone`,
     )
     const result = await run(last, statement => statement.stream())
-    return streamOf(result, zone, async () => {
+    return makeStream(result, zone, async () => {
       if (this.#isInterrupted) return new Error('it was interrupted')
       // A statement can be taken from an extracted text only once.
       const again = await this.#extract(sql, admit, values)
@@ -444,7 +444,7 @@ export class Database {
   /** Splits an SQL text into its statements. Each can be run once. */
   async #extract(sql: string, admit: (kind: StatementKind) => void, values: Texts) {
     const statements = await this.#connection.extractStatements(sql).catch(error => {
-      throw messageOf(error) === NO_STATEMENT ? new Error('it has no statement') : error
+      throw getMessage(error) === NO_STATEMENT ? new Error('it has no statement') : error
     })
     const run = async <T>(index: number, how: (statement: DuckDBPreparedStatement) => Promise<T>) => {
       const statement = await statements.prepare(index)
@@ -518,12 +518,12 @@ export class Database {
   }
 }
 
-function answerOf(reader: DuckDBResultReader): QueryResult {
+function makeAnswer(reader: DuckDBResultReader): QueryResult {
   return { columns: reader.deduplicatedColumnNames(), rows: reader.getRowObjectsJS().map(withNumbers) }
 }
 
 /** Streams a result. @throws Error if the library cannot read the values of a column. */
-function streamOf(result: DuckDBResult, timeZone: string, whyFailed: () => Promise<Error>): Stream {
+function makeStream(result: DuckDBResult, timeZone: string, whyFailed: () => Promise<Error>): Stream {
   const types = result.columnTypes()
   const names = result.deduplicatedColumnNames()
   const hidden = names[types.findIndex(hidesFields)]
@@ -531,10 +531,10 @@ function streamOf(result: DuckDBResult, timeZone: string, whyFailed: () => Promi
     throw new Error(`column "${hidden}" has fields without distinct names. Name them, as in {'a': 1, 'b': 2}`)
   }
   return {
-    columns: names.map((name, index) => ({ name, kind: kindOf(types[index] as DuckDBType) })),
+    columns: names.map((name, index) => ({ name, kind: findKind(types[index] as DuckDBType) })),
     rows: async function* (form) {
       const write = form === 'json' ? jsonWriter(timeZone) : textWriter(timeZone)
-      for await (const chunk of result) yield rowsOf(chunk, types, write)
+      for await (const chunk of result) yield writeRows(chunk, types, write)
       // The library ends a failed stream like a complete one, but its result is no longer one.
       if (result.returnType === ResultReturnType.INVALID) throw await whyFailed()
     },
@@ -542,7 +542,7 @@ function streamOf(result: DuckDBResult, timeZone: string, whyFailed: () => Promi
 }
 
 /** Yields one row at a time, because the texts of a whole chunk can be large. */
-function* rowsOf(
+function* writeRows(
   chunk: DuckDBDataChunk,
   types: readonly DuckDBType[],
   write: WriteValue,

@@ -3,7 +3,7 @@ import {
   analyses,
   editais,
   editalVersions,
-  storedColumns,
+  listStoredColumns,
   syncRuns,
   TABLES,
   type Table,
@@ -47,7 +47,7 @@ export async function projectLines(
   projection: Projection,
   { elements }: { elements: boolean } = { elements: true },
 ): Promise<void> {
-  const held = await typesOf(db)
+  const held = await readTypes(db)
   // Many segments hold only one or two types of lines, and a statement takes time even without matching lines. With no
   // lines at all every statement runs: this is how `apply.ts` detects a fault in a statement.
   const needed: Choose = (types, sql) => (held.size === 0 || types.some(type => held.has(type)) ? sql : [])
@@ -69,7 +69,7 @@ export async function projectElements(db: Database, projection: Projection): Pro
 }
 
 /** Returns all statements, whatever the lines. The same lines give other rows only if these change. */
-export function allStatements(sourceTimezone: string): readonly string[] {
+export function listStatements(sourceTimezone: string): readonly string[] {
   return [
     ...rowStatements({ sourceTimezone }, (_, sql) => sql),
     ...elementStatements({ sourceTimezone }, (_, sql) => sql),
@@ -122,7 +122,7 @@ export const UP_TO = 'UPDATE meta SET applied_segment = $segment'
 export const LOG_NAMED = `UPDATE meta SET log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
 
 /** Returns the types of the staged lines, with `DRIFTED`, `NEW_STATUSES` and `CUT`. */
-async function typesOf(db: Database): Promise<ReadonlySet<string>> {
+async function readTypes(db: Database): Promise<ReadonlySet<string>> {
   const types = await db.rows<{ type: string }>(
     `SELECT type FROM (SELECT DISTINCT unnest([type, if(drift IS NULL, NULL, '${DRIFTED}'),
        if(type = 'run_started' AND lines.analysis_statuses IS DISTINCT FROM meta.analysis_statuses, '${NEW_STATUSES}', NULL),
@@ -170,8 +170,8 @@ function lost(): string[] {
 
 function notices({ sourceTimezone }: Rules): string[] {
   const columns = flattenedColumns(editais)
-  const kept = storedColumns(editais).filter(column => 'kept' in column.from)
-  const versions = storedColumns(editalVersions)
+  const kept = listStoredColumns(editais).filter(column => 'kept' in column.from)
+  const versions = listStoredColumns(editalVersions)
   return [
     `CREATE OR REPLACE TEMP TABLE noticed AS
      SELECT n.*, e.first_seen_at, e.created_at AS previous_created_at, e.deleted_at AS gone_since
@@ -222,7 +222,7 @@ function gone(): string[] {
   return [
     `UPDATE editais SET deleted_at = l."at", run_id = l.run_id
      FROM lines l WHERE l.type = 'gone' AND l.edital_id = editais.edital_id`,
-    ...touch([editais], monthsOf('gone')),
+    ...touch([editais], typeMonths('gone')),
   ]
 }
 
@@ -271,7 +271,7 @@ function analysesSame({ sourceTimezone }: Rules): string[] {
     `UPDATE analyses SET fetched_at = l."at", _source_updated_at = ${timeKeySql('l.source_updated_at', sourceTimezone)}, _segment = l.segment, run_id = l.run_id,
        source_updated_at = ${instant('l.source_updated_at', sourceTimezone)}
      FROM lines l WHERE l.type = 'analysis_same' AND l.edital_id = analyses.edital_id`,
-    ...touch([analyses], monthsOf('analysis_same')),
+    ...touch([analyses], typeMonths('analysis_same')),
   ]
 }
 
@@ -370,7 +370,7 @@ function analysisStates(which: string): string[] {
 
 /** Returns SQL that stores the reports of runs: the last one of each. */
 function runFinished(): string[] {
-  const columns = storedColumns(syncRuns)
+  const columns = listStoredColumns(syncRuns)
   return [
     `DELETE FROM sync_runs WHERE run_id IN (SELECT run_id FROM lines WHERE type = 'run_finished')`,
     `INSERT INTO sync_runs (${names(columns)})
@@ -414,7 +414,7 @@ function touch(tables: readonly Table[], months: string): string[] {
   ]
 }
 
-function monthsOf(type: string): string {
+function typeMonths(type: string): string {
   return `SELECT ${month('e.created_at')}, l.segment FROM editais e JOIN lines l USING (edital_id) WHERE l.type = ${literal(type)}`
 }
 

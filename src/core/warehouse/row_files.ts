@@ -1,10 +1,10 @@
 import { readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { storedColumns, type Table } from '#schema/tables.ts'
+import { listStoredColumns, type Table } from '#schema/tables.ts'
 import { makePrivateDirectory } from '#src/lib/access.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { remove, syncDirectory, syncFile } from '#src/lib/durable.ts'
-import { digestOf } from '#src/lib/hash.ts'
+import { digestFile } from '#src/lib/hash.ts'
 import type { Database } from './database.ts'
 import { identifier, literal } from './quoted.ts'
 import {
@@ -47,8 +47,8 @@ export async function listRowFiles(db: Database, catalog = ''): Promise<RowFile[
  * Returns a query for the rows of one of these tables in a closed warehouse, with its stored columns.
  * @param directory of the warehouse's files.
  */
-export function rowsOf(table: Table, directory: string, files: readonly RowFile[]): string {
-  const columns = storedColumns(table)
+export function storedRows(table: Table, directory: string, files: readonly RowFile[]): string {
+  const columns = listStoredColumns(table)
   const paths = files
     .filter(({ table_name }) => table_name === table.name)
     .map(file => literal(rowPath(directory, file)))
@@ -66,7 +66,7 @@ export async function showRows(db: Database, rows: string): Promise<void> {
   const files = await listRowFiles(db)
   for (const table of ROW_TABLES)
     await db.run(
-      `CREATE TEMP VIEW ${identifier(table.name)} AS ${rowsOf(table, rowDirectory(rows, id), files)}`,
+      `CREATE TEMP VIEW ${identifier(table.name)} AS ${storedRows(table, rowDirectory(rows, id), files)}`,
     )
 }
 
@@ -237,7 +237,7 @@ export class RowFiles {
     const { Count: rows } = await this.#db.row<{ Count: number }>(sql)
     const expected = moved.reduce((sum, one) => sum + one[table.each], 0)
     if (rows !== expected)
-      throw new Error(`${path}: ${counted(rows, 'row')} written, but its analyses have ${expected}`)
-    return { ...about, rows, ...(await digestOf(path)) }
+      throw new Error(`${path}: ${pluralize(rows, 'row')} written, but its analyses have ${expected}`)
+    return { ...about, rows, ...(await digestFile(path)) }
   }
 }

@@ -1,4 +1,4 @@
-import { publishedColumns, storedColumns, TABLES, type Table } from '#schema/tables.ts'
+import { listPublishedColumns, listStoredColumns, TABLES, type Table } from '#schema/tables.ts'
 import { identifier, literal } from './quoted.ts'
 import { exportColumns, names } from './sql.ts'
 
@@ -45,9 +45,9 @@ function waitingTable({ name }: Table): string {
   return identifier(`waiting_${name}`)
 }
 
-export function waitingTables(): string[] {
+export function listWaitingTables(): string[] {
   return ROW_TABLES.map(table => {
-    const columns = storedColumns(table).map(({ name, type }) => `${identifier(name)} ${type}`)
+    const columns = listStoredColumns(table).map(({ name, type }) => `${identifier(name)} ${type}`)
     return `CREATE TEMP TABLE IF NOT EXISTS ${waitingTable(table)} (${columns.join(', ')}, month VARCHAR)`
   })
 }
@@ -145,7 +145,7 @@ export function copyRows(
   const parts = sources.map(({ source, path }) =>
     path === null
       ? `SELECT ${exportColumns(table, to.company)} FROM ${waitingTable(table)} t WHERE month = ${literal(to.month)}`
-      : `SELECT ${names(publishedColumns(table))} FROM read_parquet(${literal(path)}, hive_partitioning = false)
+      : `SELECT ${names(listPublishedColumns(table))} FROM read_parquet(${literal(path)}, hive_partitioning = false)
          WHERE edital_id IN (SELECT edital_id FROM moved WHERE file = ${to.file} AND source = ${source})`,
   )
   return `COPY (${parts.join(' UNION ALL ')}) TO ${literal(to.path)} (${PARQUET_OPTIONS})`

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
-import { allStatements } from './projection.ts'
+import { listStatements } from './projection.ts'
 import { isRowTable, ROW_BOOKKEEPING } from './row_sql.ts'
 import { createTable } from './sql.ts'
 import { LINE } from './staging.ts'
@@ -35,7 +35,7 @@ export function createTables(): readonly string[] {
 }
 
 /** Changes whenever the same log would produce different tables. Files of rows have the company's name, which may change. */
-export function schemaHash(sourceTimezone: string, company: string): string {
+export function hashSchema(sourceTimezone: string, company: string): string {
   const parts = [
     // Fingerprints use DuckDB's own hash, which may change between versions.
     version(),
@@ -43,7 +43,7 @@ export function schemaHash(sourceTimezone: string, company: string): string {
     SCHEMA_VERSION,
     createTables(),
     LINE,
-    allStatements(sourceTimezone),
+    listStatements(sourceTimezone),
   ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }

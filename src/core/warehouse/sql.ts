@@ -12,8 +12,8 @@ import {
 import {
   type Column,
   type ColumnType,
-  publishedColumns,
-  storedColumns,
+  listPublishedColumns,
+  listStoredColumns,
   syncRuns,
   TABLES,
   type Table,
@@ -28,7 +28,7 @@ type Shape = Map<string, string | Shape | { readonly each: Shape }>
 
 /** Returns `CREATE TABLE` with the stored columns. */
 export function createTable(table: Table): string[] {
-  const columns = storedColumns(table).map(({ name, type }) => `${identifier(name)} ${type}`)
+  const columns = listStoredColumns(table).map(({ name, type }) => `${identifier(name)} ${type}`)
   return [`CREATE TABLE ${identifier(table.name)} (${columns.join(', ')})`]
 }
 
@@ -54,7 +54,7 @@ function documentShape(document: 'notice' | 'analysis'): Shape {
 /** Returns the type of the report in a `run_finished` line. */
 export function reportType(): string {
   return structType(
-    new Map(storedColumns(syncRuns).map(({ name, type }) => [name, type] as [string, ColumnType])),
+    new Map(listStoredColumns(syncRuns).map(({ name, type }) => [name, type] as [string, ColumnType])),
   )
 }
 
@@ -69,7 +69,7 @@ export function flatten(
   sourceTimezone: string,
   others: readonly string[] = [],
 ): string {
-  const columns = storedColumns(table).filter(column => !('kept' in column.from))
+  const columns = listStoredColumns(table).filter(column => !('kept' in column.from))
   const list = columns.map(
     column => `${expression(column, table, sourceTimezone)} AS ${identifier(column.name)}`,
   )
@@ -84,7 +84,7 @@ export function flatten(
 export function longRow(table: Table): string {
   const texts = (document: string) =>
     mayBeCutSql(
-      storedColumns(table).flatMap(({ type, from }) => {
+      listStoredColumns(table).flatMap(({ type, from }) => {
         if (type !== 'VARCHAR' || !('field' in from)) return []
         const path = `${document}.${from.field.split('.').map(identifier).join('.')}`
         return [from.json ? `${path}::VARCHAR` : path]
@@ -96,7 +96,7 @@ export function longRow(table: Table): string {
 
 /** Returns the names of the columns that `flatten` yields, in order. */
 export function flattenedColumns(table: Table): string {
-  return names(storedColumns(table).filter(column => !('kept' in column.from)))
+  return names(listStoredColumns(table).filter(column => !('kept' in column.from)))
 }
 
 /** Returns a query with these columns and no row. */
@@ -124,7 +124,7 @@ export function fingerprint(table: Table, relation: string): string {
 
 /** Returns the published columns for an export; the company is a constant in its files. */
 export function exportColumns(table: Table, company: string): string {
-  return publishedColumns(table)
+  return listPublishedColumns(table)
     .map(column =>
       'company' in column.from ? `${literal(company)} AS company` : `t.${identifier(column.name)}`,
     )
@@ -179,7 +179,7 @@ function expression(column: Column, table: Table, sourceTimezone: string): strin
     )
     return `${DEADLINES_FUNCTION}(${text}, ${law})`
   }
-  if ('emptyOf' in from) return emptyOf(table, from.emptyOf)
+  if ('emptyOf' in from) return emptyParts(table, from.emptyOf)
   if ('pncpIdPart' in from) return pncpIdPart(`${document}.pncp_id`, from.pncpIdPart, type)
   if ('cleanOf' in from) return cleanIfOtherSql(`${document}.${identifier(from.cleanOf)}`)
   if ('ordinal' in from) return 'ordinal'
@@ -226,7 +226,7 @@ function timesAsSent(table: Table): string {
  * Lists the parts that the document had as empty objects. DuckDB reads an object without any of the fields as a struct of NULLs,
  * and a null or missing one as NULL.
  */
-function emptyOf(table: Table, parts: readonly string[]): string {
+function emptyParts(table: Table, parts: readonly string[]): string {
   const members = parts.map(part => {
     const fields = table.columns.flatMap(({ from }) =>
       'field' in from && from.field.startsWith(`${part}.`) ? [from.field] : [],

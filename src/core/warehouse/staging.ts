@@ -1,12 +1,12 @@
 import { createReadStream } from 'node:fs'
 import { TABLES } from '#schema/tables.ts'
-import { foreignness } from '#src/core/rawlog/examine.ts'
+import { explainForeignness } from '#src/core/rawlog/examine.ts'
 import { readLines, unusableSegment } from '#src/core/rawlog/files.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { remove } from '#src/lib/durable.ts'
-import { linesOf } from '#src/lib/lines.ts'
+import { streamLines } from '#src/lib/lines.ts'
 import { BoundedFiles } from './bounded_files.ts'
-import { type Cut, carriedDocument, type DocumentKind, isShort, SHORT_LENGTH } from './cut.ts'
+import { type Cut, carryDocument, type DocumentKind, isShort, SHORT_LENGTH } from './cut.ts'
 import { type Database, isMemoryError } from './database.ts'
 import { literal } from './quoted.ts'
 import { documentType, longRow, reportType } from './sql.ts'
@@ -44,7 +44,7 @@ export const LINE: Readonly<Record<string, string>> = {
   analysis: documentType('analysis'),
 }
 
-type Signs = Parameters<typeof foreignness>[0]
+type Signs = Parameters<typeof explainForeignness>[0]
 
 type Staged = Pick<Signs, 'otherNumber' | 'company'> & {
   readonly segment: number
@@ -166,10 +166,15 @@ export async function countLines(
   return segments.map(({ number, path }) => {
     const { count, last, distinct, nameless, ...signs } = staged.get(number) ?? EMPTY
     const otherLog = own === null || signs.log === null || own === signs.log ? null : signs.log
-    const foreign = foreignness({ number, ...signs, otherLog, unknownRun: unknown.get(number) ?? null })
+    const foreign = explainForeignness({
+      number,
+      ...signs,
+      otherLog,
+      unknownRun: unknown.get(number) ?? null,
+    })
     if (foreign !== null) throw unusableSegment(path, foreign)
     if (count > 0 && count === last - first + 1 && count === distinct && nameless === 0) return count
-    throw new WrongLines(`${path}: ${counted(count, 'line')} read, but the last one is number ${last}`)
+    throw new WrongLines(`${path}: ${pluralize(count, 'line')} read, but the last one is number ${last}`)
   })
 }
 
@@ -225,13 +230,15 @@ async function shortenLines(
   const parts = new BoundedFiles(directory, `${name}-parts`)
   try {
     // A segment, or the lines of one that are applied apart.
-    for await (const text of path.endsWith('.zst') ? readLines(path) : linesOf(createReadStream(path))) {
+    for await (const text of path.endsWith('.zst') ? readLines(path) : streamLines(createReadStream(path))) {
       const { line, whole } = shortenedLine(text)
       await lines.add([line])
       if (whole === null) continue
       const { seq, document } = whole
       await parts.add(
-        [...partsOf(document)].map((content, index) => JSON.stringify({ seq, ordinal: index + 1, content })),
+        [...splitParts(document)].map((content, index) =>
+          JSON.stringify({ seq, ordinal: index + 1, content }),
+        ),
       )
     }
     await Promise.all([lines.flush(), parts.flush()])
@@ -262,9 +269,9 @@ function shortenedLine(text: string): ShortenedLine {
   const kind = (['notice', 'analysis'] satisfies DocumentKind[]).find(one => one === line.type)
   const whole = kind && line[kind]
   if (!kind || typeof whole !== 'object' || whole === null) return { line: JSON.stringify(line), whole: null }
-  const { document, cuts } = carriedDocument(kind, whole)
+  const { document, cuts } = carryDocument(kind, whole)
   if (cuts.length === 0) return { line: JSON.stringify({ ...line, [kind]: document }), whole: null }
-  const drift = [...((line.drift as object[] | undefined) ?? []), ...driftOf(String(line.edital_id), cuts)]
+  const drift = [...((line.drift as object[] | undefined) ?? []), ...makeDrift(String(line.edital_id), cuts)]
   return {
     line: JSON.stringify({ ...line, drift, [kind]: document }),
     whole: { seq: Number(line.seq), document: JSON.stringify(whole) },
@@ -272,14 +279,14 @@ function shortenedLine(text: string): ShortenedLine {
 }
 
 /** Returns the rows of `schema_drift` for texts that are cut, one for each field. */
-function driftOf(editalId: string, cuts: readonly Cut[]): object[] {
+function makeDrift(editalId: string, cuts: readonly Cut[]): object[] {
   return [...Map.groupBy(cuts, ({ path }) => path)].map(([path, some]) => {
     const longest = Math.max(...some.map(({ bytes }) => bytes))
     return { path, kind: 'too_long', sample: `${editalId}: ${longest} bytes`, count: some.length }
   })
 }
 
-function* partsOf(text: string): Generator<string> {
+function* splitParts(text: string): Generator<string> {
   let start = 0
   while (start < text.length) {
     const end = start + PART_CHARACTERS

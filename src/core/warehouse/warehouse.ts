@@ -4,17 +4,17 @@ import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { assertNotCutShort } from '#src/core/rawlog/examine.ts'
-import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { makePrivateDirectory, refuseStrange, restrictFile } from '#src/lib/access.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { move, remove, syncDirectory, take } from '#src/lib/durable.ts'
-import { EXIT, FatalError, messageOf, throwIfInterrupted } from '#src/lib/errors.ts'
+import { EXIT, FatalError, getMessage, throwIfInterrupted } from '#src/lib/errors.ts'
 import { applySegment, applySegments } from './apply.ts'
 import { Database } from './database.ts'
 import type { Projection } from './projection.ts'
 import { RowFiles, rowDirectory } from './row_files.ts'
-import { waitingTables } from './row_sql.ts'
-import { createTables, SCHEMA_VERSION, schemaHash } from './schema.ts'
+import { listWaitingTables } from './row_sql.ts'
+import { createTables, hashSchema, SCHEMA_VERSION } from './schema.ts'
 import { type SegmentFile, WHOLE_PARTS } from './staging.ts'
 
 /** While analyses are fetched, the event loop, compression and the API connections need a core too. */
@@ -54,7 +54,7 @@ export type Warehouse = {
  */
 export async function openWarehouse(options: WarehouseOptions): Promise<Warehouse> {
   const { paths } = options
-  const projection = projectionOf(options)
+  const projection = makeProjection(options)
   refuseOtherPlace(paths)
   await removeNext(paths)
   if (!existsSync(paths.warehouse)) return await rebuildWarehouse(options)
@@ -94,7 +94,7 @@ export async function rebuildWarehouse(options: WarehouseOptions): Promise<Wareh
   await syncDirectory('rebuilt.directory', paths.root)
   await removeNext(paths)
   const db = await openFile(paths)
-  return { db, projection: projectionOf(options), rows: await openRows(db, paths) }
+  return { db, projection: makeProjection(options), rows: await openRows(db, paths) }
 }
 
 /**
@@ -116,7 +116,7 @@ export async function buildWarehouse(
   try {
     await createWarehouse(db, { ...options, id })
     const rows = await RowFiles.open(db, { directory, company: options.paths.company })
-    const warehouse = { db, rows, projection: projectionOf(options) }
+    const warehouse = { db, rows, projection: makeProjection(options) }
     await applyMissing(warehouse, options, 'rebuild', upTo)
     await settleWarehouse(warehouse)
     return { id, rows: directory }
@@ -125,7 +125,7 @@ export async function buildWarehouse(
   }
 }
 
-function projectionOf({ paths, sourceTimezone }: WarehouseOptions): Projection {
+function makeProjection({ paths, sourceTimezone }: WarehouseOptions): Projection {
   return { sourceTimezone, temporaryDirectory: paths.temporary }
 }
 
@@ -139,16 +139,16 @@ type SchemaOf = { readonly sourceTimezone: string; readonly paths: Pick<CompanyP
 /** Creates the tables of an empty warehouse. */
 export async function createWarehouse(db: Database, about: SchemaOf & { id: string }): Promise<void> {
   // In one call: each has a fixed cost.
-  await db.run([...createTables(), ...waitingTables(), WHOLE_PARTS].join(';\n'))
+  await db.run([...createTables(), ...listWaitingTables(), WHOLE_PARTS].join(';\n'))
   await db.run(`INSERT INTO meta VALUES (${SCHEMA_VERSION}, $hash, $id, 0, 0, NULL, false, [], NULL)`, {
-    hash: schemaHash(about.sourceTimezone, about.paths.company),
+    hash: hashSchema(about.sourceTimezone, about.paths.company),
     id: about.id,
   })
 }
 
 /** Returns whether the warehouse has the tables that this version of the program would create. */
 export async function hasCurrentSchema(db: Database, { sourceTimezone, paths }: SchemaOf): Promise<boolean> {
-  return (await storedHash(db)) === schemaHash(sourceTimezone, paths.company)
+  return (await storedHash(db)) === hashSchema(sourceTimezone, paths.company)
 }
 
 /** Throws FatalError (newer_schema) if a newer version of the program made the warehouse. */
@@ -184,11 +184,11 @@ async function applyMissing(
   upTo = Number.POSITIVE_INFINITY,
 ): Promise<void> {
   const { db, rows, projection } = warehouse
-  const sealed = await sealedSegments(paths.raw)
+  const sealed = await listSealedSegments(paths.raw)
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
   if (applied > sealed.length) {
     throw new FatalError(
-      `The warehouse was built from ${counted(applied, 'segment')}, but ${paths.raw} holds ${sealed.length}. Restore the missing ones from a backup, or rebuild from what is left with \`editais rebuild\`.`,
+      `The warehouse was built from ${pluralize(applied, 'segment')}, but ${paths.raw} holds ${sealed.length}. Restore the missing ones from a backup, or rebuild from what is left with \`editais rebuild\`.`,
     )
   }
   const missing = sealed.slice(applied, upTo)
@@ -267,17 +267,17 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
       threads: LOADING_THREADS,
       temporaryDirectory: paths.temporary,
     })
-    for (const sql of [...waitingTables(), WHOLE_PARTS]) await db.run(sql)
+    for (const sql of [...listWaitingTables(), WHOLE_PARTS]) await db.run(sql)
     return db
   } catch (error) {
-    if (/Conflicting lock|Could not set lock/.test(messageOf(error))) {
+    if (/Conflicting lock|Could not set lock/.test(getMessage(error))) {
       throw new FatalError(
         `${paths.warehouse} is open in another process. Close it there and run again.`,
         EXIT.held,
       )
     }
     throw new FatalError(
-      `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`editais rebuild\` recreates it from the raw log, without calling the API.`,
+      `${paths.warehouse} cannot be opened: ${getMessage(error)}. If it is damaged, \`editais rebuild\` recreates it from the raw log, without calling the API.`,
     )
   }
 }
@@ -296,7 +296,7 @@ async function storedMeta<T>(db: Database, column: 'schema_hash' | 'schema_versi
   try {
     return (await db.row<{ value: T }>(`SELECT ${column} AS value FROM meta`)).value
   } catch (error) {
-    if (/^(Catalog|Binder) Error/.test(messageOf(error))) return null
+    if (/^(Catalog|Binder) Error/.test(getMessage(error))) return null
     throw error
   }
 }

@@ -1,19 +1,19 @@
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
-import { environmentOf } from '#config/companies.ts'
+import { loadCompanyEnvironment } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { type CatalogSource, createRelations } from '#src/core/lake/catalog.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
-import { latestSources, sourceOf } from '#src/core/lake/read.ts'
+import { makeSource, readLatestSources } from '#src/core/lake/read.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { CommandTools } from '#src/extras/extra.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { writeBeside } from '#src/lib/durable.ts'
-import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import { MARTS, type Mart, type MartColumn } from '#src/marts/marts.ts'
 import { loadMarts } from '#src/marts/open.ts'
 import { BYTE_ORDER_MARK, FORBIDDEN, FORMULA, inOrder, MAX_CELL_TEXT } from '#src/present/text/cells.ts'
@@ -22,7 +22,10 @@ const ANOTHER_FILE = 'Name another file with --to.'
 
 type Options = { to: string; company?: string; all?: true; xlsx?: true; csv?: true }
 
-export function exportCommand(environment: Environment, { lakesOf }: Pick<CommandTools, 'lakesOf'>): Command {
+export function createExportCommand(
+  environment: Environment,
+  { listLakes }: Pick<CommandTools, 'listLakes'>,
+): Command {
   return new Command('export')
     .description(
       'Write the latest snapshot as one DuckDB file that can be copied anywhere: tables, marts, comments.',
@@ -37,7 +40,7 @@ export function exportCommand(environment: Environment, { lakesOf }: Pick<Comman
         throw new FatalError('Use --all or --company, not both.', EXIT.usage)
       if (options.xlsx && options.csv) throw new FatalError('Use --xlsx or --csv, not both.', EXIT.usage)
       const sources = options.all
-        ? await latestSources(await lakesOf(environment))
+        ? await readLatestSources(await listLakes(environment))
         : [await latestSource(environment, options.company)]
       const path = resolve(options.to)
       if (options.csv) await exportCsv(path, sources)
@@ -47,8 +50,8 @@ export function exportCommand(environment: Environment, { lakesOf }: Pick<Comman
 }
 
 async function latestSource(environment: Environment, company?: string): Promise<CatalogSource> {
-  const settings = readSettings(await environmentOf(environment, company))
-  return sourceOf(await requireLatest(companyPaths(settings.dataDir, settings.company).lake))
+  const settings = readSettings(await loadCompanyEnvironment(environment, company))
+  return makeSource(await requireLatest(companyPaths(settings.dataDir, settings.company).lake))
 }
 
 /** DuckDB 1.1 is the earliest that has all that marts use. */
@@ -78,17 +81,17 @@ async function exportWorkbook(path: string, sources: readonly CatalogSource[]): 
       return about
     }),
   )
-  print(`${path}: ${describe(sources)}, ${counted(sheets, 'mart')} (${await megabytes(path)})`)
+  print(`${path}: ${describe(sources)}, ${pluralize(sheets, 'mart')} (${await megabytes(path)})`)
   for (const { name, rows } of leftOut)
     process.stderr.write(
-      `${name} was left out: it has ${counted(rows, 'row')}, and a sheet takes at most ${MAX_SHEET_ROWS}. Use --csv for it.\n`,
+      `${name} was left out: it has ${pluralize(rows, 'row')}, and a sheet takes at most ${MAX_SHEET_ROWS}. Use --csv for it.\n`,
     )
 }
 
 async function exportCsv(directory: string, sources: readonly CatalogSource[]): Promise<void> {
   await mkdir(directory, { recursive: true }).catch(error => {
     throw new FatalError(
-      `${directory} cannot be created: ${messageOf(error)}. Name another directory with --to.`,
+      `${directory} cannot be created: ${getMessage(error)}. Name another directory with --to.`,
       EXIT.usage,
     )
   })
@@ -99,7 +102,7 @@ async function exportCsv(directory: string, sources: readonly CatalogSource[]): 
         writeBrazilianCsv(db, mart, temporary),
       )
   })
-  print(`${directory}: ${describe(sources)}, ${counted(MARTS.length, 'mart')}`)
+  print(`${directory}: ${describe(sources)}, ${pluralize(MARTS.length, 'mart')}`)
 }
 
 /**
@@ -120,7 +123,7 @@ async function withDatabase<T>(near: string, work: (db: Database) => Promise<T>)
 function describe(sources: readonly CatalogSource[]): string {
   const notices = sources.flatMap(({ files }) => files.get('editais') ?? [])
   const rows = notices.reduce((sum, file) => sum + file.rows, 0)
-  return `${counted(rows, 'notice')} of ${sources.map(({ company }) => company).join(', ')}`
+  return `${pluralize(rows, 'notice')} of ${sources.map(({ company }) => company).join(', ')}`
 }
 
 async function megabytes(path: string): Promise<string> {

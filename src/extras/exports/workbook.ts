@@ -4,11 +4,11 @@ import { type Cell, type CellValue, rangeRef, type WriteSheet, writeXlsx } from 
 import { isPlausible } from '#schema/times.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
-import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import { hasLabels } from '#src/marts/labels.ts'
 import { MARTS, type Mart, type MartColumn } from '#src/marts/marts.ts'
-import { hasForbidden, inOrder, PRINTED_SHEET, workbookText } from '#src/present/text/cells.ts'
-import { usableLink } from '#src/present/text/format.ts'
+import { cleanForWorkbook, hasForbidden, inOrder, PRINTED_SHEET } from '#src/present/text/cells.ts'
+import { findUsableLink } from '#src/present/text/format.ts'
 
 /**
  * All sheets are in memory at once: 20,000 notices take 1.3 GB. Excel's own limit is forty times that, but such a sheet
@@ -28,7 +28,7 @@ const TECHNICAL = [
   ...['feriados', 'calendario', 'grafias', 'leituras', 'prazos_calculados', 'republicacoes'],
 ]
 const PLACES = [...FIRST, '', ...TECHNICAL]
-const placeOf = ({ name }: Pick<Mart, 'name'>) => PLACES.indexOf(PLACES.includes(name) ? name : '')
+const findPlace = ({ name }: Pick<Mart, 'name'>) => PLACES.indexOf(PLACES.includes(name) ? name : '')
 
 const LINE_POINTS = 15
 
@@ -74,11 +74,11 @@ export async function buildWorkbook(db: Database): Promise<Workbook> {
   const published = await db.rows<Published>('SELECT company, publicado_local FROM frescor ORDER BY company')
   const sheets: { mart: Mart; sheet: WriteSheet }[] = []
   const counted: { mart: Mart; rows: number }[] = []
-  for (const mart of MARTS.toSorted((a, b) => placeOf(a) - placeOf(b))) {
+  for (const mart of MARTS.toSorted((a, b) => findPlace(a) - findPlace(b))) {
     const { rows } = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${identifier(mart.name)}`)
     counted.push({ mart, rows })
     if (rows > MAX_SHEET_ROWS) continue
-    sheets.push({ mart, sheet: sheetOf(mart, await db.rows(inOrder(mart)), published.length > 1) })
+    sheets.push({ mart, sheet: makeSheet(mart, await db.rows(inOrder(mart)), published.length > 1) })
   }
   const isShown = ({ mart }: { mart: Mart }) => !TECHNICAL.includes(mart.name)
   const all = [
@@ -121,20 +121,20 @@ function about(sources: readonly Published[], marts: readonly { mart: Mart; rows
   }
 }
 
-function sheetOf(
+function makeSheet(
   { name, portuguese, columns }: Mart,
   rows: readonly Row[],
   hasCompanies: boolean,
 ): WriteSheet {
-  const cells = rows.map(row => columns.map(({ name }) => cellOf(row[name])))
+  const cells = rows.map(row => columns.map(({ name }) => makeCell(row[name])))
   const labels = columns.map(({ portuguese: [label] }) => label)
-  const widths = columns.map((column, index) => widthOf(column, cells, index))
+  const widths = columns.map((column, index) => measureWidth(column, cells, index))
   const lines = labels.map((label, index) => Math.ceil(label.length / ((widths[index] as number) - 2)))
   return {
     name: portuguese[0],
     columns: columns.map((column, index) => ({
       width: widths[index] as number,
-      numFmt: formatOf(column),
+      numFmt: chooseFormat(column),
       hidden: column.name === 'company' ? !hasCompanies : isForPrograms(column),
     })),
     rows: [labels, ...cells],
@@ -165,7 +165,7 @@ function links(columns: readonly MartColumn[], cells: readonly CellValue[][]) {
   const column = columns.findIndex(({ name }) => name === 'pncp_url')
   return cells.flatMap((row, index) => {
     const value = row[column] ?? null
-    const target = usableLink(typeof value === 'string' ? value : null)
+    const target = findUsableLink(typeof value === 'string' ? value : null)
     return target ? [[`${index + 1},${column}`, { value, hyperlink: { target }, style: LINK }] as const] : []
   })
 }
@@ -174,7 +174,7 @@ function heading(row: number, labels: readonly string[]) {
   return labels.map((value, column) => [`${row},${column}`, { value, style: HEADER }] as const)
 }
 
-function formatOf({ type, unit }: MartColumn): string {
+function chooseFormat({ type, unit }: MartColumn): string {
   if (unit === 'BRL') return MONEY
   if (type === 'DOUBLE' && unit === 'days') return DURATION
   return FORMATS[type] ?? 'General'
@@ -183,26 +183,26 @@ function formatOf({ type, unit }: MartColumn): string {
 /**
  * Numbers that a cell cannot hold become texts, with all their digits.
  */
-function cellOf(value: unknown): CellValue {
+function makeCell(value: unknown): CellValue {
   if (value === null || value === undefined) return null
   if (typeof value === 'boolean') return value ? 'sim' : 'não'
   // An implausible one may be before the first day that a cell can hold.
   if (value instanceof Date) return isPlausible(value) ? value : null
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
-  return workbookText(String(value))
+  return cleanForWorkbook(String(value))
 }
 
-function widthOf(column: MartColumn, cells: readonly CellValue[][], index: number): number {
+function measureWidth(column: MartColumn, cells: readonly CellValue[][], index: number): number {
   if (column.name === 'pncp_url') return WIDTHS.link
-  const lengths = cells.slice(0, SAMPLE).map(row => lengthOf(row[index] ?? null, column))
+  const lengths = cells.slice(0, SAMPLE).map(row => measureLength(row[index] ?? null, column))
   // A heading breaks between words.
   const words = column.portuguese[0].split(' ').map(word => word.length)
   return Math.min(WIDTHS.most, Math.max(WIDTHS.least, ...words, ...lengths) + 2)
 }
 
-function lengthOf(value: CellValue, column: MartColumn): number {
-  if (value instanceof Date) return formatOf(column).length
-  if (typeof value === 'number') return value.toFixed(formatOf(column).includes('.') ? 2 : 0).length
+function measureLength(value: CellValue, column: MartColumn): number {
+  if (value instanceof Date) return chooseFormat(column).length
+  if (typeof value === 'number') return value.toFixed(chooseFormat(column).includes('.') ? 2 : 0).length
   return String(value ?? '').length
 }
 
@@ -220,12 +220,12 @@ type Part = { readonly name: string; readonly crc: number; readonly packed: Buff
  */
 export async function checkWorkbook(path: string, rows: readonly number[]): Promise<void> {
   try {
-    const parts = partsOf(await readFile(path))
+    const parts = readParts(await readFile(path))
     const found = new Map<string, number>()
     for (const part of parts) {
       await readPart(part).then(
         count => found.set(part.name, count),
-        error => Promise.reject(new Error(`${part.name}: ${messageOf(error)}`)),
+        error => Promise.reject(new Error(`${part.name}: ${getMessage(error)}`)),
       )
     }
     for (const [index, count] of rows.entries()) {
@@ -234,14 +234,14 @@ export async function checkWorkbook(path: string, rows: readonly number[]): Prom
     }
   } catch (error) {
     throw new FatalError(
-      `The workbook cannot be opened, so it was not kept: ${messageOf(error)}. This is a bug in editais-sync; use --csv instead.`,
+      `The workbook cannot be opened, so it was not kept: ${getMessage(error)}. This is a bug in editais-sync; use --csv instead.`,
       EXIT.failed,
     )
   }
 }
 
 /** Returns the files in the archive, by its directory. */
-function partsOf(zip: Buffer): Part[] {
+function readParts(zip: Buffer): Part[] {
   const end = zip.lastIndexOf(END)
   if (end === -1 || end + END_BYTES > zip.length) throw new Error('the archive has no end')
   let at = zip.readUInt32LE(end + 16)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { environmentOf } from '#config/companies.ts'
+import { loadCompanyEnvironment } from '#config/companies.ts'
 import {
   type Environment,
   type MetabaseOptions,
@@ -20,7 +20,7 @@ const POLL_MS = 250
 
 type Options = MetabaseOptions & { company?: string; json?: true }
 
-export function metabaseCommand(environment: Environment): Command {
+export function createMetabaseCommand(environment: Environment): Command {
   return new Command('metabase')
     .description('Set up Metabase for a company: database, names, dashboards. Run it again to repair them.')
     .option('--company <slug>', 'company to show, instead of COMPANY')
@@ -29,7 +29,7 @@ export function metabaseCommand(environment: Environment): Command {
     .option('--trino <address>', 'also connect to Trino, as Metabase reaches it: http://trino:8080/lake')
     .option('--json', 'print one JSON object')
     .action(async (options: Options) => {
-      const own = await environmentOf(environment, options.company)
+      const own = await loadCompanyEnvironment(environment, options.company)
       const { dataDir, company, sourceTimezone } = readSettings(own)
       const settings = readMetabaseSettings(own, options)
       const { lake, metabase: path } = companyPaths(dataDir, company)

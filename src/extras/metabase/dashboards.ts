@@ -1,6 +1,6 @@
 import type { CardSpec } from '#config/metabase/card_forms.ts'
 import { DASHBOARDS, type DashboardSpec, type FilterSpec } from '#config/metabase/dashboards.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { readCard } from '#src/present/questions.ts'
 import type {
   Metabase,
@@ -9,8 +9,8 @@ import type {
   MetabaseDashcard,
   MetabaseItem,
 } from './client.ts'
-import { titled } from './database.ts'
-import { covers, isMarked, MARK, mark, ours, withoutMark } from './mark.ts'
+import { addCompanyName } from './database.ts'
+import { covers, findOurs, isMarked, MARK, mark, removeMark } from './mark.ts'
 
 type Built = {
   readonly cards: { readonly made: number; readonly changed: number }
@@ -49,8 +49,8 @@ export async function buildDashboards(place: Place): Promise<Built> {
   const collectionId = await ensureCollection(
     place,
     DASHBOARDS.flatMap(spec => [
-      ours(dashboards, place, spec.key),
-      ...spec.cards.map(({ key }) => ours(cards, place, key)),
+      findOurs(dashboards, place, spec.key),
+      ...spec.cards.map(({ key }) => findOurs(cards, place, key)),
     ]),
   )
   const done = { cards: { made: 0, changed: 0 }, dashboards: { made: 0, changed: 0 } }
@@ -66,10 +66,10 @@ export async function buildDashboards(place: Place): Promise<Built> {
   for (const [position, spec] of DASHBOARDS.entries()) {
     const wanted = spec.cards.map(card => {
       const { id, sql } = built.get(card.key) as { id: number; sql: string }
-      const mappings = filtersOf(sql, spec.filters).map(filter => parameterMapping(id, filter))
+      const mappings = listFilters(sql, spec.filters).map(filter => parameterMapping(id, filter))
       return { card_id: id, ...placeCard(card), parameter_mappings: mappings }
     })
-    const existing = ours(dashboards, place, spec.key)?.id ?? null
+    const existing = findOurs(dashboards, place, spec.key)?.id ?? null
     const outcome = await ensureDashboard(place, { spec, wanted, own, existing, collectionId, position })
     if (outcome.did) done.dashboards[outcome.did] += 1
     shown.push({ name: spec.name, url: `${client.url}/dashboard/${outcome.id}` })
@@ -84,7 +84,7 @@ async function withTrash(
   specs: readonly { readonly key: string }[],
   path: '/api/card' | '/api/dashboard',
 ): Promise<readonly MetabaseItem[]> {
-  if (specs.every(({ key }) => ours(items, place, key) !== null)) return items
+  if (specs.every(({ key }) => findOurs(items, place, key) !== null)) return items
   return [...items, ...(await place.client.get<MetabaseItem[]>(path, { f: 'archived' }))]
 }
 
@@ -97,7 +97,7 @@ async function ensureCollection(
   items: readonly (MetabaseItem | null)[],
 ): Promise<number> {
   const about = {
-    name: titled('Editais', company),
+    name: addCompanyName('Editais', company),
     description: 'Painéis e perguntas sobre os editais acompanhados.',
   }
   const places = items.flatMap(item => (item ? [item.collection_id] : []))
@@ -107,7 +107,7 @@ async function ensureCollection(
     .filter(one => hasMost(one.id) || isMarked(one, company, 'colecao') || covers(one, about))
     .sort((a, b) => Number(hasMost(b.id)) - Number(hasMost(a.id)) || a.id - b.id)
   if (!found) return (await client.post<{ id: number }>('/api/collection', about)).id
-  const description = withoutMark(found.description) ?? about.description
+  const description = removeMark(found.description) ?? about.description
   if (found.description && description !== found.description)
     await client.put(`/api/collection/${found.id}`, { description })
   return found.id
@@ -126,7 +126,7 @@ async function ensureCard(
 ): Promise<{ id: number; sql: string; outcome: 'made' | 'changed' | null }> {
   const { client, databaseId, company } = place
   const { name, description, sql } = await readCard(card.key)
-  const filters = filtersOf(sql, spec.filters)
+  const filters = listFilters(sql, spec.filters)
   const wanted = {
     name,
     description,
@@ -135,7 +135,7 @@ async function ensureCard(
     dataset_query: nativeQuery(databaseId, sql, filters),
     parameters: cardParameters(filters),
   }
-  const existing = ours(cards, place, card.key)
+  const existing = findOurs(cards, place, card.key)
   if (!existing) {
     const made = await client.post<{ id: number }>('/api/card', {
       ...wanted,
@@ -251,7 +251,7 @@ function accepted(dashcard: MetabaseDashcard): object {
 }
 
 /** Returns the filters that a card's SQL uses. */
-export function filtersOf(sql: string, filters: readonly FilterSpec[]): FilterSpec[] {
+export function listFilters(sql: string, filters: readonly FilterSpec[]): FilterSpec[] {
   return filters.filter(({ key }) => sql.includes(`{{${key}}}`))
 }
 
@@ -319,6 +319,6 @@ function variable(key: string) {
 
 /** Returns a stable UUID: cards must not change from run to run. */
 function tagId(key: string): string {
-  const hex = hashOf(`editais-sync ${key}`)
+  const hex = hashContent(`editais-sync ${key}`)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }

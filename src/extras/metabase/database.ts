@@ -1,8 +1,8 @@
 import { basename, dirname, posix } from 'node:path'
 import type { MetabaseTarget } from '#config/settings.ts'
-import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import { type Metabase, type MetabaseDatabase, MetabaseError } from './client.ts'
-import { isMarked, withoutMark } from './mark.ts'
+import { isMarked, removeMark } from './mark.ts'
 
 export type Resources = Pick<MetabaseTarget, 'memoryMb' | 'spillDirectory'>
 
@@ -29,18 +29,18 @@ async function databaseDetails(
   { memoryMb, spillDirectory }: Resources,
 ): Promise<Record<string, string>> {
   const { [OPTIONS]: given, init_sql: init = OPEN } = database.details ?? {}
-  const lake = lakeOf(catalogPath)
+  const lake = findLake(catalogPath)
   const closes = [OPEN, CLOSED].includes(String(init)) && !UNSPEAKABLE.test(lake)
   const options = [
     // DuckDB reads the text as a list, in which a quote has a backslash before it.
     ...(closes ? [`allowed_directories=['${lake.replaceAll(/[\\']/g, '\\$&')}/']`] : []),
-    ...(spillDirectory === null ? [] : spillOf(catalogPath, spillDirectory)),
+    ...(spillDirectory === null ? [] : composeSpillOptions(catalogPath, spillDirectory)),
   ]
-  const own = new Set(options.map(nameOf))
+  const own = new Set(options.map(readName))
   const others = typeof given === 'string' ? given.split('&').filter(option => option !== '') : []
-  const all = [...others.filter(option => !own.has(nameOf(option))), ...options]
+  const all = [...others.filter(option => !own.has(readName(option))), ...options]
   return {
-    ...(memoryMb === null ? {} : { memory_limit: await shareOf(memoryMb, client, database) }),
+    ...(memoryMb === null ? {} : { memory_limit: await computeShare(memoryMb, client, database) }),
     ...(closes ? { init_sql: CLOSED } : {}),
     ...(all.length === 0 ? {} : { [OPTIONS]: all.join('&') }),
   }
@@ -49,7 +49,7 @@ async function databaseDetails(
 /** The signs that separate options. */
 const UNSPEAKABLE = /[&=]/
 
-const nameOf = (option: string) => option.split('=', 1)[0]
+const readName = (option: string) => option.split('=', 1)[0]
 
 /** Returns whether a database opens no file outside of the lake. */
 export function isClosed({ details }: Pick<MetabaseDatabase, 'details'>): boolean {
@@ -57,13 +57,13 @@ export function isClosed({ details }: Pick<MetabaseDatabase, 'details'>): boolea
 }
 
 /** Returns the memory for one company's database: those of all companies may be in use at once. */
-async function shareOf(
+async function computeShare(
   memoryMb: number,
   client: Metabase,
   { id }: { readonly id?: number },
 ): Promise<string> {
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
-  const others = data.filter(other => other.id !== id && companyOf(other) !== null)
+  const others = data.filter(other => other.id !== id && readCompany(other) !== null)
   return `${Math.floor(memoryMb / (others.length + 1))}MB`
 }
 
@@ -71,7 +71,7 @@ async function shareOf(
  * Returns the options for a directory of each catalog: the names of DuckDB's files are the same in each database, and for some
  * time Metabase has both the old and the new catalog open.
  */
-function spillOf(catalogPath: string, directory: string): string[] {
+function composeSpillOptions(catalogPath: string, directory: string): string[] {
   const snapshot = dirname(catalogPath)
   const company = basename(dirname(dirname(dirname(snapshot))))
   const [place, size] = SPILL
@@ -104,16 +104,16 @@ export async function findDatabase(
  * Returns how the database of a company is known: it reads a file of this lake; or earlier versions marked it; or it reads a file
  * of the company's lake at another place, as before DATA_DIR was moved.
  */
-export function waysTo(company: string, catalogPath: string): readonly IsOurs[] {
-  const lake = `${lakeOf(catalogPath)}/`
+export function listWaysToRecognize(company: string, catalogPath: string): readonly IsOurs[] {
+  const lake = `${findLake(catalogPath)}/`
   return [
     ({ details }) => String(details?.database_file).startsWith(lake),
-    one => (companyOf(one) ?? company) === company && isMarked(one, company, 'base'),
-    one => companyOf(one) === company,
+    one => (readCompany(one) ?? company) === company && isMarked(one, company, 'base'),
+    one => readCompany(one) === company,
   ]
 }
 
-const lakeOf = (catalogPath: string) => dirname(dirname(dirname(catalogPath)))
+const findLake = (catalogPath: string) => dirname(dirname(dirname(catalogPath)))
 
 /** Adds the database, with all its options: Metabase opens it at once, and cannot change options of an open file. */
 export async function createDatabase(
@@ -125,12 +125,12 @@ export async function createDatabase(
   const own = await databaseDetails(client, {}, catalogPath, resources)
   return await client
     .post<MetabaseDatabase>('/api/database', {
-      name: titled('Editais', company),
+      name: addCompanyName('Editais', company),
       engine: 'duckdb',
       details: { database_file: catalogPath, ...FIRST_DETAILS, ...own },
     })
     .catch(error => {
-      if (!/valid database engine/.test(messageOf(error))) throw error
+      if (!/valid database engine/.test(getMessage(error))) throw error
       throw new FatalError(
         `Metabase at ${client.url} has no driver for DuckDB. Put duckdb.metabase-driver.jar into its directory of plugins, and restart it: docs/operating/metabase.md.`,
       )
@@ -140,13 +140,13 @@ export async function createDatabase(
 /** Describes a database that has no description: only one that exists can have it. What earlier versions added to it is removed. */
 export async function describeDatabase(client: Metabase, database: MetabaseDatabase): Promise<void> {
   const text = 'Editais acompanhados e suas análises. Cada publicação troca o arquivo que esta base lê.'
-  const description = withoutMark(database.description) ?? text
+  const description = removeMark(database.description) ?? text
   if (description === database.description) return
   await client.put(`/api/database/${database.id}`, { description, cache_ttl: database.cache_ttl ?? null })
 }
 
 /** Adds the company's name, unless it is the default company. */
-export function titled(name: string, company: string): string {
+export function addCompanyName(name: string, company: string): string {
   return company === 'default' ? name : `${name} (${company})`
 }
 
@@ -221,7 +221,7 @@ async function readDatabase(client: Metabase, id: number, company: string): Prom
       'missing',
     )
   })
-  const other = companyOf(database)
+  const other = readCompany(database)
   if (other !== null && other !== company) {
     throw new FatalError(
       `Database ${id} of Metabase (${database.name}) shows company ${other}, and was not changed. Run \`editais metabase\`, which finds or creates the company's own.`,
@@ -235,7 +235,7 @@ async function readDatabase(client: Metabase, id: number, company: string): Prom
 }
 
 /** Returns the company whose lake has the file that a database reads; null if it is in none. */
-function companyOf({ details }: Pick<MetabaseDatabase, 'details'>): string | null {
+function readCompany({ details }: Pick<MetabaseDatabase, 'details'>): string | null {
   const file = typeof details?.database_file === 'string' ? details.database_file : ''
   return /(?<![^/\\])([^/\\]+)[/\\]lake[/\\](?:snapshots|latest)[/\\]/.exec(file)?.[1] ?? null
 }

@@ -40,7 +40,7 @@ export async function readMetabaseState(path: string): Promise<MetabaseState | n
 }
 
 /** Snapshots that Metabase may be reading: they must not be removed. */
-export function snapshotsOf(known: MetabaseState | null): string[] {
+export function listSnapshotsInUse(known: MetabaseState | null): string[] {
   return (known?.reads ?? []).map(catalog => basename(dirname(catalog)))
 }
 

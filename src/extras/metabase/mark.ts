@@ -25,7 +25,7 @@ export function isMarked(one: Markable, company: string, key: string): boolean {
 }
 
 /** Returns a description without the mark that earlier versions wrote; null if it has nothing else. */
-export function withoutMark(description: string | null | undefined): string | null {
+export function removeMark(description: string | null | undefined): string | null {
   return description?.replace(/\[editais-sync \S+\]/, '').trimEnd() || null
 }
 
@@ -37,7 +37,7 @@ const KEY_USER = '@api-key.invalid'
  * creator.
  * @param user the id of our key's user. If that user created none, the first is ours if it is of an earlier key.
  */
-export function ours(
+export function findOurs(
   those: readonly MetabaseItem[],
   { company, user }: { readonly company: string; readonly user: number },
   key: string,

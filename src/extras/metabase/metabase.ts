@@ -1,5 +1,5 @@
 import type { Extra } from '#src/extras/extra.ts'
-import { forgetMetabase, type MetabaseState, readMetabaseState, snapshotsOf } from './follow.ts'
+import { forgetMetabase, listSnapshotsInUse, type MetabaseState, readMetabaseState } from './follow.ts'
 
 /**
  * A Metabase whose database is the lake: `metabase` sets it up, and each new snapshot is shown there. It reads the lake,
@@ -8,7 +8,7 @@ import { forgetMetabase, type MetabaseState, readMetabaseState, snapshotsOf } fr
 export const metabase: Extra = {
   // Without a target, the state of an earlier one is deleted.
   follower: ({ metabase: target }, { company, metabase: path }) => ({
-    inUse: async () => snapshotsOf(await readMetabaseState(path)),
+    inUse: async () => listSnapshotsInUse(await readMetabaseState(path)),
     isBehind: async () => target !== null && (await readMetabaseState(path))?.error !== null,
     async follow({ manifest }, { now, signal }) {
       if (!target) return await forgetMetabase(path)
@@ -39,6 +39,6 @@ export const metabase: Extra = {
     ],
   },
   commands: {
-    metabase: async environment => (await import('./command.ts')).metabaseCommand(environment),
+    metabase: async environment => (await import('./command.ts')).createMetabaseCommand(environment),
   },
 }

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { comment } from '#schema/columns.ts'
+import { composeComment } from '#schema/columns.ts'
 import type { Relation } from '#src/core/lake/catalog.ts'
 import { throwIfInterrupted } from '#src/lib/errors.ts'
 import { CATALOG } from '#src/marts/marts.ts'
@@ -37,9 +37,9 @@ export async function describeTables(
   databaseId: number,
   patience: MetabasePatience & Where,
 ): Promise<Described> {
-  const meanings = relationMeanings()
+  const meanings = listRelationMeanings()
   const tables = await readTables(client, databaseId, meanings, patience)
-  const idOf = new Map(
+  const ids = new Map(
     [...tables.values()].flatMap(table =>
       table.fields.map(field => [`${table.name}.${field.name}`, field.id] as const),
     ),
@@ -55,7 +55,7 @@ export async function describeTables(
       changedTables += 1
     }
     for (const [field, column] of pairs(table, meaning)) {
-      const change = fieldChange(field, column, idOf)
+      const change = fieldChange(field, column, ids)
       if (change) changes.push([`/api/field/${field.id}`, change])
     }
   }
@@ -71,7 +71,7 @@ export async function describeTables(
   }
   const ended = Array.from({ length: CONNECTIONS }, () => putAll().catch(stop))
   for (const end of await Promise.all(ended)) if (end) throw end.error
-  return { tables: changedTables, fields: changes.length, missing: missingOf(meanings, tables) }
+  return { tables: changedTables, fields: changes.length, missing: listMissing(meanings, tables) }
 }
 
 /** Returns the tables by name, as soon as all are there or `syncMs` is over. */
@@ -90,19 +90,19 @@ async function readTables(
     return new Map(tables.filter(table => table.schema === schema).map(table => [table.name, table]))
   }
   let tables = await read()
-  if (missingOf(meanings, tables).length === 0) return tables
+  if (listMissing(meanings, tables).length === 0) return tables
   // Metabase already reads a new database.
   if (!justMade) await syncSchema(client, databaseId)
   for (let waitedMs = 0; waitedMs < syncMs; waitedMs += pollMs) {
     throwIfInterrupted(signal)
     await wait(pollMs)
     tables = await read()
-    if (missingOf(meanings, tables).length === 0) break
+    if (listMissing(meanings, tables).length === 0) break
   }
   return tables
 }
 
-function missingOf(
+function listMissing(
   meanings: readonly RelationMeaning[],
   tables: ReadonlyMap<string, MetabaseTable>,
 ): string[] {
@@ -129,9 +129,9 @@ function pairs(
 function fieldChange(
   field: MetabaseField,
   { label, description, semanticType, references, settings }: ColumnMeaning,
-  idOf: ReadonlyMap<string, number>,
+  ids: ReadonlyMap<string, number>,
 ): object | null {
-  const target = references === undefined ? undefined : idOf.get(references)
+  const target = references === undefined ? undefined : ids.get(references)
   const wanted = {
     display_name: label,
     description,
@@ -199,21 +199,21 @@ const CATEGORIES: ReadonlySet<string> = new Set(
 )
 
 /** Returns every table and mart of a catalog, as Metabase users see it. */
-export function relationMeanings(): RelationMeaning[] {
+export function listRelationMeanings(): RelationMeaning[] {
   return CATALOG.map(relation => ({
     name: relation.name,
     label: relation.portuguese[0],
-    description: comment(relation),
+    description: composeComment(relation),
     columns: relation.columns.map(column => ({
       name: column.name,
       label: column.portuguese[0],
-      description: comment(column),
-      ...semanticOf(relation.name, column),
+      description: composeComment(column),
+      ...chooseSemantic(relation.name, column),
     })),
   }))
 }
 
-function semanticOf(
+function chooseSemantic(
   relation: string,
   { name, unit }: Relation['columns'][number],
 ): Pick<ColumnMeaning, 'semanticType' | 'references' | 'settings'> {

@@ -1,9 +1,9 @@
 import { access, constants, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { TrinoTarget } from '#config/lake.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { openNew, syncPath } from '#src/lib/durable.ts'
-import { EXIT, FatalError, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode } from '#src/lib/errors.ts'
 import {
   type Metabase,
   type MetabaseDatabase,
@@ -13,17 +13,17 @@ import {
 } from './client.ts'
 import { buildDashboards } from './dashboards.ts'
 import {
+  addCompanyName,
   createDatabase,
   describeDatabase,
   findDatabase,
   isClosed,
+  listWaysToRecognize,
   noAdministrator,
   pointDatabase,
   type Resources,
-  titled,
-  waysTo,
 } from './database.ts'
-import { covers, isMarked, MARK, mark, withoutMark } from './mark.ts'
+import { covers, isMarked, MARK, mark, removeMark } from './mark.ts'
 import { describeTables, type MetabasePatience } from './metadata.ts'
 
 export type ProvisionRequest = MetabasePatience & {
@@ -69,7 +69,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     onChange(what)
   }
   const didEach = (count: number, one: string, how: string) => {
-    if (count > 0) did(`${counted(count, one)} ${how}`)
+    if (count > 0) did(`${pluralize(count, one)} ${how}`)
   }
   onStep('logging in')
   const user = await becomeAdmin(client, request.access, did)
@@ -79,7 +79,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   const warnings = await settle(client, request.sourceTimezone, did)
 
   onStep('database')
-  const found = await findDatabase(client, 'duckdb', waysTo(company, request.catalogPath))
+  const found = await findDatabase(client, 'duckdb', listWaysToRecognize(company, request.catalogPath))
   const database = found ?? (await createDatabase(client, company, request.catalogPath, request.resources))
   if (!found) {
     did(`added the database "${database.name}" (${database.id})`)
@@ -165,8 +165,8 @@ async function setUpTrino(request: ProvisionRequest): Promise<TrinoSetUp> {
     const changes = [
       ...(change === 'made' ? [`added the database "${name}" (${id})`] : []),
       ...(change === 'repaired' ? [`repaired the database "${name}" (${id})`] : []),
-      ...(tables > 0 ? [`${counted(tables, 'table')} described in Trino`] : []),
-      ...(fields > 0 ? [`${counted(fields, 'column')} described in Trino`] : []),
+      ...(tables > 0 ? [`${pluralize(tables, 'table')} described in Trino`] : []),
+      ...(fields > 0 ? [`${pluralize(fields, 'column')} described in Trino`] : []),
     ]
     return { databaseId: id, changes, warnings: unread(missing, `Trino (schema ${trino.schema})`) }
   } catch (error) {
@@ -335,7 +335,7 @@ async function checkWritable(path: string): Promise<void> {
     await access(dirname(path), constants.W_OK)
   } catch (error) {
     throw new FatalError(
-      `${path} cannot be written (${systemCode(error)}). Set METABASE_API_KEY_FILE to a file in a directory that this user may write.`,
+      `${path} cannot be written (${findSystemCode(error)}). Set METABASE_API_KEY_FILE to a file in a directory that this user may write.`,
       EXIT.usage,
     )
   }
@@ -382,12 +382,12 @@ async function connectTrino(client: Metabase, company: string, address: TrinoTar
   const { id, name, details, cache_ttl, ...before } =
     found ??
     (await client.post<MetabaseDatabase>('/api/database', {
-      name: titled('Editais no Trino', company),
+      name: addCompanyName('Editais no Trino', company),
       engine: TRINO_ENGINE,
       details: { ...wanted, user: TRINO_USER },
     }))
   // Only a connection that exists can have a description.
-  const description = withoutMark(before.description) ?? TRINO_TEXT
+  const description = removeMark(before.description) ?? TRINO_TEXT
   if (covers({ ...before, details }, { description, details: wanted })) return { id, name, change: null }
   await client.put(`/api/database/${id}`, {
     description,

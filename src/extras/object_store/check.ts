@@ -1,6 +1,6 @@
 import type { CatalogSettings } from '#config/lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { latestName, requireLatest } from '#src/core/lake/manifest.ts'
+import { readLatestName, requireLatest } from '#src/core/lake/manifest.ts'
 import { type CheckOptions, type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { checkRace } from '#src/extras/store_race.ts'
 import { closing } from '#src/lib/closing.ts'
@@ -30,18 +30,18 @@ export async function checkObjectStore({
 async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths): Promise<Finding> {
   const { readRemoteLatest } = await import('./tables/format.ts')
   const there = (await readRemoteLatest(store, company))?.latest ?? null
-  const here = await latestName(lake)
-  const { hasContent, IF_RIGHT, whyPublishRefused } = await import('./state.ts')
+  const here = await readLatestName(lake)
+  const { hasContent, composeRemedy, explainPublishRefusal } = await import('./state.ts')
   const manifest = here === null ? null : await requireLatest(lake)
   if (there?.pending === null && (manifest === null ? there.snapshot === null : hasContent(there, manifest)))
     return ok(CHECK, store.root, `The object store has the snapshot ${there.snapshot}`)
-  const refusal = manifest && whyPublishRefused(there, manifest)
+  const refusal = manifest && explainPublishRefusal(there, manifest)
   if (refusal !== null)
     return problem(
       CHECK,
       store.root,
       `refuses each publish: ${refusal.replace(/\.$/, '')}`,
-      IF_RIGHT(company),
+      composeRemedy(company),
     )
   const has = there?.pending
     ? `has a publish of ${there.pending.snapshot} that is not finished`

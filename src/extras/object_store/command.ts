@@ -1,37 +1,37 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { environmentOf } from '#config/companies.ts'
+import { loadCompanyEnvironment } from '#config/companies.ts'
 import type { RemoteLakeSettings } from '#config/lake.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { printableLines } from '#schema/text_key.ts'
+import { makePrintableLines } from '#schema/text_key.ts'
 import { martPath } from '#src/core/lake/export.ts'
 import { type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import type { CommandTools, CompanyContext } from '#src/extras/extra.ts'
-import { holdingStore } from '#src/extras/hold.ts'
-import { counted, formatCount } from '#src/lib/count.ts'
+import { holdStore } from '#src/extras/hold.ts'
+import { formatCount, pluralize } from '#src/lib/count.ts'
 import { EXIT, type ExitCode, FatalError } from '#src/lib/errors.ts'
 import { type ObjectStore, RemoteError, s3Root } from '#src/lib/objects/objects.ts'
-import { type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
+import { type CompanyOptions, createCompanyCommand } from '#src/present/terminal/options.ts'
 import { renderTable } from '#src/present/terminal/table.ts'
-import { readMarts, rowsOfParquet } from './publish.ts'
+import { readMarts, readParquetRows } from './publish.ts'
 import { publishLatest, withS3, withTables } from './remote_lake.ts'
-import { type RemoteLag, remoteLag } from './state.ts'
+import { measureRemoteLag, type RemoteLag } from './state.ts'
 import {
   type Formats,
   type Latest,
+  listTableNames,
   type ReadParquet,
   type RemoteFile,
   readRemoteLatest,
   type TableKeeper,
   tableKey,
-  tableNames,
 } from './tables/format.ts'
 import { vacuumRemote } from './vacuum.ts'
 
 /** Returns the lake in an object store. */
-export function lakeCommand(environment: Environment, tools: CommandTools): Command {
+export function createLakeCommand(environment: Environment, tools: CommandTools): Command {
   const own = (name: string, description: string, work: Part) =>
     part({ environment, tools }, name, description, work)
   return new Command('lake')
@@ -78,8 +78,8 @@ function part(
   work: Part,
 ): Command {
   type Options = CompanyOptions & { readonly newLog?: true }
-  return companyCommand(name, description).action(async ({ company, json, ...options }: Options) => {
-    const settings = readSettings(await environmentOf(environment, company))
+  return createCompanyCommand(name, description).action(async ({ company, json, ...options }: Options) => {
+    const settings = readSettings(await loadCompanyEnvironment(environment, company))
     const { remoteLake } = settings
     if (remoteLake === null)
       throw new FatalError(
@@ -96,11 +96,11 @@ function part(
       // Hosts share the log: a disk that lacks its end, or has another log, must not replace what they published.
       if (options.newLog) await tools.bringUpToDate(context, display, { what: `lake ${name}` })
       return name === 'publish' || name === 'vacuum'
-        ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
+        ? await holdStore(context, display, { what: `lake ${name}` }, ask)
         : await ask()
     })
     process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
-    if (error !== undefined) process.stderr.write(`${printableLines(error)}\n`)
+    if (error !== undefined) process.stderr.write(`${makePrintableLines(error)}\n`)
     if (exitCode !== EXIT.ok) process.exitCode = exitCode
   })
 }
@@ -109,7 +109,7 @@ const publishNow: Part = async (settings, { paths, now, signal }, { newLog: isNe
   const result = await publishLatest({ settings, paths, now, signal, isThorough: true, isNewLog })
   const { written, snapshot, uploaded, bytesUploaded } = result
   const text = written
-    ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
+    ? `Published ${snapshot}: ${pluralize(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
     : `Already published: ${snapshot}.\n`
   return { text, result }
 }
@@ -121,8 +121,8 @@ const vacuumNow: Part = async (settings, { paths, now, signal }) => {
     vacuumRemote(store, { company, formats, keepMs, now: now() }),
   )
   const { snapshotsRemoved, snapshotsKept, objectsRemoved, bytesRemoved } = result
-  const objects = `${counted(objectsRemoved, 'object')} (${Math.ceil(bytesRemoved / 1000)} kB)`
-  const text = `Removed ${counted(snapshotsRemoved, 'snapshot')} and ${objects}; ${counted(snapshotsKept, 'snapshot')} kept.\n`
+  const objects = `${pluralize(objectsRemoved, 'object')} (${Math.ceil(bytesRemoved / 1000)} kB)`
+  const text = `Removed ${pluralize(snapshotsRemoved, 'snapshot')} and ${objects}; ${pluralize(snapshotsKept, 'snapshot')} kept.\n`
   return { text, result }
 }
 
@@ -137,7 +137,7 @@ const showStatus: Part = async (settings, { paths, now, signal }) => {
     },
   )
   const latest = found instanceof RemoteError ? null : (found?.latest ?? null)
-  const lag = await remoteLag(latest, paths, now())
+  const lag = await measureRemoteLag(latest, paths, now())
   if (found instanceof RemoteError) {
     const error = found.message
     const lines = [place, ...describeLocal(lag), ...describeError(lag)]
@@ -154,7 +154,7 @@ function describeLatest(latest: Latest | null): string[] {
   return [
     `Snapshot  ${latest.snapshot ?? 'none yet'}${latest.published_at ? `, as of ${latest.published_at}` : ''}`,
     ...KEEPERS.filter(keeper => latest[keeper]).map(
-      keeper => `${keeper.padEnd(10)}${counted(Object.keys(latest[keeper] ?? {}).length, 'table')}`,
+      keeper => `${keeper.padEnd(10)}${pluralize(Object.keys(latest[keeper] ?? {}).length, 'table')}`,
     ),
     ...(latest.pending ? [`Begun     ${latest.pending.snapshot}; the next publish finishes it`] : []),
   ]
@@ -185,11 +185,11 @@ const verifyNow: Part = async (settings, { paths, now, signal }) => {
     const latest = await requireRemote(store, company)
     const directory = join(snapshotsDirectory(paths.lake), latest.snapshot ?? '')
     const local = latest.snapshot === null ? null : await readManifest(directory)
-    const parquet = (bytes: Buffer, sql: string) => rowsOfParquet(db, tmpdir(), bytes, sql)
+    const parquet = (bytes: Buffer, sql: string) => readParquetRows(db, tmpdir(), bytes, sql)
     const marts = await readMarts(join(paths.remoteMarts, latest.snapshot ?? ''))
     const withMarts = local && marts ? { ...local, marts } : local
     const tables = await verifyRemote(store, { formats, latest, local: withMarts, parquet })
-    return { tables, lag: await remoteLag(latest, paths, now()) }
+    return { tables, lag: await measureRemoteLag(latest, paths, now()) }
   }).finally(() => db.close())
   const problems = tables.flatMap(({ table, problems }) => problems.map(problem => `${table}: ${problem}`))
   const lacking = lag.behind === null ? [] : [lag.behind, ...describeError(lag)]
@@ -242,8 +242,8 @@ type VerifyRequest = {
 async function verifyRemote(store: ObjectStore, request: VerifyRequest): Promise<Verified[]> {
   const { formats, latest } = request
   const verified: Verified[] = []
-  for (const table of tableNames(latest, formats)) {
-    const sizes = await sizesOf(store, tableKey(latest.company, table))
+  for (const table of listTableNames(latest, formats)) {
+    const sizes = await readSizes(store, tableKey(latest.company, table))
     for (const format of formats.keys())
       verified.push(await verifyTable(store, { ...request, table, format, sizes }))
   }
@@ -251,7 +251,7 @@ async function verifyRemote(store: ObjectStore, request: VerifyRequest): Promise
 }
 
 /** Sizes of the data files, by their path below the table. */
-async function sizesOf(store: ObjectStore, directory: string): Promise<ReadonlyMap<string, number>> {
+async function readSizes(store: ObjectStore, directory: string): Promise<ReadonlyMap<string, number>> {
   const sizes = new Map<string, number>()
   for await (const { key, bytes } of store.list(`${directory}/data/`))
     sizes.set(key.slice(directory.length + 1), bytes)
@@ -272,23 +272,27 @@ async function verifyTable(store: ObjectStore, one: One): Promise<Verified> {
   const rows = files.reduce((sum, file) => sum + file.rows, 0)
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   const problems = files.flatMap(file =>
-    problemOf(file, sizes, `${store.root}/${latest.company}/lake/${table}`),
+    describeProblem(file, sizes, `${store.root}/${latest.company}/lake/${table}`),
   )
-  const expected = local && rowsOf(local, table)
+  const expected = local && countRows(local, table)
   if (expected !== null && expected !== rows)
-    problems.push(`It has ${counted(rows, 'row')}; the local snapshot has ${formatCount(expected)}.`)
+    problems.push(`It has ${pluralize(rows, 'row')}; the local snapshot has ${formatCount(expected)}.`)
   return { table, format, files: files.length, rows, bytes, problems }
 }
 
-function problemOf({ path, bytes }: RemoteFile, sizes: ReadonlyMap<string, number>, place: string): string[] {
+function describeProblem(
+  { path, bytes }: RemoteFile,
+  sizes: ReadonlyMap<string, number>,
+  place: string,
+): string[] {
   const size = sizes.get(path)
   if (size === undefined) return [`${place}/${path} is gone.`]
   return size === bytes
     ? []
-    : [`${place}/${path} has ${counted(size, 'byte')} instead of ${formatCount(bytes)}.`]
+    : [`${place}/${path} has ${pluralize(size, 'byte')} instead of ${formatCount(bytes)}.`]
 }
 
-function rowsOf({ tables, marts }: Manifest, name: string): number | null {
+function countRows({ tables, marts }: Manifest, name: string): number | null {
   const mart = marts?.files.find(({ path }) => path === martPath(name))
   return tables[name]?.rows ?? mart?.rows ?? null
 }

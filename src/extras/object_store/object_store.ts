@@ -1,5 +1,5 @@
 import type { Extra } from '#src/extras/extra.ts'
-import { holdingStore } from '#src/extras/hold.ts'
+import { holdStore } from '#src/extras/hold.ts'
 import { forgetRemote, isRemoteBehind, type RemoteState, readRemotely, readRemoteState } from './state.ts'
 
 /**
@@ -21,7 +21,7 @@ export const objectStore: Extra = {
       const { paths, settings, now, signal } = context
       const { remoteLake } = settings
       if (remoteLake === null || !(await isRemoteBehind(remoteLake, paths, now()))) return null
-      return await holdingStore(context, listener, holding, async () => {
+      return await holdStore(context, listener, holding, async () => {
         // The previous holder may have done it.
         if (!(await isRemoteBehind(remoteLake, paths, now()))) return null
         // Loaded only if there is an object store, because it loads a client.
@@ -40,7 +40,7 @@ export const objectStore: Extra = {
       const { vacuumRemote } = await import('./vacuum.ts')
       const { withTables } = await import('./remote_lake.ts')
       const { keepMs } = remoteLake
-      return await holdingStore(context, { progress: () => {}, note: () => {} }, holding, () =>
+      return await holdStore(context, { progress: () => {}, note: () => {} }, holding, () =>
         withTables(remoteLake, { company, signal }, ({ store, formats }) =>
           vacuumRemote(store, { company, formats, keepMs, now: now() }),
         ),
@@ -79,6 +79,6 @@ export const objectStore: Extra = {
   },
   check: async options => await (await import('./check.ts')).checkObjectStore(options),
   commands: {
-    lake: async (environment, tools) => (await import('./command.ts')).lakeCommand(environment, tools),
+    lake: async (environment, tools) => (await import('./command.ts')).createLakeCommand(environment, tools),
   },
 }

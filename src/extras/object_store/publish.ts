@@ -1,25 +1,25 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { accessOf } from '#src/core/lake/access.ts'
+import { readAccess } from '#src/core/lake/access.ts'
 import { martPath, writeMarts } from '#src/core/lake/export.ts'
 import {
+  listPublishedFiles,
   type Manifest,
   type MartFiles,
-  publishedFiles,
   readManifest,
   snapshotsDirectory,
 } from '#src/core/lake/manifest.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { PublishedElsewhere } from '#src/extras/extra.ts'
-import { type ColumnStatistics, statisticsOf } from '#src/extras/object_store/tables/format.ts'
+import { type ColumnStatistics, readStatistics } from '#src/extras/object_store/tables/format.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { move, remove, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import { MARTS } from '#src/marts/marts.ts'
-import { contentOf, hasContent, IF_RIGHT, whyPublishRefused } from './state.ts'
+import { composeRemedy, explainPublishRefusal, hasContent, hashTables } from './state.ts'
 import {
   type Formats,
   type Latest,
@@ -61,7 +61,7 @@ async function parquetBytes(
 }
 
 /** Reads rows from Parquet. @param sql reads the table `file`. */
-export async function rowsOfParquet(
+export async function readParquetRows(
   db: Database,
   temporary: string,
   bytes: Buffer,
@@ -117,7 +117,7 @@ async function makeMarts(db: Database, day: string, snapshot: string, directory:
   // Left by an attempt that died.
   await remove('temporary.remove', directory)
   await mkdir(directory, { recursive: true, mode: PRIVATE_DIRECTORY })
-  const access = await accessOf(directory)
+  const access = await readAccess(directory)
   const marts = await writeMarts(db, join(snapshot, 'catalog.duckdb'), MARTS, { directory, access, day })
   const part = join(directory, 'manifest.json.part')
   await writeNew(part, `${JSON.stringify(marts)}\n`)
@@ -174,8 +174,8 @@ export async function publishRemote(
   const refusal =
     isNewLog || (await isBegun(published?.latest ?? null, lake, manifest))
       ? null
-      : whyPublishRefused(published?.latest ?? null, manifest)
-  if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${IF_RIGHT(company)}.`)
+      : explainPublishRefusal(published?.latest ?? null, manifest)
+  if (refusal !== null) throw new RemoteError(`${refusal} Nothing was published. ${composeRemedy(company)}.`)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
   const { pending = null, snapshot: before = null } = published?.latest ?? {}
   const isInAll = [...formats.keys()].every(format => published?.latest[format])
@@ -252,14 +252,14 @@ async function bring(
   const done: Latest = {
     ...{ format: 1, company, snapshot, data_version, log, published_at: at.toISOString(), pending: null },
     applied_segment: manifest.applied_segment,
-    content: contentOf(manifest),
+    content: hashTables(manifest),
     ...Object.fromEntries(versions),
   }
   return { latest: done, tag: await replaceLatest(store, done, begunTag) }
 }
 
 async function openAll({ formats }: Context, local: Local, latest: Latest): Promise<Part[]> {
-  const parts = REMOTE_TABLES.map(table => ({ table, files: filesOf(table, local) }))
+  const parts = REMOTE_TABLES.map(table => ({ table, files: listFiles(table, local) }))
   return await Promise.all(
     parts.map(async ({ table, files }) => {
       const { name } = table
@@ -286,12 +286,12 @@ async function commitPart(
     files,
     snapshot: manifest.snapshot,
     at,
-    async statisticsOf({ path }) {
-      const own = known.get(path) ?? statisticsOf(db, places.get(path) ?? '', table.columns)
+    async readStatistics({ path }) {
+      const own = known.get(path) ?? readStatistics(db, places.get(path) ?? '', table.columns)
       known.set(path, own)
       return await own
     },
-    parquetOf: async (columns, rows) => await parquetBytes(db, temporary, columns, rows),
+    makeParquet: async (columns, rows) => await parquetBytes(db, temporary, columns, rows),
   })
 }
 
@@ -321,10 +321,10 @@ type File = RemoteFile & {
 }
 
 /** Returns the files of a table, named by their content and never replaced. */
-function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): File[] {
-  const isOf = (path: string) => path.startsWith(`${table.name}/`) || path === martPath(table.name)
-  return publishedFiles(manifest)
-    .filter(({ path }) => isOf(path))
+function listFiles(table: RemoteTable, { manifest, directory, marts }: Local): File[] {
+  const isBelow = (path: string) => path.startsWith(`${table.name}/`) || path === martPath(table.name)
+  return listPublishedFiles(manifest)
+    .filter(({ path }) => isBelow(path))
     .map(({ path, month, rows, bytes, sha256 }) => ({
       place: join(path === martPath(table.name) ? marts : directory, path),
       path: `data/${month ?? 'all'}-${sha256}.parquet`,

@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import type { RemoteLakeSettings } from '#config/lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import {
-  latestName,
   type Manifest,
+  readLatestName,
   readManifest,
   requireLatest,
   snapshotsDirectory,
@@ -15,9 +15,9 @@ import { explain, InterruptedError } from '#src/lib/errors.ts'
 import type { ObjectStore } from '#src/lib/objects/objects.ts'
 import type { PatienceOptions } from '#src/lib/objects/patience.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
-import { deltaTables } from './delta/table.ts'
-import { catalogTables } from './iceberg/catalog.ts'
-import { icebergTables } from './iceberg/table.ts'
+import { createDeltaTables } from './delta/table.ts'
+import { openCatalogTables } from './iceberg/catalog.ts'
+import { createIcebergTables } from './iceberg/table.ts'
 import { keepMarts, publishRemote, withMarts } from './publish.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
 import type { Formats, TableFormat, TableKeeper } from './tables/format.ts'
@@ -32,9 +32,9 @@ async function withFormats<T>(
   const opened = new Map<TableKeeper, TableFormat>()
   try {
     for (const format of formats) {
-      if (format === 'delta') opened.set('delta', deltaTables(store, company))
-      else if (catalog) opened.set('catalog', await catalogTables(store, catalog, company))
-      else opened.set('iceberg', icebergTables(store, company))
+      if (format === 'delta') opened.set('delta', createDeltaTables(store, company))
+      else if (catalog) opened.set('catalog', await openCatalogTables(store, catalog, company))
+      else opened.set('iceberg', createIcebergTables(store, company))
     }
     return await use(opened)
   } finally {
@@ -71,7 +71,7 @@ export async function publishLatest(request: FollowRequest): Promise<PublishedEl
     } catch (error) {
       // With a short SNAPSHOT_KEEP, a run may have removed it just before it was marked as being read.
       const isGone = (await readManifest(join(snapshotsDirectory(lake), manifest.snapshot))) === null
-      if (!isGone || (await latestName(lake)) === manifest.snapshot) throw error
+      if (!isGone || (await readLatestName(lake)) === manifest.snapshot) throw error
     }
   }
 }

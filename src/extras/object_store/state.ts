@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { LogPosition } from '#src/core/company/state.ts'
-import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { type Manifest, readLatestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { move, syncDirectory, syncFile, writeNew } from '#src/lib/durable.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { Latest } from './tables/format.ts'
 
 const state = z.object({
@@ -63,7 +63,7 @@ export async function isRemoteBehind(
   now: Date,
 ): Promise<boolean> {
   if (settings === null) return false
-  const latest = await latestName(lake)
+  const latest = await readLatestName(lake)
   if (latest === null) return false
   const state = await readRemoteState(remote)
   if (state === null || state.error !== null || state.reading !== null) return true
@@ -106,12 +106,12 @@ export type RemoteLag = {
 }
 
 /** Compares the store with the local lake. @param latest what the store has; null if nothing was published there. */
-export async function remoteLag(
+export async function measureRemoteLag(
   latest: Latest | null,
   { lake, remote }: Pick<CompanyPaths, 'lake' | 'remote'>,
   now: Date,
 ): Promise<RemoteLag> {
-  const local = await latestName(lake)
+  const local = await readLatestName(lake)
   const state = await readRemoteState(remote)
   const { error = null, tried_at = '' } = state ?? {}
   const lag = { local, last_error: error === null ? null : { message: error, tried_at } }
@@ -123,7 +123,7 @@ export async function remoteLag(
   if (latest && manifest && hasContent(latest, manifest) && pending === null) return inStep
   if (error === null && pending === null) {
     // Another host published what it has since.
-    if (latest && manifest && orderOf(latest, manifest) === 'after') return inStep
+    if (latest && manifest && compareToStore(latest, manifest) === 'after') return inStep
     const { snapshot = null, due_at = null, reading = null } = state ?? {}
     const isWaiting = due_at !== null && Date.parse(due_at) > now.getTime()
     if (isWaiting && reading === null && snapshot === there) return { ...lag, behind: null, due_at }
@@ -144,12 +144,12 @@ export async function remoteLag(
  */
 export function hasContent(latest: Latest, manifest: Manifest): boolean {
   const { snapshot, content, applied_segment = 0 } = latest
-  if (snapshot === manifest.snapshot || content === contentOf(manifest)) return true
-  return applied_segment > manifest.applied_segment && orderOf(latest, manifest) === 'same'
+  if (snapshot === manifest.snapshot || content === hashTables(manifest)) return true
+  return applied_segment > manifest.applied_segment && compareToStore(latest, manifest) === 'same'
 }
 
 /** Hashes what the tables of a snapshot follow from, so that two with the same hash have the same rows. */
-export function contentOf({
+export function hashTables({
   log,
   run_id,
   applied_segment,
@@ -158,23 +158,23 @@ export function contentOf({
   source_timezone,
   marts,
 }: Manifest): string {
-  return hashOf(
+  return hashContent(
     JSON.stringify([log, run_id, applied_segment, schema_hash, catalog_hash, source_timezone, marts?.day]),
   )
 }
 
-/** The remedy if a lake is right, although `whyPublishRefused` refuses it; without a full stop. */
-export const IF_RIGHT = (company: string) =>
+/** The remedy if a lake is right, although `explainPublishRefusal` refuses it; without a full stop. */
+export const composeRemedy = (company: string) =>
   `If this lake is the right one, publish it once with \`editais lake publish --new-log --company ${company}\``
 
 /**
  * Returns why this lake must not replace what the store has, as a sentence; null if it may. A log that was restored, salvaged or
  * begun again has no order with the one that was published; only people know which one is right.
  */
-export function whyPublishRefused(latest: Latest | null, manifest: Manifest): string | null {
+export function explainPublishRefusal(latest: Latest | null, manifest: Manifest): string | null {
   if (latest === null || latest.published_at === null) return null
   const { company, data_version } = manifest
-  const order = orderOf(latest, manifest)
+  const order = compareToStore(latest, manifest)
   if (order === null)
     return `The object store has data of another log of ${company} (${latest.log}, published at ${latest.published_at}); this lake is of the log ${manifest.log}: one of them is new, or was salvaged.`
   if (order !== 'after') return null
@@ -182,7 +182,7 @@ export function whyPublishRefused(latest: Latest | null, manifest: Manifest): st
 }
 
 /** Compares what the store has with what a lake has; null if they are of two logs. */
-function orderOf(latest: Latest, manifest: Manifest): ReturnType<LogPosition['compare']> {
+function compareToStore(latest: Latest, manifest: Manifest): ReturnType<LogPosition['compare']> {
   const there = LogPosition.of(latest.log, latest.data_version)
   const here = LogPosition.of(manifest.log, manifest.data_version)
   if (there && here) return there.compare(here)

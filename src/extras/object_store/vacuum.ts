@@ -4,11 +4,11 @@ import {
   type Expiry,
   type Formats,
   type Latest,
+  listTableNames,
   readRemoteLatest,
   replaceLatest,
   type TableKeeper,
   tableKey,
-  tableNames,
   type Versioned,
 } from './tables/format.ts'
 
@@ -33,7 +33,7 @@ const GRACE_MS = 24 * 3_600_000
 export async function vacuumRemote(store: ObjectStore, request: VacuumRequest): Promise<Vacuumed> {
   const { company, formats, now } = request
   const { latest, tag } = await requirePublished(store, company)
-  const tables = tableNames(latest, formats)
+  const tables = listTableNames(latest, formats)
   const versions: Partial<Record<TableKeeper, Record<string, number>>> = {}
   const expired = new Map<string, readonly Expired[]>()
   for (const table of tables) {

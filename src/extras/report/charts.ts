@@ -2,8 +2,8 @@ import { BarChart, type BarSeriesOption } from 'echarts/charts'
 import { GridComponent, type GridComponentOption } from 'echarts/components'
 import { type ComposeOption, init, use } from 'echarts/core'
 import { SVGRenderer } from 'echarts/renderers'
-import { formatPlural, line, NONE, number, usableLink } from '#src/present/text/format.ts'
-import { type Html, html, trusted } from '#src/present/text/html.ts'
+import { findUsableLink, fitInLine, formatPlural, NONE, number } from '#src/present/text/format.ts'
+import { type Html, html, trustMarkup } from '#src/present/text/html.ts'
 import type { BySession, Named } from './figures.ts'
 
 use([BarChart, GridComponent, SVGRenderer])
@@ -107,7 +107,7 @@ export function stackedChart(summary: string, layers: readonly Layer[], stacks: 
       totals.map(number),
     )
     const fits = (value: number) =>
-      value > 0 && (value / most) * layout.longest > widthOf(number(value), size) + 4
+      value > 0 && (value / most) * layout.longest > estimateWidth(number(value), size) + 4
     return {
       height: layout.height,
       option: {
@@ -202,12 +202,12 @@ export function columnChart(summary: string, columns: readonly Column[]): Html {
 
 /** Lays out a horizontal bar chart: the grid, axes and bars, with room for the texts at the bars' ends. */
 function layOut(size: Size, labels: readonly string[], texts: readonly string[]) {
-  const names = labels.map(text => line(text, MAX_LABEL_CHARACTERS) ?? '')
-  const nameWidth = Math.max(...names.map(name => widthOf(name, size)))
+  const names = labels.map(text => fitInLine(text, MAX_LABEL_CHARACTERS) ?? '')
+  const nameWidth = Math.max(...names.map(name => estimateWidth(name, size)))
   const beside = size === 'wide' || nameWidth <= MAX_LABEL_WIDTH.narrow
   const room = Math.min(nameWidth, MAX_LABEL_WIDTH[size])
   const left = beside ? room + GAP : 1
-  const right = Math.max(...texts.map(text => widthOf(text, size))) + GAP
+  const right = Math.max(...texts.map(text => estimateWidth(text, size))) + GAP
   const place = beside ? 'beside' : 'above'
   const option: Option = {
     animation: false,
@@ -250,7 +250,7 @@ function layOut(size: Size, labels: readonly string[], texts: readonly string[])
 }
 
 /** Returns the approximate width of a text; fonts differ. */
-function widthOf(text: string, size: Size): number {
+function estimateWidth(text: string, size: Size): number {
   const capitals = text.replaceAll(/[^\p{Lu}]/gu, '').length
   return (text.length * 0.58 + capitals * 0.14) * FONT[size]
 }
@@ -275,7 +275,7 @@ function draw(size: Size, { height, option }: Drawing): Html {
   const chart = init(null, null, { renderer: 'svg', ssr: true, width: WIDTHS[size], height })
   try {
     chart.setOption(option)
-    return trusted(stillMarkup(chart.renderToSVGString()))
+    return trustMarkup(stillMarkup(chart.renderToSVGString()))
   } finally {
     chart.dispose()
   }
@@ -337,13 +337,13 @@ export function table<T>({ caption, columns, rows }: Options<T>): Html {
   // Long texts need the full width even on a tablet.
   const listed = columns.slice(1).some(({ kind }) => kind === 'wide')
   const head = columns.map(
-    ({ kind, head }) => html`<th role="columnheader" scope="col"${classOf(kind)}>${head}</th>`,
+    ({ kind, head }) => html`<th role="columnheader" scope="col"${makeClass(kind)}>${head}</th>`,
   )
   const body = rows.map(row => {
     const cells = columns.map(({ kind, head, cell }, index) => {
       const content = cell(row) ?? NONE
-      if (index === 0) return html`<th role="rowheader" scope="row"${classOf(kind)}>${content}</th>`
-      const className = classOf(content === NONE ? [kind, 'none'].filter(Boolean).join(' ') : kind)
+      if (index === 0) return html`<th role="rowheader" scope="row"${makeClass(kind)}>${content}</th>`
+      const className = makeClass(content === NONE ? [kind, 'none'].filter(Boolean).join(' ') : kind)
       return html`<td role="cell"${className} data-label="${head}"><div>${content}</div></td>`
     })
     return html`<tr role="row">${cells}</tr>\n`
@@ -360,7 +360,7 @@ export function table<T>({ caption, columns, rows }: Options<T>): Html {
 ${body}</tbody></table>${all}</div>`
 }
 
-function classOf(name: string | undefined): Html | null {
+function makeClass(name: string | undefined): Html | null {
   return name ? html` class="${name}"` : null
 }
 
@@ -383,22 +383,22 @@ export const MAX_STACKS = 12
 /** Shows buyer, state and number of a notice, as a link if it has a usable address. */
 export function noticeLink({ pncp_url, ...named }: Named): Html {
   const [name, ...rest] = nameParts(named)
-  const address = usableLink(pncp_url)
+  const address = findUsableLink(pncp_url)
   return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest.map(part => ` · ${part}`).join('')}`
 }
 
 /** Names a notice by buyer, state and number, as plain text. */
-export function noticeName(named: Omit<Named, 'pncp_url'>): string {
+export function formatNoticeName(named: Omit<Named, 'pncp_url'>): string {
   return nameParts(named).join(' · ')
 }
 
 function nameParts({ orgao, uf, numero }: Omit<Named, 'pncp_url'>): string[] {
-  const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(part => part !== null)
-  return [line(orgao, MAX_NAME) ?? 'Órgão não informado', ...rest]
+  const rest = [fitInLine(uf, MAX_CODE), fitInLine(numero, MAX_CODE)].filter(part => part !== null)
+  return [fitInLine(orgao, MAX_NAME) ?? 'Órgão não informado', ...rest]
 }
 
 /** Formats the counts of sessions: `12 com sessão futura, 3 passadas, 1 sem data`. */
-export function sessionCounts({
+export function formatSessionCounts({
   futuras,
   passadas,
   sem_data,
@@ -418,6 +418,6 @@ export function nothing(text: string): Html {
   return html`<p class="nothing">${text}</p>`
 }
 
-export function capital(text: string): string {
+export function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
-import { environmentOf } from '#config/companies.ts'
+import { loadCompanyEnvironment } from '#config/companies.ts'
 import { type Environment, readMailSettings, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { PRIVATE_FILE } from '#src/lib/access.ts'
@@ -9,7 +9,7 @@ import { writeReport } from './page.ts'
 
 type Options = { company?: string; output?: string; send?: true; weekly?: true }
 
-export function reportCommand(environment: Environment): Command {
+export function createReportCommand(environment: Environment): Command {
   return new Command('report')
     .description('Write the latest snapshot as a report for people: one HTML file, in Portuguese.')
     .option('--company <slug>', 'company to report on, instead of COMPANY')
@@ -18,7 +18,7 @@ export function reportCommand(environment: Environment): Command {
     .option('--weekly', 'with --send: what changed in the last seven days. Without: print that mail')
     .addHelpText('after', '\nMails need SMTP_URL and REPORT_TO: see docs/operating/settings.md.')
     .action(async (options: Options) => {
-      const own = await environmentOf(environment, options.company)
+      const own = await loadCompanyEnvironment(environment, options.company)
       const settings = readSettings(own)
       const { root, lake } = companyPaths(settings.dataDir, settings.company)
       if (options.send || options.weekly) return await mail(options, own, lake)

@@ -1,26 +1,26 @@
 import { hostname } from 'node:os'
 import { createTransport } from 'nodemailer'
 import type { MailSettings } from '#config/mail.ts'
-import { localTime } from '#schema/times.ts'
+import { shiftToLocalTime } from '#schema/times.ts'
 import { closing } from '#src/lib/closing.ts'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { openWithOurMarts } from '#src/marts/open.ts'
 import {
-  day,
-  dayAndTime,
+  findUsableLink,
+  fitInLine,
+  formatDay,
+  formatDayAndTime,
+  formatDistance,
   formatMoney,
   formatPlural,
-  inDays,
-  line,
+  formatShortMoney,
   number,
-  shortMoney,
-  usableLink,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { MAX_CODE, noticeName, sessionCounts } from './charts.ts'
+import { formatNoticeName, formatSessionCounts, MAX_CODE } from './charts.ts'
 import { type Bounded, type Decision, type Figures, LIMITS } from './figures.ts'
-import { page, warningsOf } from './page.ts'
+import { listWarnings, page } from './page.ts'
 import { readFigures } from './queries.ts'
 import { readWeekAgo } from './week_ago.ts'
 
@@ -42,27 +42,27 @@ type Part = { readonly title: string | null; readonly lines: readonly Line[] }
 type Line = string | { readonly text: string; readonly address: string }
 
 /** Returns what a mail contains of the report: what to decide, what changed, and where the rest is. */
-function mailOf(figures: Figures, span: ReportSpan): Mail {
+function composeContents(figures: Figures, span: ReportSpan): Mail {
   const { freshness, today, decisions, key } = figures
   const { company } = freshness
   const title = span === 'week' ? 'Editais da semana' : 'Editais do dia'
-  const parts = partsOf(figures, span)
+  const parts = listParts(figures, span)
   return {
     subject: `${title}, ${company}: ${number(decisions.today.total + decisions.soon.total)} para decidir (${number(decisions.today.total)} hoje), ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} em ${LIMITS.soonDays} dias`,
     text: parts
       .map(({ title, lines }) =>
         title === null
-          ? lines.map(textOf).join('\n')
-          : [title, ...lines.map(line => `- ${textOf(line)}`)].join('\n'),
+          ? lines.map(renderText).join('\n')
+          : [title, ...lines.map(line => `- ${renderText(line)}`)].join('\n'),
       )
       .join('\n\n')
       .concat('\n'),
-    html: pageOf(`${title} · ${company}`, parts),
+    html: renderMailPage(`${title} · ${company}`, parts),
     fileName: `editais-${company}-${today.toISOString().slice(0, 10)}.html`,
   }
 }
 
-function partsOf(figures: Figures, span: ReportSpan): Part[] {
+function listParts(figures: Figures, span: ReportSpan): Part[] {
   const { freshness, now, key, decisions, changes, changesUntil } = figures
   const [days, lastDays] =
     span === 'week' ? ['nos 7 dias', 'nos últimos 7 dias'] : ['nas 24 horas', 'nas últimas 24 horas']
@@ -70,14 +70,14 @@ function partsOf(figures: Figures, span: ReportSpan): Part[] {
   const changed = changes
     .map(({ mudanca, um_dia, sete_dias }) => ({ mudanca, count: span === 'week' ? sete_dias : um_dia }))
     .filter(({ count }) => count > 0)
-  const warnings = warningsOf(freshness, now)
+  const warnings = listWarnings(freshness, now)
   const read = freshness.ultima_boa_em
   return [
     ...(warnings.length > 0 ? [{ title: null, lines: warnings }] : []),
     {
       title: null,
       lines: [
-        `${formatPlural(key.em_andamento, 'edital', 'editais')} em andamento (${sessionCounts(key)}), ${shortMoney(key.valor_futuras)} em disputa.`,
+        `${formatPlural(key.em_andamento, 'edital', 'editais')} em andamento (${formatSessionCounts(key)}), ${formatShortMoney(key.valor_futuras)} em disputa.`,
         `Nos próximos ${LIMITS.soonDays} dias: ${formatPlural(key.sessoes_7_dias, 'sessão', 'sessões')} e ${formatPlural(key.alertas_7_dias, 'alerta com prazo', 'alertas com prazo')}. Em sessões por vir: ${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}.`,
       ],
     },
@@ -91,7 +91,7 @@ function partsOf(figures: Figures, span: ReportSpan): Part[] {
     {
       title: null,
       lines: [
-        `O relatório completo está em anexo. ${read ? `Última leitura completa: ${dayAndTime(localTime(read, freshness.timezone))} (${freshness.timezone}).` : ''}`.trim(),
+        `O relatório completo está em anexo. ${read ? `Última leitura completa: ${formatDayAndTime(shiftToLocalTime(read, freshness.timezone))} (${freshness.timezone}).` : ''}`.trim(),
       ],
     },
   ]
@@ -108,33 +108,33 @@ function decisionsPart(title: string, { rows, total }: Bounded<Decision>): Part 
 
 function decisionLine(decision: Decision): Line {
   const { ate, dias, decisao, recomendacao, valor, data_sessao_local: session } = decision
-  const address = usableLink(decision.pncp_url)
-  const verdict = line(recomendacao, MAX_CODE)
+  const address = findUsableLink(decision.pncp_url)
+  const verdict = fitInLine(recomendacao, MAX_CODE)
   const facts = [
     decisao,
-    ...(session === null ? [] : [`sessão ${dayAndTime(session)}`]),
+    ...(session === null ? [] : [`sessão ${formatDayAndTime(session)}`]),
     verdict === null ? 'sem parecer' : `parecer ${verdict}`,
     ...(valor === null ? [] : [formatMoney(valor)]),
   ]
-  const text = `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${facts.join('; ')}`
+  const text = `até ${formatDay(ate)} (${formatDistance(dias)}): ${formatNoticeName(decision)}; ${facts.join('; ')}`
   return address === null ? text : { text, address }
 }
 
-function textOf(line: Line): string {
+function renderText(line: Line): string {
   return typeof line === 'string' ? line : `${line.text} ${line.address}`
 }
 
-function htmlOf(line: Line): Html {
+function renderHtml(line: Line): Html {
   return typeof line === 'string' ? html`${line}` : html`<a href="${line.address}">${line.text}</a>`
 }
 
 /** Makes a page of plain markup: mail programs support neither style sheets nor drawings. */
-function pageOf(title: string, parts: readonly Part[]): string {
+function renderMailPage(title: string, parts: readonly Part[]): string {
   const body = parts.map(
     ({ title, lines }): Html =>
       title === null
-        ? html`<p>${lines.map((text, index) => html`${index > 0 && html`<br>`}${htmlOf(text)}`)}</p>\n`
-        : html`<h2 style="font-size:1.1em">${title}</h2>\n<ul>${lines.map(text => html`<li>${htmlOf(text)}</li>\n`)}</ul>\n`,
+        ? html`<p>${lines.map((text, index) => html`${index > 0 && html`<br>`}${renderHtml(text)}`)}</p>\n`
+        : html`<h2 style="font-size:1.1em">${title}</h2>\n<ul>${lines.map(text => html`<li>${renderHtml(text)}</li>\n`)}</ul>\n`,
   )
   return html`<!doctype html>
 <html lang="pt-BR"><head><meta charset="utf-8"><title>${title}</title></head>
@@ -158,7 +158,7 @@ export async function composeMail(lake: string, span: ReportSpan, now: Date): Pr
   const { db, sources } = await openWithOurMarts(lake)
   using _ = closing(db)
   const figures = await readFigures(db, now)
-  return { ...mailOf(figures, span), report: page(figures, await readWeekAgo(sources, now)) }
+  return { ...composeContents(figures, span), report: page(figures, await readWeekAgo(sources, now)) }
 }
 
 /**
@@ -204,17 +204,17 @@ export async function sendMail(mail: Composed, settings: MailSettings, occasion:
         `${host}:${port} did not accept the mail for ${rejected.join(', ')}; the others got it. Check REPORT_TO.`,
       )
   } catch (error) {
-    throw error instanceof FatalError ? error : problemOf(error, settings)
+    throw error instanceof FatalError ? error : explainProblem(error, settings)
   } finally {
     transport.close()
   }
 }
 
 function messageId(occasion: string, from: string): string {
-  return `<${hashOf(occasion).slice(0, 32)}.editais-sync@${from.split('@')[1]}>`
+  return `<${hashContent(occasion).slice(0, 32)}.editais-sync@${from.split('@')[1]}>`
 }
 
-function problemOf(error: unknown, { host, port, tls, login }: MailSettings): FatalError {
+function explainProblem(error: unknown, { host, port, tls, login }: MailSettings): FatalError {
   const at = `The mail server ${host}:${port}`
   const {
     code = '',
@@ -225,7 +225,7 @@ function problemOf(error: unknown, { host, port, tls, login }: MailSettings): Fa
     responseCode?: number
     response?: string
   }
-  const said = line(withoutPassword(response, login?.password), MAX_ANSWER)
+  const said = fitInLine(withoutPassword(response, login?.password), MAX_ANSWER)
   const answer = responseCode > 0 ? ` (${said ?? responseCode})` : ''
   if (responseCode >= 400 && responseCode < 500)
     return unreachable(`${at} does not accept the mail now${answer}. Try again later.`)
@@ -234,13 +234,13 @@ function problemOf(error: unknown, { host, port, tls, login }: MailSettings): Fa
   if (code === 'ENOAUTH') return wrong(`${at} needs a login${answer}. Put the user into SMTP_URL.`)
   if (code === 'EENVELOPE')
     return wrong(`${at} refuses the sender or all recipients${answer}. Check REPORT_FROM and REPORT_TO.`)
-  if (code === 'ETLS' || /certificate|self-signed|wrong version/i.test(messageOf(error)))
+  if (code === 'ETLS' || /certificate|self-signed|wrong version/i.test(getMessage(error)))
     return wrong(
-      `${at}: no secure connection (${line(messageOf(error), MAX_ANSWER)}). ${tls === 'from_the_start' ? 'Does it speak TLS from the start? If not, SMTP_URL must begin with smtp://.' : 'Only for a server on your own network, end SMTP_URL with ?tls=off.'}`,
+      `${at}: no secure connection (${fitInLine(getMessage(error), MAX_ANSWER)}). ${tls === 'from_the_start' ? 'Does it speak TLS from the start? If not, SMTP_URL must begin with smtp://.' : 'Only for a server on your own network, end SMTP_URL with ?tls=off.'}`,
     )
   if (responseCode >= 500) return wrong(`${at} refuses the mail${answer}. Nothing was sent.`)
   return unreachable(
-    `${at} cannot be reached or does not answer (${systemCode(error) ?? line(messageOf(error), MAX_ANSWER)}). Check SMTP_URL.`,
+    `${at} cannot be reached or does not answer (${findSystemCode(error) ?? fitInLine(getMessage(error), MAX_ANSWER)}). Check SMTP_URL.`,
   )
 }
 

@@ -1,18 +1,18 @@
-import { localTime } from '#schema/times.ts'
+import { shiftToLocalTime } from '#schema/times.ts'
 import { decisoes } from '#src/marts/decisions.ts'
 import {
-  day,
-  dayAndMonth,
-  dayAndTime,
+  fitInLine,
+  formatDay,
+  formatDayAndMonth,
+  formatDayAndTime,
+  formatDistance,
   formatMoney,
   formatPlural,
-  inDays,
-  line,
+  formatShortMoney,
+  formatWeekday,
+  formatWholeMoney,
   number,
-  shortMoney,
   timeOfDay,
-  weekday,
-  wholeMoney,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameVerdict } from '#src/present/text/names.ts'
@@ -59,13 +59,13 @@ function decisionTable(when: string, { rows, total }: Bounded<Decision>): Html {
       {
         head: 'Até',
         kind: 'date',
-        cell: ({ ate, dias }: Decision) => html`${day(ate)} <small>${inDays(dias)}</small>`,
+        cell: ({ ate, dias }: Decision) => html`${formatDay(ate)} <small>${formatDistance(dias)}</small>`,
       },
       { head: 'Edital', kind: 'wide', cell: notice },
       { head: 'Decisão', kind: 'wide', cell: decisionParts },
       { head: 'Parecer e análise', cell: verdictAndLevel },
       { head: 'Valor estimado', kind: 'number', cell: ({ valor }) => formatMoney(valor) },
-      { head: 'Sessão', kind: 'date', cell: ({ data_sessao_local }) => dayAndTime(data_sessao_local) },
+      { head: 'Sessão', kind: 'date', cell: ({ data_sessao_local }) => formatDayAndTime(data_sessao_local) },
     ],
     rows,
   })}
@@ -73,11 +73,11 @@ ${more(total - rows.length, 'edital', 'editais')}`
 }
 
 function notice({ objeto, ...named }: Named & { readonly objeto: string | null }): Html {
-  return html`${noticeLink(named)} <small>${line(objeto, MAX_OBJECT)}</small>`
+  return html`${noticeLink(named)} <small>${fitInLine(objeto, MAX_OBJECT)}</small>`
 }
 
 function verdictAndLevel({ recomendacao, nivel }: Decision): Html {
-  return html`${line(recomendacao, MAX_CODE)} <small>${line(nivel, MAX_CODE)}</small>`
+  return html`${fitInLine(recomendacao, MAX_CODE)} <small>${fitInLine(nivel, MAX_CODE)}</small>`
 }
 
 /** Only the first part, to confirm or give up, waits without harm until its day. */
@@ -90,7 +90,7 @@ export function changes({ changes, news, changesUntil, freshness }: Figures): Ht
   const [day, week] = changesUntil ? ['24 horas', '7 dias'] : ['Últimas 24 horas', 'Últimos 7 dias']
   const end =
     changesUntil &&
-    html`<p class="note">Até a última leitura da lista, ${dayAndTime(localTime(changesUntil, freshness.timezone))}: o que mudou depois não se sabe.</p>`
+    html`<p class="note">Até a última leitura da lista, ${formatDayAndTime(shiftToLocalTime(changesUntil, freshness.timezone))}: o que mudou depois não se sabe.</p>`
   if (changes.every(({ sete_dias }) => sete_dias === 0))
     return html`${nothing(`Nada mudou ${changesUntil ? 'em' : 'nos últimos'} 7 dias.`)}${end}`
   return html`${table({
@@ -108,12 +108,16 @@ function newsTable({ rows, total }: Bounded<NoticeChange>): Html {
   return html`${table({
     caption: 'O que mudou em cada edital',
     columns: [
-      { head: 'Visto em', kind: 'date', cell: ({ observado_dia }: NoticeChange) => day(observado_dia) },
+      { head: 'Visto em', kind: 'date', cell: ({ observado_dia }: NoticeChange) => formatDay(observado_dia) },
       { head: 'Edital', kind: 'wide', cell: notice },
       { head: 'Mudança', cell: ({ mudanca }) => mudanca },
-      { head: 'De', cell: ({ de }) => line(de, MAX_NAME) },
-      { head: 'Para', cell: ({ para }) => line(para, MAX_NAME) },
-      { head: 'Impugnar até', kind: 'date', cell: ({ impugnar_ate }) => impugnar_ate && day(impugnar_ate) },
+      { head: 'De', cell: ({ de }) => fitInLine(de, MAX_NAME) },
+      { head: 'Para', cell: ({ para }) => fitInLine(para, MAX_NAME) },
+      {
+        head: 'Impugnar até',
+        kind: 'date',
+        cell: ({ impugnar_ate }) => impugnar_ate && formatDay(impugnar_ate),
+      },
     ],
     rows,
   })}
@@ -125,12 +129,12 @@ export function weeks({ weeks }: Figures): Html {
     return nothing(`Nenhum edital novo nas últimas ${LIMITS.weeks} semanas.`)
   const arrived = weeks.reduce((sum, { novos }) => sum + novos, 0)
   const worth = weeks.reduce((sum, { valor_novos }) => sum + valor_novos, 0)
-  return html`<p class="lead">${formatPlural(arrived, 'edital novo', 'editais novos')} em ${LIMITS.weeks} semanas, no valor de ${shortMoney(worth)}.</p>
+  return html`<p class="lead">${formatPlural(arrived, 'edital novo', 'editais novos')} em ${LIMITS.weeks} semanas, no valor de ${formatShortMoney(worth)}.</p>
 ${columnChart(
-  `Editais novos por semana: ${weeks.map(({ semana, novos }) => `${dayAndMonth(semana)} ${number(novos)}`).join(', ')}.`,
+  `Editais novos por semana: ${weeks.map(({ semana, novos }) => `${formatDayAndMonth(semana)} ${number(novos)}`).join(', ')}.`,
   weeks.map(({ semana, novos }, index) => ({
-    label: dayAndMonth(semana),
-    shortLabel: index % 3 === 0 ? dayAndMonth(semana) : '',
+    label: formatDayAndMonth(semana),
+    shortLabel: index % 3 === 0 ? formatDayAndMonth(semana) : '',
     value: novos,
     colour: index === weeks.length - 1 ? 'quiet' : 'accent',
   })),
@@ -140,9 +144,9 @@ ${numbers(
   table({
     caption: 'Por semana',
     columns: [
-      { head: 'Semana de', kind: 'date', cell: ({ semana }) => day(semana) },
+      { head: 'Semana de', kind: 'date', cell: ({ semana }) => formatDay(semana) },
       { head: 'Novos', kind: 'number', cell: ({ novos }) => number(novos) },
-      { head: 'Valor dos novos', kind: 'number', cell: ({ valor_novos }) => wholeMoney(valor_novos) },
+      { head: 'Valor dos novos', kind: 'number', cell: ({ valor_novos }) => formatWholeMoney(valor_novos) },
       { head: 'Prontos', kind: 'number', cell: ({ prontos }) => number(prontos) },
       { head: 'Descartados', kind: 'number', cell: ({ descartados }) => number(descartados) },
     ],
@@ -162,24 +166,25 @@ const VERDICT_BADGES: Readonly<Record<string, string>> = {
 export function sessions(figures: Figures): Html {
   const { sessions, sessionDays, key, stakes, today } = figures
   const { rows, total } = sessions
-  if (rows.length === 0) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
+  if (rows.length === 0)
+    return nothing(`Nenhuma sessão de edital em andamento até ${formatDay(lastDay(today))}.`)
   const [first] = rows
-  return html`<p class="lead">${formatPlural(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias.${first && ` A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.`}</p>
+  return html`<p class="lead">${formatPlural(total, 'sessão marcada', 'sessões marcadas')} até ${formatDay(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias.${first && ` A primeira: ${formatDayAndTime(first.data_sessao_local)}, ${fitInLine(first.orgao, MAX_NAME) ?? 'órgão não informado'}.`}</p>
 ${columnChart(
-  `Sessões por dia de ${day(today)} a ${day(lastDay(today))}: ${sessionDays
+  `Sessões por dia de ${formatDay(today)} a ${formatDay(lastDay(today))}: ${sessionDays
     .filter(({ sessoes }) => sessoes > 0)
-    .map(({ dia, sessoes }) => `${dayAndMonth(dia)} ${number(sessoes)}`)
+    .map(({ dia, sessoes }) => `${formatDayAndMonth(dia)} ${number(sessoes)}`)
     .join(', ')}.`,
   sessionDays.map(({ dia, sessoes }, index) => ({
-    label: `${dia.getUTCDate()}\n${weekday(dia).charAt(0).toUpperCase()}`,
-    shortLabel: dia.getUTCDay() === 1 ? dayAndMonth(dia) : '',
+    label: `${dia.getUTCDate()}\n${formatWeekday(dia).charAt(0).toUpperCase()}`,
+    shortLabel: dia.getUTCDay() === 1 ? formatDayAndMonth(dia) : '',
     value: sessoes,
     colour: index < LIMITS.soonDays ? 'accent' : 'quiet',
   })),
 )}
 <p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.${
     stakes.na_sessao + stakes.na_assinatura > 0 &&
-    ` As sessões por vir exigem ${shortMoney(stakes.na_sessao)} na sessão (garantias de proposta) e ${shortMoney(stakes.na_assinatura)} na assinatura (garantias contratuais e investimento).`
+    ` As sessões por vir exigem ${formatShortMoney(stakes.na_sessao)} na sessão (garantias de proposta) e ${formatShortMoney(stakes.na_assinatura)} na assinatura (garantias contratuais e investimento).`
   }</p>
 ${table({
   caption: `Próximas sessões${total > rows.length ? `: as primeiras ${rows.length}` : ''}`,
@@ -193,7 +198,7 @@ ${table({
   ],
   rows,
 })}
-${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`)}`
+${more(total - rows.length, 'sessão', 'sessões', `até ${formatDay(lastDay(today))}`)}`
 
   function lastDay(from: Date): Date {
     return new Date(from.getTime() + (LIMITS.sessionDays - 1) * 86_400_000)
@@ -202,17 +207,17 @@ ${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`
 
 function sessionTime({ data_sessao_local, dias }: ReportedSession): Html {
   const clock = timeOfDay(data_sessao_local)
-  return html`${day(data_sessao_local)} <small>${weekday(data_sessao_local)}${clock && `, ${clock}`} · ${inDays(dias)}</small>`
+  return html`${formatDay(data_sessao_local)} <small>${formatWeekday(data_sessao_local)}${clock && `, ${clock}`} · ${formatDistance(dias)}</small>`
 }
 
 function sessionNotice(session: ReportedSession): Html {
   const { orgao, uf, numero, modalidade, objeto, pncp_url } = session
-  return html`${noticeLink({ orgao, uf, numero, pncp_url })} <small>${[line(modalidade, MAX_CODE), line(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
+  return html`${noticeLink({ orgao, uf, numero, pncp_url })} <small>${[fitInLine(modalidade, MAX_CODE), fitInLine(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
 }
 
 function sessionStand({ fase, participation_confirmed, verdict_recommendation }: ReportedSession): Html {
   const verdict = nameVerdict(verdict_recommendation)
-  return html`${line(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
+  return html`${fitInLine(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
 }
 
 function sessionProblems({ vermelhos, amarelos, criticos, altos }: ReportedSession): Html | null {
@@ -231,6 +236,6 @@ function contestable(session: ReportedSession): Html | null {
     return regra_impugnacao === null ? null : html`<small>${regra_impugnacao}</small>`
   const rule = html`${regra_impugnacao}${certeza_impugnacao === TO_CONFIRM && ` · ${TO_CONFIRM}`}`
   if (dias_impugnacao < 0)
-    return html`<span class="muted">encerrado</span> <small>em ${day(ultimo_dia_impugnacao)} · ${rule}</small>`
-  return html`${day(ultimo_dia_impugnacao)} <small>${inDays(dias_impugnacao)} · ${rule}</small>`
+    return html`<span class="muted">encerrado</span> <small>em ${formatDay(ultimo_dia_impugnacao)} · ${rule}</small>`
+  return html`${formatDay(ultimo_dia_impugnacao)} <small>${formatDistance(dias_impugnacao)} · ${rule}</small>`
 }

@@ -2,24 +2,24 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { localTime } from '#schema/times.ts'
+import { shiftToLocalTime } from '#schema/times.ts'
 import { closing } from '#src/lib/closing.ts'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { openWithOurMarts } from '#src/marts/open.ts'
 import {
-  day,
-  dayAndTime,
+  fitInLine,
   formatAge,
+  formatDay,
+  formatDayAndTime,
   formatPlural,
-  line,
+  formatShortMoney,
+  formatWholeMoney,
   NONE,
   number,
-  shortMoney,
-  wholeMoney,
 } from '#src/present/text/format.ts'
-import { type Html, html, trusted } from '#src/present/text/html.ts'
+import { type Html, html, trustMarkup } from '#src/present/text/html.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
-import { more, sessionCounts, table } from './charts.ts'
+import { formatSessionCounts, more, table } from './charts.ts'
 import { type Figures, type Freshness, isStale, LIMITS, type WeekAgo } from './figures.ts'
 import { readFigures } from './queries.ts'
 import { sections } from './sections.ts'
@@ -47,9 +47,9 @@ export function page(figures: Figures, weekAgo: WeekAgo | null): string {
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 <meta name="referrer" content="no-referrer">
-<title>Relatório de editais · ${freshness.company} · ${day(figures.today)}</title>
+<title>Relatório de editais · ${freshness.company} · ${formatDay(figures.today)}</title>
 <style>
-${trusted(STYLE)}</style>
+${trustMarkup(STYLE)}</style>
 </head>
 <body>
 <header>
@@ -57,7 +57,7 @@ ${trusted(STYLE)}</style>
 <p class="when">Dados de <b>${at(freshness.publicado_em)}</b>. Última leitura completa: <b>${at(freshness.ultima_boa_em)}</b>${
     freshness.ultima_boa_em && ` (há ${formatAge(now.getTime() - freshness.ultima_boa_em.getTime())})`
   }. Prazos e sessões contados de <b>${at(now)}</b>, ${zoneName(freshness.timezone)}.</p>
-${warningsOf(freshness, now).map(text => html`<p class="warning" role="note">${text}</p>`)}
+${listWarnings(freshness, now).map(text => html`<p class="warning" role="note">${text}</p>`)}
 ${keyFigures(figures, weekAgo)}
 <nav aria-label="Partes do relatório">${[...parts, { id: 'qualidade', title: 'Qualidade dos dados' }].map(
     ({ id, title }) => html`<a href="#${id}">${title}</a> `,
@@ -84,7 +84,7 @@ ${quality(figures)}
 }
 
 /** Returns what a reader must know before the figures: that they are old, or that the last run failed. */
-export function warningsOf(freshness: Freshness, now: Date): string[] {
+export function listWarnings(freshness: Freshness, now: Date): string[] {
   const { ultima_boa_em: read, ultima_execucao_em: ran, ultima_execucao_status, timezone } = freshness
   const list: string[] = []
   if (read === null) list.push('Ainda não houve uma leitura completa: os números podem estar incompletos.')
@@ -104,13 +104,13 @@ function keyFigures({ key }: Figures, weekAgo: WeekAgo | null): Html {
       name: 'Editais em andamento',
       value: number(key.em_andamento),
       before: weekAgo && number(weekAgo.em_andamento),
-      note: `${sessionCounts(key)}; ${number(key.confirmados)} com participação confirmada`,
+      note: `${formatSessionCounts(key)}; ${number(key.confirmados)} com participação confirmada`,
     },
     {
       name: 'Valor em disputa',
-      value: shortMoney(key.valor_futuras),
-      before: weekAgo && shortMoney(weekAgo.valor_futuras),
-      note: `${wholeMoney(key.valor_futuras)} com sessão futura; mais ${wholeMoney(key.valor_passadas)} com sessão passada e ${wholeMoney(key.valor_sem_data)} sem data; ${number(key.sem_valor)} sem valor`,
+      value: formatShortMoney(key.valor_futuras),
+      before: weekAgo && formatShortMoney(weekAgo.valor_futuras),
+      note: `${formatWholeMoney(key.valor_futuras)} com sessão futura; mais ${formatWholeMoney(key.valor_passadas)} com sessão passada e ${formatWholeMoney(key.valor_sem_data)} sem data; ${number(key.sem_valor)} sem valor`,
     },
     {
       name: 'Sessões',
@@ -150,7 +150,7 @@ function quality({ freshness, quarantine, drift }: Figures): Html {
     ['Última execução', lastRun(freshness)],
     ['Última leitura completa', at(freshness.ultima_boa_em)],
   ]
-  const error = line(freshness.ultima_execucao_erro, MAX_ERROR)
+  const error = fitInLine(freshness.ultima_execucao_erro, MAX_ERROR)
   const open = [
     pendentes > 0 && formatPlural(pendentes, 'análise ainda não foi lida', 'análises ainda não foram lidas'),
     em_quarentena > 0 &&
@@ -172,7 +172,7 @@ ${
       {
         head: 'Motivo',
         kind: 'wide',
-        cell: row => html`<span lang="en">${line(row.reason, MAX_REASON) ?? NONE}</span>`,
+        cell: row => html`<span lang="en">${fitInLine(row.reason, MAX_REASON) ?? NONE}</span>`,
       },
       { head: 'Registros', kind: 'number', cell: row => number(row.registros) },
       { head: 'Último em', kind: 'date', cell: row => at(row.ultimo_em) },
@@ -186,7 +186,11 @@ ${
   table({
     caption: 'Desvios do contrato documentado da API, os mais recentes',
     columns: [
-      { head: 'Campo', kind: 'wide', cell: row => html`<code>${line(row.path, MAX_REASON) ?? NONE}</code>` },
+      {
+        head: 'Campo',
+        kind: 'wide',
+        cell: row => html`<code>${fitInLine(row.path, MAX_REASON) ?? NONE}</code>`,
+      },
       { head: 'Desvio', cell: row => nameDriftKind(row.kind) },
       { head: 'Vezes', kind: 'number', cell: row => number(row.vezes) },
       { head: 'Último em', kind: 'date', cell: row => at(row.ultimo_em) },
@@ -208,7 +212,7 @@ function zoneName(timeZone: string): string {
 }
 
 function localTimeText(instant: Date | null, timeZone: string): string {
-  return instant === null ? NONE : dayAndTime(localTime(instant, timeZone))
+  return instant === null ? NONE : formatDayAndTime(shiftToLocalTime(instant, timeZone))
 }
 
 type At = { readonly now: Date }
@@ -240,9 +244,9 @@ export async function writeReport(
     await rename(temporary, output)
   } catch (error) {
     await rm(temporary, { force: true })
-    if (systemCode(error) === 'ENOSPC') throw error
+    if (findSystemCode(error) === 'ENOSPC') throw error
     throw new FatalError(
-      `${output} cannot be written: ${systemCode(error) ?? messageOf(error)}. Name another file with --output.`,
+      `${output} cannot be written: ${findSystemCode(error) ?? getMessage(error)}. Name another file with --output.`,
       EXIT.usage,
     )
   }

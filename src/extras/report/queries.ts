@@ -1,4 +1,4 @@
-import { localTime } from '#schema/times.ts'
+import { shiftToLocalTime } from '#schema/times.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { countDaysFrom } from '#src/marts/open.ts'
@@ -66,7 +66,7 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
   const changesUntil = isStale(freshness.listada_em, now) ? freshness.listada_em : null
   return {
     now,
-    today: new Date(localTime(now, freshness.timezone).toISOString().slice(0, 10)),
+    today: new Date(shiftToLocalTime(now, freshness.timezone).toISOString().slice(0, 10)),
     freshness,
     key: await readKeyFigures(db),
     decisions: {
@@ -204,16 +204,16 @@ async function readNews(db: Database, until: Date): Promise<Bounded<NoticeChange
 
 /** Returns the current week and the previous ones, each from Monday on. */
 async function readWeeks(db: Database): Promise<Week[]> {
-  const weekOf = (day: string) => `date_trunc('week', ${day})::DATE`
+  const findWeek = (day: string) => `date_trunc('week', ${day})::DATE`
   return await db.rows<Week>(
-    `WITH this AS (SELECT ${weekOf('local_time(company, agora())')} AS semana FROM snapshot_info),
+    `WITH this AS (SELECT ${findWeek('local_time(company, agora())')} AS semana FROM snapshot_info),
      weeks AS (
        SELECT unnest(generate_series(semana - ${7 * (LIMITS.weeks - 1)}, semana, INTERVAL 7 DAY))::DATE AS semana FROM this),
      arrived AS (
-       SELECT ${weekOf('criado_local')} AS semana, count(*) AS novos, soma(valor_somado) AS valor_novos
+       SELECT ${findWeek('criado_local')} AS semana, count(*) AS novos, soma(valor_somado) AS valor_novos
        FROM editais_ativos GROUP BY 1),
      moved AS (
-       SELECT ${weekOf('observado_dia')} AS semana,
+       SELECT ${findWeek('observado_dia')} AS semana,
          count(DISTINCT edital_id) FILTER (para_status = 'ready') AS prontos,
          count(DISTINCT edital_id) FILTER (para_status = 'discarded') AS descartados
        FROM transicoes_de_fase GROUP BY 1)

@@ -16,5 +16,5 @@ export const report: Extra = {
       return { recipients: settings.to.length, server: settings.host }
     },
   },
-  commands: { report: async environment => (await import('./command.ts')).reportCommand(environment) },
+  commands: { report: async environment => (await import('./command.ts')).createReportCommand(environment) },
 }

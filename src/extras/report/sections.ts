@@ -1,14 +1,14 @@
 import {
-  day,
+  fitInLine,
+  formatDay,
   formatDays,
+  formatDistance,
+  formatPercent,
   formatPlural,
-  inDays,
-  line,
+  formatShortMoney,
+  formatWholeMoney,
   NONE,
   number,
-  percent,
-  shortMoney,
-  wholeMoney,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameCategory, nameRisk } from '#src/present/text/names.ts'
@@ -16,7 +16,8 @@ import {
   type Bar,
   badge,
   barChart,
-  capital,
+  capitalize,
+  formatSessionCounts,
   MAX_CODE,
   MAX_NAME,
   MAX_OBJECT,
@@ -25,7 +26,6 @@ import {
   nothing,
   noticeLink,
   numbers,
-  sessionCounts,
   stackedChart,
   type TableColumn,
   TO_CONFIRM,
@@ -60,7 +60,7 @@ function renderAlerts({ alerts: { rows, total }, alertCounts, key }: Figures): H
     { name: 'Informações e outros', colour: 'unknown' },
   ] as const
   const stacks = alertCounts.map(({ severidade, riscos, outros }) => ({
-    label: capital(line(severidade, MAX_CODE) ?? 'sem severidade'),
+    label: capitalize(fitInLine(severidade, MAX_CODE) ?? 'sem severidade'),
     values: [riscos, outros],
   }))
   const summary = `Alertas por severidade, sem as oportunidades: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
@@ -77,12 +77,12 @@ ${
             head: 'Prazo',
             kind: 'date',
             cell: alert =>
-              html`${day(alert.prazo)} <small>${inDays(alert.dias)}${alert.certeza_prazo === TO_CONFIRM && ` · ${TO_CONFIRM}`}</small>`,
+              html`${formatDay(alert.prazo)} <small>${formatDistance(alert.dias)}${alert.certeza_prazo === TO_CONFIRM && ` · ${TO_CONFIRM}`}</small>`,
           },
           { head: 'Alerta', kind: 'wide', cell: alertText },
           { head: 'Edital', kind: 'wide', cell: noticeLink },
-          { head: 'Fase', cell: alert => line(alert.fase, MAX_CODE) },
-          { head: 'Sessão', kind: 'date', cell: alert => day(alert.data_sessao_dia) },
+          { head: 'Fase', cell: alert => fitInLine(alert.fase, MAX_CODE) },
+          { head: 'Sessão', kind: 'date', cell: alert => formatDay(alert.data_sessao_dia) },
         ],
         rows,
       })
@@ -99,12 +99,12 @@ function apart(one: string, many: string, past: number, undated: number): Html |
 
 function severity(alert: RiskAlert): Html {
   if (alert.oportunidade) return badge('green', 'oportunidade')
-  return badge(SEVERITY_BADGES[alert.severity ?? ''], line(alert.severidade, MAX_CODE) ?? NONE)
+  return badge(SEVERITY_BADGES[alert.severity ?? ''], fitInLine(alert.severidade, MAX_CODE) ?? NONE)
 }
 
 function alertText(alert: RiskAlert): Html {
-  const text = line(alert.descricao, MAX_DESCRIPTION)
-  return html`${severity(alert)} <b>${line(alert.acao, MAX_CODE)}</b>: ${line(alert.titulo, MAX_NAME) ?? 'sem título'}${text && html` <small>${text}</small>`}`
+  const text = fitInLine(alert.descricao, MAX_DESCRIPTION)
+  return html`${severity(alert)} <b>${fitInLine(alert.acao, MAX_CODE)}</b>: ${fitInLine(alert.titulo, MAX_NAME) ?? 'sem título'}${text && html` <small>${text}</small>`}`
 }
 
 /** One part of the report: a heading, a summary sentence, a chart, a list. */
@@ -151,14 +151,14 @@ function funnel({ funnel, key, against }: Figures): Html {
     ({ fase, futuras, valor_futuras }): Bar => ({
       label: fase,
       value: futuras,
-      text: `${number(futuras)} · ${shortMoney(valor_futuras)}`,
+      text: `${number(futuras)} · ${formatShortMoney(valor_futuras)}`,
       colour: 'accent',
     }),
   )
-  const summary = `Editais com sessão futura por fase: ${open.map(phase => `${line(phase.fase, MAX_CODE)} ${number(phase.futuras)}`).join(', ')}.`
-  return html`<p class="lead">${formatPlural(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${sessionCounts(key)})${
+  const summary = `Editais com sessão futura por fase: ${open.map(phase => `${fitInLine(phase.fase, MAX_CODE)} ${number(phase.futuras)}`).join(', ')}.`
+  return html`<p class="lead">${formatPlural(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${formatSessionCounts(key)})${
     largest && largest.futuras > 0
-      ? html`; a fase com mais sessões por vir é <b>${line(largest.fase, MAX_CODE)}</b>, com ${number(largest.futuras)}`
+      ? html`; a fase com mais sessões por vir é <b>${fitInLine(largest.fase, MAX_CODE)}</b>, com ${number(largest.futuras)}`
       : null
   }.</p>
 ${decidedAgainst(against)}
@@ -167,11 +167,11 @@ ${numbers(
   table({
     caption: 'Editais, valor estimado e tempo por fase',
     columns: [
-      { head: 'Fase', cell: (phase: Phase) => line(phase.fase, MAX_NAME) },
+      { head: 'Fase', cell: (phase: Phase) => fitInLine(phase.fase, MAX_NAME) },
       ...COUNTS,
       { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
-      { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
-      { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
+      { head: 'Valor total', kind: 'number', cell: phase => formatWholeMoney(phase.valor_total) },
+      { head: 'Valor mediano', kind: 'number', cell: phase => formatWholeMoney(phase.valor_mediano) },
       { head: 'Idade mediana', kind: 'number', cell: phase => formatDays(phase.idade_dias) },
       { head: 'Na fase (mediana)', kind: 'number', cell: timeInPhase },
     ],
@@ -193,7 +193,8 @@ function decidedAgainst(against: readonly Against[]): Html | null {
     AGAINST.flatMap(([caso, name]) => {
       const found = against.filter(one => one.caso === `${caso}${when}`)
       return found.map(
-        ({ editais, valor }) => `${name}: ${number(editais)}${valor > 0 ? ` (${shortMoney(valor)})` : ''}`,
+        ({ editais, valor }) =>
+          `${name}: ${number(editais)}${valor > 0 ? ` (${formatShortMoney(valor)})` : ''}`,
       )
     }).join('; '),
   )
@@ -206,7 +207,7 @@ function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {
 }
 
 function demands({ demands, blockers, key }: Figures): Html {
-  const total = demands.reduce((sum, demand) => sum + allOf(demand), 0)
+  const total = demands.reduce((sum, demand) => sum + countAll(demand), 0)
   const others = apart(
     'requisito vermelho',
     'requisitos vermelhos',
@@ -219,7 +220,7 @@ function demands({ demands, blockers, key }: Figures): Html {
   const colours = demands.some(({ sem_avaliacao }) => sem_avaliacao > 0) ? COLOURS : COLOURS.slice(0, 3)
   const charted = demands.slice(0, MAX_STACKS)
   const stacks = charted.map(demand => ({
-    label: categoryOf(demand.categoria),
+    label: findCategoryName(demand.categoria),
     values: colours.map(({ of }) => demand[of]),
   }))
   const summary = stacks
@@ -236,7 +237,7 @@ ${numbers(
   table({
     caption: 'Requisitos dos editais com sessão por vir, por categoria e cor',
     columns: [
-      { head: 'Categoria', cell: (demand: Demand) => categoryOf(demand.categoria) },
+      { head: 'Categoria', cell: (demand: Demand) => findCategoryName(demand.categoria) },
       ...colours.map(({ head, of }) => ({
         head,
         kind: 'number' as const,
@@ -252,18 +253,18 @@ ${
   table({
     caption: 'O que mais bloqueia: requisitos vermelhos, pelo valor dos editais com sessão por vir',
     columns: [
-      { head: 'Requisito', kind: 'wide', cell: row => line(row.titulo, MAX_OBJECT) },
-      { head: 'Categoria', cell: row => categoryOf(row.categoria) },
+      { head: 'Requisito', kind: 'wide', cell: row => fitInLine(row.titulo, MAX_OBJECT) },
+      { head: 'Categoria', cell: row => findCategoryName(row.categoria) },
       { head: 'Editais', kind: 'number', cell: row => number(row.editais) },
       { head: 'Só este falta', kind: 'number', cell: row => number(row.so_este) },
-      { head: 'Valor bloqueado', kind: 'number', cell: row => wholeMoney(row.valor) },
+      { head: 'Valor bloqueado', kind: 'number', cell: row => formatWholeMoney(row.valor) },
     ],
     rows: blockers,
   })
 }`
 }
 
-function allOf({ vermelhos, amarelos, verdes, sem_avaliacao }: Demand): number {
+function countAll({ vermelhos, amarelos, verdes, sem_avaliacao }: Demand): number {
   return vermelhos + amarelos + verdes + sem_avaliacao
 }
 
@@ -275,7 +276,7 @@ function values({ states, modalities, key, verdicts }: Figures): Html {
     key.suspeitos > 0 &&
       formatPlural(key.suspeitos, 'tem valor implausível e não conta', 'têm valor implausível e não contam'),
   ].filter(Boolean)
-  return html`<p class="lead"><b>${wholeMoney(key.valor_futuras)}</b> em disputa nos editais em andamento com sessão futura; ${wholeMoney(key.valor_passadas)} com sessão passada e ${wholeMoney(key.valor_sem_data)} sem data${without.length > 0 && `; ${without.join(', ')}`}.</p>
+  return html`<p class="lead"><b>${formatWholeMoney(key.valor_futuras)}</b> em disputa nos editais em andamento com sessão futura; ${formatWholeMoney(key.valor_passadas)} com sessão passada e ${formatWholeMoney(key.valor_sem_data)} sem data${without.length > 0 && `; ${without.join(', ')}`}.</p>
 ${valueByVerdict(verdicts)}
 <div class="pair">
 <div><h3>Por UF</h3>${portions('UF', states)}</div>
@@ -286,10 +287,10 @@ ${valueByVerdict(verdicts)}
 function valueByVerdict(verdicts: readonly ByVerdict[]): Html | null {
   if (verdicts.length === 0) return null
   const parts = verdicts.slice(0, MAX_PORTION_BARS).map(row => {
-    return `${line(row.Parecer, MAX_CODE) ?? 'Sem parecer'}, ${shortMoney(row['Valor estimado'] + row['Valor RP'])}`
+    return `${fitInLine(row.Parecer, MAX_CODE) ?? 'Sem parecer'}, ${formatShortMoney(row['Valor estimado'] + row['Valor RP'])}`
   })
   const of = (name: 'Editais RP' | 'Valor RP') => verdicts.reduce((sum, row) => sum + row[name], 0)
-  return html`<p class="lead">Por parecer: ${parts.join('; ')}. Em registro de preços, que não obriga o órgão a comprar: ${formatPlural(of('Editais RP'), 'edital', 'editais')} (${shortMoney(of('Valor RP'))}).</p>`
+  return html`<p class="lead">Por parecer: ${parts.join('; ')}. Em registro de preços, que não obriga o órgão a comprar: ${formatPlural(of('Editais RP'), 'edital', 'editais')} (${formatShortMoney(of('Valor RP'))}).</p>`
 }
 
 function portions(name: string, all: readonly Portion[]): Html {
@@ -302,10 +303,10 @@ ${numbers(
   table({
     caption: `Editais em andamento por ${name}`,
     columns: [
-      { head: name, kind: 'wide', cell: portion => capital(line(portion.nome, MAX_NAME) ?? NONE) },
+      { head: name, kind: 'wide', cell: portion => capitalize(fitInLine(portion.nome, MAX_NAME) ?? NONE) },
       ...COUNTS,
-      { head: 'Em disputa', kind: 'number', cell: portion => wholeMoney(portion.valor_futuras) },
-      { head: 'Valor em andamento', kind: 'number', cell: portion => wholeMoney(portion.valor) },
+      { head: 'Em disputa', kind: 'number', cell: portion => formatWholeMoney(portion.valor_futuras) },
+      { head: 'Valor em andamento', kind: 'number', cell: portion => formatWholeMoney(portion.valor) },
     ],
     rows: shown,
   }),
@@ -317,9 +318,11 @@ function portionBars(name: string, coming: readonly Portion[]): Html {
   const byValue = coming.some(({ valor_futuras }) => valor_futuras > 0)
   const bars = coming.slice(0, MAX_PORTION_BARS).map(
     ({ nome, valor_futuras: valor, futuras }): Bar => ({
-      label: capital(line(nome, MAX_NAME) ?? NONE),
+      label: capitalize(fitInLine(nome, MAX_NAME) ?? NONE),
       value: byValue ? valor : futuras,
-      text: byValue ? `${valor > 0 ? shortMoney(valor) : 'sem valor'} · ${number(futuras)}` : number(futuras),
+      text: byValue
+        ? `${valor > 0 ? formatShortMoney(valor) : 'sem valor'} · ${number(futuras)}`
+        : number(futuras),
       colour: 'accent',
     }),
   )
@@ -330,7 +333,7 @@ function portionBars(name: string, coming: readonly Portion[]): Html {
   return html`${barChart(summary, bars)}
 <p class="note">${byValue ? 'Valor em disputa · editais com sessão futura.' : 'Editais com sessão futura; nenhum informa o valor.'}${
     rest.length > 0
-      ? ` Outras ${number(rest.length)}: ${shortMoney(restValue)} · ${number(restCount)}.`
+      ? ` Outras ${number(rest.length)}: ${formatShortMoney(restValue)} · ${number(restCount)}.`
       : null
   }</p>`
 }
@@ -341,7 +344,7 @@ function buyers({ buyers: { rows, total }, exposures, key }: Figures): Html {
   const sum = rows.reduce((sum, { valor_futuras }) => sum + valor_futuras, 0)
   return html`<p class="lead">${formatPlural(total, 'órgão', 'órgãos')} com editais em andamento${
     key.valor_futuras > 0 && rows.length < total
-      ? html`; os ${rows.length} maiores somam ${percent(sum / key.valor_futuras)} do valor em disputa`
+      ? html`; os ${rows.length} maiores somam ${formatPercent(sum / key.valor_futuras)} do valor em disputa`
       : null
   }.</p>
 ${table({
@@ -349,12 +352,12 @@ ${table({
   columns: [
     { head: 'Órgão', kind: 'wide', cell: buyer => buyerName(buyer) },
     { head: 'Em disputa', kind: 'number', cell: buyer => share(buyer, first.valor_futuras) },
-    { head: 'Valor em andamento', kind: 'number', cell: buyer => wholeMoney(buyer.valor) },
+    { head: 'Valor em andamento', kind: 'number', cell: buyer => formatWholeMoney(buyer.valor) },
     { head: 'Em andamento', kind: 'number', cell: buyer => number(buyer.em_andamento) },
     { head: 'Todos', kind: 'number', cell: buyer => number(buyer.editais) },
-    { head: 'Descartados', kind: 'number', cell: buyer => percent(buyer.parcela_descartada) },
+    { head: 'Descartados', kind: 'number', cell: buyer => formatPercent(buyer.parcela_descartada) },
     { head: 'Risco de pagamento', cell: paymentRisk },
-    { head: 'Próxima sessão', kind: 'date', cell: buyer => day(buyer.proxima_sessao) },
+    { head: 'Próxima sessão', kind: 'date', cell: buyer => formatDay(buyer.proxima_sessao) },
   ],
   rows,
 })}
@@ -362,18 +365,20 @@ ${more(total - rows.length, 'órgão', 'órgãos')}
 ${table({
   caption: 'Editais em andamento por risco de pagamento',
   columns: [
-    { head: 'Risco', cell: ({ risco }: Exposure) => capital(nameRisk(risco) ?? 'não avaliado') },
+    { head: 'Risco', cell: ({ risco }: Exposure) => capitalize(nameRisk(risco) ?? 'não avaliado') },
     { head: 'Editais', kind: 'number', cell: ({ editais }) => number(editais) },
     { head: 'Confirmados', kind: 'number', cell: ({ confirmados }) => number(confirmados) },
-    { head: 'Valor em andamento', kind: 'number', cell: ({ valor }) => wholeMoney(valor) },
-    { head: 'Em disputa', kind: 'number', cell: ({ valor_futuras }) => wholeMoney(valor_futuras) },
+    { head: 'Valor em andamento', kind: 'number', cell: ({ valor }) => formatWholeMoney(valor) },
+    { head: 'Em disputa', kind: 'number', cell: ({ valor_futuras }) => formatWholeMoney(valor_futuras) },
   ],
   rows: exposures,
 })}`
 }
 
 function buyerName({ orgao, uf }: Buyer): string {
-  return [line(orgao, MAX_NAME) ?? 'Órgão não informado', line(uf, MAX_CODE)].filter(Boolean).join(' · ')
+  return [fitInLine(orgao, MAX_NAME) ?? 'Órgão não informado', fitInLine(uf, MAX_CODE)]
+    .filter(Boolean)
+    .join(' · ')
 }
 
 /** Returns the risk that counts, and both sources if they differ. */
@@ -386,9 +391,9 @@ function paymentRisk({ risco_pagamento, risco_orgao, risco_precificacao }: Buyer
 /** Returns the value with a bar below it, as long as its share of the largest. */
 function share({ valor_futuras: valor }: Buyer, most: number): Html {
   const width = most > 0 ? Math.round((100 * valor) / most) : 0
-  return html`${wholeMoney(valor)}<span class="bar" aria-hidden="true"><span style="width:${width}%"></span></span>`
+  return html`${formatWholeMoney(valor)}<span class="bar" aria-hidden="true"><span style="width:${width}%"></span></span>`
 }
 
-function categoryOf(category: string | null): string {
+function findCategoryName(category: string | null): string {
   return nameCategory(category) ?? 'Sem categoria'
 }

@@ -1,4 +1,4 @@
-import { editais, editalVersions, publishedColumns } from '#schema/tables.ts'
+import { editais, editalVersions, listPublishedColumns } from '#schema/tables.ts'
 import { type CatalogSource, createRelations, createTableRelations } from '#src/core/lake/catalog.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
@@ -29,7 +29,7 @@ export async function readWeekAgo(sources: readonly CatalogSource[], now: Date):
   const marts = await loadMarts()
   await db.transaction(() =>
     createRelations(db, sources, marts, {
-      rowsOf: ({ name }) => (name === editais.name ? noticesAt(then) : `latest.${identifier(name)}`),
+      rowsSource: ({ name }) => (name === editais.name ? noticesAt(then) : `latest.${identifier(name)}`),
     }),
   )
   await countDaysFrom(db, then)
@@ -38,8 +38,8 @@ export async function readWeekAgo(sources: readonly CatalogSource[], now: Date):
 
 /** Returns SQL for the rows of `editais` as they were known at a moment; what has no history is NULL. */
 function noticesAt(moment: Date): string {
-  const kept = new Set(publishedColumns(editalVersions).map(({ name }) => name))
-  const columns = publishedColumns(editais).map(({ name, type }) =>
+  const kept = new Set(listPublishedColumns(editalVersions).map(({ name }) => name))
+  const columns = listPublishedColumns(editais).map(({ name, type }) =>
     kept.has(name) ? `v.${identifier(name)}` : `NULL::${type} AS ${identifier(name)}`,
   )
   // A notice was gone if it returned later, or has not returned.

@@ -4,7 +4,7 @@ import type { CheckOptions } from '#src/extras/extra.ts'
 import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import { checkRace } from '#src/extras/store_race.ts'
 import { closing } from '#src/lib/closing.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { ForeignObject, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 
 const CHECK = 'shared log'
@@ -38,15 +38,15 @@ export async function checkSharedLog({
 }
 
 async function checkSegments(store: ObjectStore, paths: CompanyPaths): Promise<Finding> {
-  const { compareSegments, describePlace, segmentsAfter, UnusableLog } = await import('./segments.ts')
+  const { compareSegments, describePlace, listSegmentsAfter, UnusableLog } = await import('./segments.ts')
   const place = { store, paths }
   try {
     if (!existsSync(paths.raw)) {
-      const { length } = await segmentsAfter(place, 0)
-      return ok(CHECK, describePlace(place), `${counted(length, 'segment')} without a gap`)
+      const { length } = await listSegmentsAfter(place, 0)
+      return ok(CHECK, describePlace(place), `${pluralize(length, 'segment')} without a gap`)
     }
     const segments = await compareSegments(place)
-    const what = `${counted(segments, 'segment')} without a gap, equal to those on this disk`
+    const what = `${pluralize(segments, 'segment')} without a gap, equal to those on this disk`
     return ok(CHECK, describePlace(place), what)
   } catch (error) {
     if (error instanceof UnusableLog) return problem(CHECK, describePlace(place), error.what, error.mend)
@@ -56,27 +56,27 @@ async function checkSegments(store: ObjectStore, paths: CompanyPaths): Promise<F
 
 /** Checks that the files of checkpoints are there. Without `quick`, also reads them, and compares them with what was written. */
 async function checkCheckpoints(store: ObjectStore, company: string, quick: boolean): Promise<Finding[]> {
-  const { listCheckpoints, missingFiles, usableCheckpoint } = await import('./checkpoints.ts')
+  const { listCheckpoints, countMissingFiles, findUsableCheckpoint } = await import('./checkpoints.ts')
   const names = await listCheckpoints(store, company)
   const findings: Finding[] = []
   const isWhole = wholeness(store, company)
   for (const name of names) {
     const { key, segment } = name
-    const missing = await missingFiles(store, company, name)
-    const checkpoint = missing === 0 && !quick ? await usableCheckpoint(store, company, name) : null
+    const missing = await countMissingFiles(store, company, name)
+    const checkpoint = missing === 0 && !quick ? await findUsableCheckpoint(store, company, name) : null
     let damaged = 0
     for (const file of checkpoint ? [checkpoint.warehouse, ...checkpoint.rows] : [])
       if (!(await isWhole(file))) damaged += 1
     if (missing === 0 && damaged === 0) continue
-    const files = counted(missing || damaged, 'file')
+    const files = pluralize(missing || damaged, 'file')
     const why =
       missing === null ? 'cannot be read' : missing > 0 ? `lacks ${files}` : `has ${files} with other content`
     const what = `${why}: a restore uses another one than that of segment ${segment}`
     findings.push(warning(CHECK, `${store.root}/${key}`, what))
   }
   if (findings.length > 0) return findings
-  const newest = names[0] ? `; the newest has ${counted(names[0].segment, 'segment')}` : ''
-  return [ok(CHECK, store.root, `${counted(names.length, 'checkpoint')}${newest}`)]
+  const newest = names[0] ? `; the newest has ${pluralize(names[0].segment, 'segment')}` : ''
+  return [ok(CHECK, store.root, `${pluralize(names.length, 'checkpoint')}${newest}`)]
 }
 
 /** Returns whether a file of checkpoints is what was written; each is read once, because checkpoints share most of them. */

@@ -8,8 +8,8 @@ import type { CompanyPaths } from '#src/core/company/company.ts'
 import { readBase, segmentPath } from '#src/core/rawlog/files.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { listRowFiles, rowDirectory, rowPath } from '#src/core/warehouse/row_files.ts'
-import { newStream } from '#src/lib/durable.ts'
-import { digestOf } from '#src/lib/hash.ts'
+import { openNewStream } from '#src/lib/durable.ts'
+import { digestFile } from '#src/lib/hash.ts'
 import {
   COUNT,
   ForeignObject,
@@ -122,7 +122,7 @@ export async function readCheckpoint(
 }
 
 /** Returns null if it is missing or not ours. */
-export async function usableCheckpoint(
+export async function findUsableCheckpoint(
   store: ObjectStore,
   company: string,
   name: Pick<CheckpointName, 'key' | 'segment'>,
@@ -134,12 +134,12 @@ export async function usableCheckpoint(
 }
 
 /** Returns how many of its files are missing; null if it cannot be read. */
-export async function missingFiles(
+export async function countMissingFiles(
   store: ObjectStore,
   company: string,
   name: CheckpointName,
 ): Promise<number | null> {
-  const checkpoint = await usableCheckpoint(store, company, name)
+  const checkpoint = await findUsableCheckpoint(store, company, name)
   if (checkpoint === null) return null
   const files = [checkpoint.warehouse, ...checkpoint.rows]
   const found = await Promise.all(files.map(({ sha256 }) => store.head(fileKey(company, sha256))))
@@ -209,7 +209,7 @@ async function lastUsable(
   { schema_hash }: WarehouseFacts,
 ): Promise<CheckpointName | null> {
   for (const name of (await listCheckpoints(store, company)).slice(0, MAX_LOOKED_AT)) {
-    const checkpoint = await usableCheckpoint(store, company, name)
+    const checkpoint = await findUsableCheckpoint(store, company, name)
     if (checkpoint === null || !(await isOfThisLog(store, checkpoint))) continue
     return checkpoint.schema_hash === schema_hash ? name : null
   }
@@ -243,8 +243,8 @@ async function uploadWarehouse(
   { company, temporary, warehouse }: CompanyPaths,
 ): Promise<Checkpoint['warehouse']> {
   const path = join(temporary, 'checkpoint.duckdb.zst')
-  await pipeline(createReadStream(warehouse), createZstdCompress(ZSTD), newStream(path))
-  const about = await digestOf(path)
+  await pipeline(createReadStream(warehouse), createZstdCompress(ZSTD), openNewStream(path))
+  const about = await digestFile(path)
   await store.upload(fileKey(company, about.sha256), { path, ...about })
   return { ...about, unpacked_bytes: (await stat(warehouse)).size }
 }
@@ -270,7 +270,7 @@ async function removeOld(store: ObjectStore, company: string, now: Date): Promis
   const [kept, unreadable]: [Checkpoint[], CheckpointName[]] = [[], []]
   const staying = new Set<CheckpointName>()
   for (const name of all.slice(0, MAX_LOOKED_AT)) {
-    const checkpoint = await usableCheckpoint(store, company, name)
+    const checkpoint = await findUsableCheckpoint(store, company, name)
     if (checkpoint === null) {
       if (now.getTime() - name.made.getTime() < UNREADABLE_KEPT_MS) unreadable.push(name)
     } else if (kept.length < KEPT && (await isOfThisLog(store, checkpoint))) {

@@ -1,18 +1,18 @@
 import { existsSync } from 'node:fs'
 import { Command } from 'commander'
-import { environmentOf } from '#config/companies.ts'
+import { loadCompanyEnvironment } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { sealedSegments, segmentNumbers } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, listSegmentNumbers } from '#src/core/rawlog/files.ts'
 import type { CommandTools, CompanyContext } from '#src/extras/extra.ts'
 import type { Listener } from '#src/extras/hold.ts'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { describeHolder } from '#src/lib/lock.ts'
-import { type CompanyOptions, companyCommand } from '#src/present/terminal/options.ts'
+import { type CompanyOptions, createCompanyCommand } from '#src/present/terminal/options.ts'
 import { LogInStore, type SharedLogState } from './log.ts'
 
 /** Returns the raw log in an object store. */
-export function logCommand(environment: Environment, tools: CommandTools): Command {
+export function createLogCommand(environment: Environment, tools: CommandTools): Command {
   const own = (name: string, description: string, work: Part) =>
     part({ environment, tools }, name, description, work)
   return new Command('log')
@@ -46,8 +46,8 @@ function part(
   description: string,
   work: Part,
 ): Command {
-  return companyCommand(name, description).action(async ({ company, json }: CompanyOptions) => {
-    const settings = readSettings(await environmentOf(environment, company))
+  return createCompanyCommand(name, description).action(async ({ company, json }: CompanyOptions) => {
+    const settings = readSettings(await loadCompanyEnvironment(environment, company))
     const { text, result } = await tools.withCompany(settings, async (context, listener) => {
       const { sharedLog } = context
       if (!(sharedLog instanceof LogInStore))
@@ -70,10 +70,10 @@ function describe({ place, segments, bytes, checkpoints, owner, on_this_disk }: 
   const [newest] = checkpoints
   const lines = [
     ['Place', place],
-    ['Log', `${counted(segments, 'segment')}, ${Math.ceil(bytes / 1000)} kB`],
+    ['Log', `${pluralize(segments, 'segment')}, ${Math.ceil(bytes / 1000)} kB`],
     [
       'Checkpoint',
-      newest ? `of the first ${counted(newest.segment, 'segment')}, ${newest.made_at}` : 'none yet',
+      newest ? `of the first ${pluralize(newest.segment, 'segment')}, ${newest.made_at}` : 'none yet',
     ],
     ['Owner', owner ? describeHolder(owner) : 'nobody now'],
     ['This disk', on_this_disk ? `segments ${on_this_disk.first} to ${on_this_disk.last}` : 'no segments'],
@@ -83,25 +83,25 @@ function describe({ place, segments, bytes, checkpoints, owner, on_this_disk }: 
 
 const push: Part = async (log, { context, listener, tools }) => {
   const { paths } = context
-  if (!existsSync(paths.raw) || (await segmentNumbers(paths.raw)).length === 0)
+  if (!existsSync(paths.raw) || (await listSegmentNumbers(paths.raw)).length === 0)
     throw new FatalError(
       `${paths.raw} has no segments, so there is no log to copy. Check COMPANY and DATA_DIR.`,
       EXIT.usage,
     )
   const note = 'Segments to the object store'
-  const pushed = await tools.holdingCompany(context, listener, { what: 'log push', leavesDisk: true }, () =>
+  const pushed = await tools.holdCompany(context, listener, { what: 'log push', leavesDisk: true }, () =>
     log.push((done, total) => listener.progress({ stage: 'open', done, total, note })),
   )
-  const text = pushed > 0 ? `Copied ${counted(pushed, 'segment')}.\n` : 'Everything was there already.\n'
+  const text = pushed > 0 ? `Copied ${pluralize(pushed, 'segment')}.\n` : 'Everything was there already.\n'
   return { text, result: { pushed } }
 }
 
 const pull: Part = async (log, { context, listener, tools }) => {
   await tools.assertHasData(context)
   const note = 'Earlier segments from the object store'
-  const segments = await tools.holdingCompany(context, listener, { what: 'log pull' }, async () => {
+  const segments = await tools.holdCompany(context, listener, { what: 'log pull' }, async () => {
     await log.bringWhole((done, total) => listener.progress({ stage: 'open', done, total, note }))
-    return (await sealedSegments(context.paths.raw)).length
+    return (await listSealedSegments(context.paths.raw)).length
   })
-  return { text: `This disk has the whole log: ${counted(segments, 'segment')}.\n`, result: { segments } }
+  return { text: `This disk has the whole log: ${pluralize(segments, 'segment')}.\n`, result: { segments } }
 }

@@ -1,5 +1,5 @@
-import { publishedColumns } from '#schema/tables.ts'
-import { printable } from '#schema/text_key.ts'
+import { listPublishedColumns } from '#schema/tables.ts'
+import { makePrintable } from '#schema/text_key.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { listRowFiles, rowPath } from '#src/core/warehouse/row_files.ts'
@@ -7,8 +7,8 @@ import { ROW_TABLES, type RowFile, type RowTable } from '#src/core/warehouse/row
 import { createTables, SCHEMA_VERSION } from '#src/core/warehouse/schema.ts'
 import { answerOrders } from '#src/lib/child.ts'
 import { closing } from '#src/lib/closing.ts'
-import { counted } from '#src/lib/count.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { fence } from '#src/present/sql/fence.ts'
 
 /**
@@ -62,14 +62,14 @@ export async function copyForeign(warehouse: ForeignWarehouse): Promise<string |
     await db.attachProjection(fresh, FRESH)
     await db.run(`USE ${FRESH}; ${createTables().join(';\n')}; USE memory`)
     await assertOnlyOurTables(db)
-    for (const { name, columns } of await tablesOf(db, FRESH)) await copyTable(db, name, columns)
+    for (const { name, columns } of await listTables(db, FRESH)) await copyTable(db, name, columns)
     await assertFacts(db, warehouse)
     for (const table of ROW_TABLES) await assertRows(db, table, warehouse)
     await db.run(`CHECKPOINT ${FRESH}`)
     return null
   } catch (error) {
     if (error instanceof Refusal) return error.message
-    return `cannot be read (${printable(messageOf(error).slice(0, 200))})`
+    return `cannot be read (${makePrintable(getMessage(error).slice(0, 200))})`
   }
 }
 
@@ -115,7 +115,7 @@ function shown(name: string): string {
   return name.slice(0, MAX_SHOWN).replace(/[^\w.]/g, '?')
 }
 
-async function tablesOf(db: Database, database: string): Promise<{ name: string; columns: string[] }[]> {
+async function listTables(db: Database, database: string): Promise<{ name: string; columns: string[] }[]> {
   return await db.rows(
     `SELECT table_name AS name, list(column_name ORDER BY column_index) AS columns FROM duckdb_columns()
      WHERE database_name = '${database}' AND NOT internal GROUP BY table_name ORDER BY table_name`,
@@ -166,7 +166,7 @@ async function assertRows(
   { rows: directory, company }: ForeignWarehouse,
 ): Promise<void> {
   const files = (await listRowFiles(db, `${FRESH}.`)).filter(({ table_name }) => table_name === table.name)
-  const columns = publishedColumns(table).map(({ name, type }) => `${name} ${type}`)
+  const columns = listPublishedColumns(table).map(({ name, type }) => `${name} ${type}`)
   for (const file of files) {
     const described = await db.rows<{ column_name: string; column_type: string }>(
       `DESCRIBE FROM read_parquet(${literal(rowPath(directory, file))}, hive_partitioning = false)`,
@@ -193,7 +193,7 @@ async function assertRows(
   )
   if (wrong > 0)
     throw new Refusal(
-      `has other rows in its files of ${table.name} than it counts (${counted(wrong, 'place')})`,
+      `has other rows in its files of ${table.name} than it counts (${pluralize(wrong, 'place')})`,
     )
 }
 

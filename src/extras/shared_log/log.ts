@@ -1,25 +1,25 @@
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { directoryId } from '#src/core/company/data_directory.ts'
-import { readBase, removeUnsealed, segmentNumbers, writeBase } from '#src/core/rawlog/files.ts'
+import { ensureDirectoryId } from '#src/core/company/data_directory.ts'
+import { listSegmentNumbers, readBase, removeUnsealed, writeBase } from '#src/core/rawlog/files.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import type { Bringing, SharedLog, Standing, Taking } from '#src/extras/extra.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { type ObjectStore, RemoteError, type S3Settings, s3Root } from '#src/lib/objects/objects.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
-import { currentOwner, type LogHolder, type Ownership, takeOwnership } from './owner.ts'
+import { type LogHolder, type Ownership, readCurrentOwner, takeOwnership } from './owner.ts'
 import {
   compareWithStore,
   copyLater,
   copySegments,
   describePlace,
+  listSegmentsAfter,
   type OnSegment,
   pushSegments,
   RESTORE_IT,
   type SharedPlace,
   sealSegment,
-  segmentsAfter,
   UnusableLog,
 } from './segments.ts'
 
@@ -41,7 +41,7 @@ export type SharedLogState = {
 
 async function localSegments(raw: string): Promise<SharedLogState['on_this_disk']> {
   const { segments: base } = await readBase(raw).catch(() => ({ segments: 0 }))
-  const numbers = (existsSync(raw) ? await segmentNumbers(raw) : []).filter(number => number > base)
+  const numbers = (existsSync(raw) ? await listSegmentNumbers(raw) : []).filter(number => number > base)
   const [first] = numbers
   return first === undefined ? null : { first, last: numbers.at(-1) ?? first }
 }
@@ -86,7 +86,7 @@ export class LogInStore implements SharedLog {
     leavesDisk = false,
   }: Taking): Promise<number> {
     const { company, id } = this.#paths
-    const holder = { directory: await directoryId(id), host: hostname(), pid: process.pid, what }
+    const holder = { directory: await ensureDirectoryId(id), host: hostname(), pid: process.pid, what }
     return await this.#asking(async place => {
       this.#ownership = await takeOwnership(place.store, { company, holder, now, waitMs, signal, onWait })
       try {
@@ -154,7 +154,7 @@ export class LogInStore implements SharedLog {
     const base = await readBase(raw)
     if (base.segments === 0) return
     await this.#asking(async place => {
-      const all = await segmentsAfter(place, 0)
+      const all = await listSegmentsAfter(place, 0)
       if (all.length < base.segments)
         throw new UnusableLog(place, `lacks segment ${all.length + 1}`, RESTORE_IT)
       await copySegments(place, all.slice(0, base.segments), onSegment)
@@ -189,7 +189,7 @@ export class LogInStore implements SharedLog {
     const { company, raw } = this.#paths
     const { listCheckpoints } = await import('./checkpoints.ts')
     return await this.#asking(async place => {
-      const all = await segmentsAfter(place, 0)
+      const all = await listSegmentsAfter(place, 0)
       const bytes = all.reduce((sum, segment) => sum + segment.bytes, 0)
       const checkpoints = await listCheckpoints(place.store, company)
       return {
@@ -197,7 +197,7 @@ export class LogInStore implements SharedLog {
         segments: all.length,
         bytes,
         checkpoints: checkpoints.map(({ segment, made }) => ({ segment, made_at: made.toISOString() })),
-        owner: await currentOwner(place.store, company),
+        owner: await readCurrentOwner(place.store, company),
         on_this_disk: await localSegments(raw),
       }
     })

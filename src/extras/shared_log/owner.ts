@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { printable } from '#schema/text_key.ts'
+import { makePrintable } from '#schema/text_key.ts'
 import type { Reach } from '#src/extras/extra.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, InterruptedError } from '#src/lib/errors.ts'
 import { describeHolder } from '#src/lib/lock.ts'
 import {
-  jsonIn,
   type ObjectStore,
+  parseJsonObject,
   RemoteError,
   type S3Settings,
   type StoredObject,
@@ -40,7 +40,7 @@ const RELEASE_WITHIN_MS = 5000
 
 const MAX_OWNER_BYTES = 64 * 1024
 /** Shown to people, on a terminal, too. */
-const shown = z.string().transform(text => printable(text.slice(0, 200)))
+const shown = z.string().transform(text => makePrintable(text.slice(0, 200)))
 
 const ownerShape = z.object({
   format: z.literal(1),
@@ -88,7 +88,7 @@ export function ownerKey(company: string): string {
 }
 
 /** Returns the owner of the log; null if it has none. */
-export async function currentOwner(store: ObjectStore, company: string): Promise<LogHolder | null> {
+export async function readCurrentOwner(store: ObjectStore, company: string): Promise<LogHolder | null> {
   const found = await readOwner(store, ownerKey(company))
   const owner = found && ownerIn(found)
   return owner && !owner.released && !isSilent(found) ? owner.holder : null
@@ -253,7 +253,7 @@ async function readOwner(store: ObjectStore, key: string): Promise<StoredObject 
 /** Returns null if another version of the program wrote it: then only its age counts. */
 function ownerIn({ bytes }: StoredObject): Owner | null {
   try {
-    return jsonIn(bytes, { name: 'owner', mostBytes: MAX_OWNER_BYTES, shape: ownerShape }, '')
+    return parseJsonObject(bytes, { name: 'owner', mostBytes: MAX_OWNER_BYTES, shape: ownerShape }, '')
   } catch {
     return null
   }
@@ -283,7 +283,7 @@ export async function reachLog(settings: S3Settings, company: string, signal: Ab
   let aheadMs: number | null = null
   try {
     using store = closing(await openS3(settings, { signal, onDate: ms => (aheadMs = ms) }))
-    await currentOwner(store, company)
+    await readCurrentOwner(store, company)
     for await (const _ of store.list(`${directoryKey(company)}/`)) break
     await store.put(`${ownerKey(company)}.probe`, Buffer.from(randomUUID()), { tag: NO_TAG }).catch(error => {
       // Amazon S3 says so if the condition names a version of an object that does not exist.

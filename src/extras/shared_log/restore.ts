@@ -7,16 +7,16 @@ import { createZstdDecompress } from 'node:zlib'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { writeBase } from '#src/core/rawlog/files.ts'
 import { rowDirectory, rowPath } from '#src/core/warehouse/row_files.ts'
-import { schemaHash } from '#src/core/warehouse/schema.ts'
+import { hashSchema } from '#src/core/warehouse/schema.ts'
 import { makePrivateDirectory, restrictFile } from '#src/lib/access.ts'
 import { carryOut, startChild } from '#src/lib/child.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
-import { dropPath, move, newStream, remove, syncDirectory, syncPath } from '#src/lib/durable.ts'
-import { systemCode, throwIfInterrupted } from '#src/lib/errors.ts'
+import { dropPath, move, openNewStream, remove, syncDirectory, syncPath } from '#src/lib/durable.ts'
+import { findSystemCode, throwIfInterrupted } from '#src/lib/errors.ts'
 import { ForeignObject, type ObjectStore } from '#src/lib/objects/objects.ts'
 import { type Checkpoint, DELETE_IT, fileKey, listCheckpoints, readCheckpoint } from './checkpoints.ts'
 import type { ForeignWarehouse } from './foreign_warehouse.ts'
-import { bytesUpTo, hashOfSegment } from './segments.ts'
+import { countBytesUpTo, hashOfSegment } from './segments.ts'
 
 const ADMIT = join(import.meta.dirname, 'foreign_warehouse.ts')
 const READING = 'the reading'
@@ -45,7 +45,7 @@ type Restoring = {
  */
 export async function restoreCheckpoint(restoring: Restoring, sourceTimezone: string): Promise<number> {
   const { store, paths, onRefused } = restoring
-  const hash = schemaHash(sourceTimezone, paths.company)
+  const hash = hashSchema(sourceTimezone, paths.company)
   const names = await listCheckpoints(store, paths.company)
   let refused = 0
   for (const name of names.slice(0, MAX_TRIED)) {
@@ -131,10 +131,15 @@ async function copyFiles(
 async function unpack(packed: string, path: string, { warehouse }: Checkpoint): Promise<boolean> {
   const { bytes, unpacked_bytes } = warehouse
   const most = Math.min(unpacked_bytes, bytes * MAX_UNPACKED.times + MAX_UNPACKED.bytes)
-  return await pipeline(createReadStream(packed), createZstdDecompress(), upTo(most), newStream(path)).then(
+  return await pipeline(
+    createReadStream(packed),
+    createZstdDecompress(),
+    upTo(most),
+    openNewStream(path),
+  ).then(
     () => true,
     error => {
-      if (systemCode(error) === 'ENOSPC') throw error
+      if (findSystemCode(error) === 'ENOSPC') throw error
       return false
     },
   )
@@ -196,7 +201,7 @@ async function place(
   directory: string,
 ): Promise<void> {
   const { nextWarehouse, warehouse, rows, root, raw } = paths
-  const bytes = await bytesUpTo({ store, paths }, checkpoint.segment)
+  const bytes = await countBytesUpTo({ store, paths }, checkpoint.segment)
   await makePrivateDirectory(rows)
   const target = rowDirectory(rows, checkpoint.warehouse_id)
   await remove('rows.remove', target)

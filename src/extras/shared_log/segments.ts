@@ -1,8 +1,8 @@
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import {
+  listSealedSegments,
+  listSegmentNumbers,
   readBase,
-  sealedSegments,
-  segmentNumbers,
   segmentPath,
   unsealedPath,
 } from '#src/core/rawlog/files.ts'
@@ -10,7 +10,7 @@ import type { Standing, StoredSegments } from '#src/extras/extra.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
 import { move, syncDirectory, syncFile } from '#src/lib/durable.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { digestOf, hashOf } from '#src/lib/hash.ts'
+import { digestFile, hashContent } from '#src/lib/hash.ts'
 import type { ObjectStore, S3Settings, StoredObject } from '#src/lib/objects/objects.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 
@@ -78,7 +78,7 @@ export async function sealSegment(
 ): Promise<void> {
   const { company } = paths
   const key = segmentKey(company, number)
-  const file = await digestOf(path)
+  const file = await digestFile(path)
   if (await store.upload(key, { path, ...file })) return
   // The answer to our own upload may have been lost.
   if ((await hashAt(store, key)) === file.sha256) return
@@ -95,13 +95,13 @@ export async function sealSegment(
 export async function copyLater(place: SharedPlace, onSegment: OnSegment): Promise<void> {
   const { raw } = place.paths
   const { segments: base } = await readBase(raw)
-  const numbers = (await segmentNumbers(raw)).filter(number => number > base)
+  const numbers = (await listSegmentNumbers(raw)).filter(number => number > base)
   const newest = numbers.at(-1)
   if (newest !== undefined) await assertSame(place, newest)
   // A power failure may have lost names in between: they are copied again.
   const gap = numbers.findIndex((number, index) => number !== base + index + 1)
   const last = base + (gap === -1 ? numbers.length : gap)
-  await copySegments(place, await segmentsAfter(place, last), onSegment)
+  await copySegments(place, await listSegmentsAfter(place, last), onSegment)
 }
 
 /** Copies these segments to the disk, in order: whatever ends it, the disk's log has no new gap. */
@@ -141,7 +141,7 @@ async function copySegment(place: SharedPlace, number: number): Promise<void> {
 async function readStored(place: StoredLog, number: number): Promise<Buffer> {
   const { store, paths } = place
   const found = await store.get(segmentKey(paths.company, number), MAX_SEGMENT_BYTES)
-  assertStored(place, number, found && { uploadedAs: found.sha256, hash: hashOf(found.bytes) })
+  assertStored(place, number, found && { uploadedAs: found.sha256, hash: hashContent(found.bytes) })
   return (found as StoredObject).bytes
 }
 
@@ -163,9 +163,9 @@ function assertStored(
 export async function pushSegments(place: SharedPlace, onSegment: OnSegment): Promise<number> {
   const { store, paths } = place
   const { company, raw } = paths
-  const local = await sealedSegments(raw)
+  const local = await listSealedSegments(raw)
   const { segments: base } = await readBase(raw)
-  const there = await segmentsAfter(place, 0)
+  const there = await listSegmentsAfter(place, 0)
   const common = Math.min(local.length, there.length)
   if (common > base) await assertSame(place, common)
   const missing = local.slice(there.length)
@@ -173,7 +173,7 @@ export async function pushSegments(place: SharedPlace, onSegment: OnSegment): Pr
   for (const [done, number] of missing.entries()) {
     onSegment(done, missing.length)
     const path = segmentPath(raw, number)
-    if (!(await store.upload(segmentKey(company, number), { path, ...(await digestOf(path)) })))
+    if (!(await store.upload(segmentKey(company, number), { path, ...(await digestFile(path)) })))
       await assertSame(place, number)
   }
   return missing.length
@@ -190,7 +190,7 @@ async function assertSame(place: SharedPlace, number: number): Promise<void> {
       `lacks segment ${number}, which ${raw} has`,
       `If this log began without LOG_URL, copy it there with \`editais log push --company ${company}\``,
     )
-  if (there === (await digestOf(segmentPath(raw, number))).sha256) return
+  if (there === (await digestFile(segmentPath(raw, number))).sha256) return
   throw new UnusableLog(
     place,
     `and ${raw} have different segments ${number}: one of them was written to without the other`,
@@ -202,7 +202,7 @@ async function assertSame(place: SharedPlace, number: number): Promise<void> {
  * Returns the segments in the store after this one, in order.
  * @throws UnusableLog if one is missing in between.
  */
-export async function segmentsAfter(place: SharedPlace, last: number): Promise<StoredSegment[]> {
+export async function listSegmentsAfter(place: SharedPlace, last: number): Promise<StoredSegment[]> {
   const { store, paths } = place
   const { company } = paths
   const found: StoredSegment[] = []
@@ -222,13 +222,13 @@ export async function segmentsAfter(place: SharedPlace, last: number): Promise<S
  * @throws UnusableLog if one is missing there, or differs.
  */
 export async function compareSegments(place: SharedPlace): Promise<number> {
-  const there = await segmentsAfter(place, 0)
-  for (const number of await segmentNumbers(place.paths.raw)) await assertSame(place, number)
+  const there = await listSegmentsAfter(place, 0)
+  for (const number of await listSegmentNumbers(place.paths.raw)) await assertSame(place, number)
   return there.length
 }
 
 /** Returns the size of the segments up to this one, as they are in the store. */
-export async function bytesUpTo({ store, paths }: StoredLog, last: number): Promise<number> {
+export async function countBytesUpTo({ store, paths }: StoredLog, last: number): Promise<number> {
   let sum = 0
   for await (const { key, bytes } of store.list(`${directoryKey(paths.company)}/`)) {
     const number = Number(NAME.exec(key)?.[1] ?? 0)
@@ -245,10 +245,10 @@ export async function bytesUpTo({ store, paths }: StoredLog, last: number): Prom
 export async function compareWithStore(place: SharedPlace, segment?: number): Promise<Standing> {
   const { store, paths } = place
   const { segments: base } = await readBase(paths.raw)
-  const newest = (await segmentNumbers(paths.raw).catch(() => [])).at(-1) ?? 0
+  const newest = (await listSegmentNumbers(paths.raw).catch(() => [])).at(-1) ?? 0
   if (newest > base) {
     const there = await hashAt(store, segmentKey(paths.company, newest))
-    if (there !== (await digestOf(segmentPath(paths.raw, newest))).sha256) return 'other'
+    if (there !== (await digestFile(segmentPath(paths.raw, newest))).sha256) return 'other'
   }
   const last = Math.max(newest, base)
   return (await hasSegment(place, Math.min(segment ?? last, last) + 1)) ? 'later' : 'same'
@@ -289,7 +289,7 @@ export async function openStored(
   const place = { store, paths: { company } }
   const ahead = new Map<number, Promise<Buffer>>()
   return {
-    hashOf: number => hashOfSegment(store, company, number),
+    hashSegment: number => hashOfSegment(store, company, number),
     async read(number) {
       for (let next = number; next <= Math.min(last, number + AHEAD); next += 1)
         if (!ahead.has(next)) ahead.set(next, begun(place, next))

@@ -11,6 +11,6 @@ export const sharedLog: Extra = {
   hosts: { open: (settings, paths, signal) => new LogInStore(settings, paths, signal), openStored, reachLog },
   check: async options => await (await import('./check.ts')).checkSharedLog(options),
   commands: {
-    log: async (environment, tools) => (await import('./command.ts')).logCommand(environment, tools),
+    log: async (environment, tools) => (await import('./command.ts')).createLogCommand(environment, tools),
   },
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { systemCode } from '#src/lib/errors.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
 
 /** How long the end of a program may wait for a collector, all in all. */
 const SEND_WITHIN_MS = 5000
@@ -29,7 +29,7 @@ export async function sendTrace(
     return clause
   } catch (error) {
     if (deadline.signal.aborted) return `the collector took longer than ${SEND_WITHIN_MS / 1000} s`
-    return `the exporter failed (${systemCode(error) ?? 'unexpected'})`
+    return `the exporter failed (${findSystemCode(error) ?? 'unexpected'})`
   } finally {
     clearTimeout(timer)
     worker?.unref()

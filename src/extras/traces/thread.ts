@@ -8,7 +8,7 @@ import {
   serviceNameEnvDetector,
 } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
-import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { explainNetwork, NetworkError } from '#src/lib/http/network_error.ts'
 import type { Shipment, TraceSpan } from './send.ts'
 
@@ -65,7 +65,7 @@ function explain(error: unknown): string {
   if (typeof status === 'number') return `the collector answered ${status}`
   const known = explainNetwork(error, 'the limit')
   if (known instanceof NetworkError) return known.message
-  if (OF_HEADERS.includes(systemCode(error) ?? '')) return 'OTEL_EXPORTER_OTLP_HEADERS is not valid'
-  const text = messageOf(error)
+  if (OF_HEADERS.includes(findSystemCode(error) ?? '')) return 'OTEL_EXPORTER_OTLP_HEADERS is not valid'
+  const text = getMessage(error)
   return MEANINGS.find(([beginning]) => text.startsWith(beginning))?.[1] ?? 'the exporter failed'
 }

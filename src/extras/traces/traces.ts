@@ -1,6 +1,6 @@
 import type { TraceSettings } from '#config/traces.ts'
 import { RUN_COUNTERS } from '#schema/sync_runs.ts'
-import { type RunReport, statusOfExit } from '#src/core/company/run_report.ts'
+import { convertExitToStatus, type RunReport } from '#src/core/company/run_report.ts'
 import type { Extra, RunTrace, TraceName } from '#src/extras/extra.ts'
 import { type ExitCode, explain } from '#src/lib/errors.ts'
 import type { Shipment, TraceSpan } from './send.ts'
@@ -33,19 +33,19 @@ function traceRun(
       stages.push({ name: stage, startMs: since, endMs: nowMs(), attributes: {}, error })
   }
   return {
-    async inStage(stage, work, failureOf = () => null) {
+    async inStage(stage, work, findFailure = () => null) {
       const since = nowMs()
       try {
         const result = await work()
-        add(stage, since, sentenceOf(failureOf(result)))
+        add(stage, since, composeSentence(findFailure(result)))
         return result
       } catch (error) {
-        add(stage, since, sentenceOf(error))
+        add(stage, since, composeSentence(error))
         throw error
       }
     },
     async end({ exitCode, report, error }, onUnsent) {
-      const attributes = { ...named(about), ...figuresOf(report, exitCode) }
+      const attributes = { ...named(about), ...listFigures(report, exitCode) }
       const root: TraceSpan = { name, startMs, endMs: nowMs(), attributes, error }
       const children = stages.toSorted((a, b) => a.startMs - b.startMs)
       const unsent = await send({ trace: { root, children }, service: SERVICE }, settings)
@@ -67,7 +67,7 @@ function nowMs(): number {
   return performance.timeOrigin + performance.now()
 }
 
-function sentenceOf(error: unknown): string | null {
+function composeSentence(error: unknown): string | null {
   if (error === null || typeof error === 'string') return error
   return explain(error).message
 }
@@ -76,9 +76,10 @@ function named<T>(values: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [`editais.${name}`, value]))
 }
 
-function figuresOf(report: RunReport | null, exitCode: ExitCode): TraceSpan['attributes'] {
+function listFigures(report: RunReport | null, exitCode: ExitCode): TraceSpan['attributes'] {
   const code = { 'process.exit.code': exitCode }
-  if (report === null) return { ...code, 'editais.status': exitCode === 0 ? 'ok' : statusOfExit(exitCode) }
+  if (report === null)
+    return { ...code, 'editais.status': exitCode === 0 ? 'ok' : convertExitToStatus(exitCode) }
   const { mode, status, scan_complete: scanComplete } = report
   const counters = Object.keys(RUN_COUNTERS).map(name => [name, report[name as keyof typeof RUN_COUNTERS]])
   const complete = scanComplete === null ? {} : { scan_complete: scanComplete }

@@ -171,7 +171,7 @@ type Body = Pick<HttpReply, 'body' | 'isCut'>
 const NOTHING: Body = { body: Buffer.alloc(0), isCut: true }
 
 /** Returns the first value of a header; the name in lower case. */
-export function headerOf({ headers }: Pick<HttpReply, 'headers'>, name: string): string | undefined {
+export function findHeader({ headers }: Pick<HttpReply, 'headers'>, name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value[0] : value
 }
@@ -189,16 +189,16 @@ const SAME_SERVER = 'https://same-server.invalid'
  * the address may repeat what was sent.
  */
 export function describeRedirect(reply: Pick<HttpReply, 'status' | 'headers'>, setting: string): string {
-  const location = headerOf(reply, 'location')
+  const location = findHeader(reply, 'location')
   const redirects = `redirects (${reply.status})`
   if (!location) return `${redirects} without a target. Check ${setting}`
-  const target = targetOf(location)
+  const target = readTarget(location)
   if (target === null) return `${redirects} to an address that is not HTTP. Check ${setting}`
   return `${redirects} to ${target}. Redirects are not followed, so that no other server receives the key. Set ${setting} to the final address`
 }
 
 /** Returns where a Location header leads, without its path; null if it is not an address of HTTP (`javascript:`, `http://[`). */
-function targetOf(location: string): string | null {
+function readTarget(location: string): string | null {
   const url = URL.parse(location, SAME_SERVER)
   if (!url || !/^https?:$/.test(url.protocol)) return null
   if (url.origin === SAME_SERVER) return 'another path'

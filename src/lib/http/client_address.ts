@@ -36,7 +36,7 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
   return {
     isTrusted,
     of(incoming) {
-      const address = peerAddress(incoming.socket)
+      const address = readPeerAddress(incoming.socket)
       if (!isTrusted(address)) return { address, isSecure: false }
       const forwarded = lastUntrusted(incoming.headers['x-forwarded-for'], isTrusted)
       // If there are several, the trusted proxy wrote the last one.
@@ -49,14 +49,14 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
 }
 
 /** Returns the peer's address; an IPv4-mapped IPv6 address is returned as IPv4. */
-export function peerAddress({ remoteAddress = '' }: { remoteAddress?: string | undefined }): string {
+export function readPeerAddress({ remoteAddress = '' }: { remoteAddress?: string | undefined }): string {
   return remoteAddress.startsWith('::ffff:') && remoteAddress.includes('.')
     ? remoteAddress.slice(7)
     : remoteAddress
 }
 
 /** Returns the network of an address: a client with one IPv6 address usually has 2^64 of them, so a /64 network counts as one. */
-export function networkOf(address: string): string {
+export function findNetwork(address: string): string {
   if (!isIPv6(address)) return address
   const [head = '', tail] = address.split('%')[0]?.split('::') ?? []
   const left = head === '' ? [] : head.split(':')
@@ -74,7 +74,7 @@ function lastUntrusted(
   if (text === '') return null
   let last: string | null = null
   for (const part of text.slice(-MAX_FORWARDED_LENGTH).split(',').reverse()) {
-    const address = peerAddress({ remoteAddress: withoutPort(part.trim()) })
+    const address = readPeerAddress({ remoteAddress: withoutPort(part.trim()) })
     // Stop trusting the header at anything that is not an address.
     if (isIP(address) === 0) return last
     last = address
@@ -106,18 +106,18 @@ export function createAllowance(
   nowMs = () => performance.now(),
 ): Allowance {
   const buckets = new Map<string, Bucket>()
-  const leftOf = (network: string): number => {
+  const countLeft = (network: string): number => {
     const bucket = buckets.get(network)
     return bucket ? Math.min(atOnce, bucket.left + (nowMs() - bucket.atMs) / refillMs) : atOnce
   }
   return {
     waitSeconds(address) {
-      const left = leftOf(networkOf(address))
+      const left = countLeft(findNetwork(address))
       return left >= 1 ? 0 : Math.ceil(((1 - left) * refillMs) / 1000)
     },
     spend(address) {
-      const network = networkOf(address)
-      const left = Math.max(0, leftOf(network) - 1)
+      const network = findNetwork(address)
+      const left = Math.max(0, countLeft(network) - 1)
       buckets.delete(network)
       if (buckets.size >= MAX_REMEMBERED) buckets.delete(buckets.keys().next().value as string)
       buckets.set(network, { left, atMs: nowMs() })

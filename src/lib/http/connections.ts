@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createAllowance, networkOf, peerAddress } from './client_address.ts'
+import { createAllowance, findNetwork, readPeerAddress } from './client_address.ts'
 import { LinkedList, Place, TurnPace, WaitingRoom } from './waiting_room.ts'
 
 /** If nothing of an answer is read for this long, its connection may be closed to make room. */
@@ -203,8 +203,8 @@ export class Connections {
 
   /** Accepts a new connection, perhaps closing another for it, or refuses it. */
   accept(socket: Socket): void {
-    const address = peerAddress(socket)
-    const network = networkOf(address)
+    const address = readPeerAddress(socket)
+    const network = findNetwork(address)
     const group = this.#byNetwork.get(network) ?? createGroup()
     if (
       !this.#isWelcome(address, group) ||

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { decodeText } from '#src/lib/text_file.ts'
 
 /**
@@ -25,6 +25,9 @@ export function readSecretFile(path: string, origin: string): string {
   try {
     return decodeText(readFileSync(path)).trim()
   } catch (error) {
-    throw new FatalError(`${origin} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
+    throw new FatalError(
+      `${origin} cannot be read: ${findSystemCode(error) ?? getMessage(error)}.`,
+      EXIT.usage,
+    )
   }
 }

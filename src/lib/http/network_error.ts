@@ -1,4 +1,4 @@
-import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { findSystemCode, getMessage } from '#src/lib/errors.ts'
 
 /** The trouble that prevented a complete answer. */
 type NetworkTrouble =
@@ -65,12 +65,12 @@ function meanings(limit: string): Readonly<Record<string, Meaning>> {
  * @param limit names the time limit in messages: a setting, or a duration.
  */
 export function explainNetwork(error: unknown, limit: string): unknown {
-  const code = codeOf(error)
+  const code = findCode(error)
   if (code === undefined || code === 'UND_ERR_INVALID_ARG') return error
-  const tls = tlsTrouble(code, messageOf(error))
+  const tls = recognizeTlsTrouble(code, getMessage(error))
   const known: Meaning | undefined = tls ? ['untrusted', TLS_CLAUSES[tls]] : meanings(limit)[code]
   if (!known && !/^(UND_ERR_|HPE_|EAI_|E[A-Z]+$)/.test(code)) return error
-  const [trouble, clause] = known ?? ['lost', messageOf(error)]
+  const [trouble, clause] = known ?? ['lost', getMessage(error)]
   return new NetworkError(trouble, clause, code, { cause: error })
 }
 
@@ -79,9 +79,9 @@ export function isInOurWords({ code, trouble }: NetworkError): boolean {
   return code === null || trouble === 'untrusted' || meanings('')[code] !== undefined
 }
 
-function codeOf(error: unknown): string | undefined {
+function findCode(error: unknown): string | undefined {
   const isParser = error instanceof Error && error.name === NOT_HTTP
-  return systemCode(error) ?? (isParser ? NOT_HTTP : undefined)
+  return findSystemCode(error) ?? (isParser ? NOT_HTTP : undefined)
 }
 
 /** Why a TLS connection failed. A retry does not help: a certificate or a setting must be changed. */
@@ -106,7 +106,7 @@ const NO_TLS_TEXT = /wrong version number|packet length too long/
  * Returns what a system error, given by its code and its text, says about TLS; null if it is about something else. EPROTO alone
  * is not enough: it is also the code of a connection that breaks after its handshake.
  */
-export function tlsTrouble(code: string, text: string): TlsTrouble | null {
+export function recognizeTlsTrouble(code: string, text: string): TlsTrouble | null {
   if (NOT_TRUSTED.test(code)) return 'not_trusted'
   if (code === 'CERT_HAS_EXPIRED') return 'expired'
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'other_name'

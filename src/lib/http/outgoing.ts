@@ -79,7 +79,7 @@ const afterWriting = new WeakMap<Uint8Array, () => void>()
  * Calls back when the system has taken a piece of a streamed answer, so that its memory can be used again. Never if the
  * connection is lost before the piece is written.
  */
-export function whenWritten(piece: Uint8Array, callback: () => void): void {
+export function callWhenWritten(piece: Uint8Array, callback: () => void): void {
   afterWriting.set(piece, callback)
 }
 

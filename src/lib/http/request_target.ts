@@ -7,10 +7,10 @@ type BadRequest = { readonly status: 400; readonly detail: string }
 const HOST = /^(?:[a-z0-9._~!$&'()*+;=%-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
 /** Returns what is wrong with the request line or the Host header, or null. */
-export function badRequest(incoming: IncomingMessage): BadRequest | null {
+export function findBadRequest(incoming: IncomingMessage): BadRequest | null {
   const { host } = incoming.headers
   // Node keeps only the first, so the raw headers are counted.
-  if (countOf('host', incoming.rawHeaders) > 1) return bad('The request has more than one Host header.')
+  if (countHeaders('host', incoming.rawHeaders) > 1) return bad('The request has more than one Host header.')
   // HTTP/1.0 does not require one, and load balancers use it for health checks.
   if (host === undefined && incoming.httpVersion !== '1.0') return bad('The request has no Host header.')
   if (host !== undefined && !HOST.test(host)) return bad('The Host header is malformed.')
@@ -20,7 +20,7 @@ export function badRequest(incoming: IncomingMessage): BadRequest | null {
 }
 
 /** Counts the headers with this name. @param rawHeaders alternating names and values. */
-function countOf(name: string, rawHeaders: readonly string[]): number {
+function countHeaders(name: string, rawHeaders: readonly string[]): number {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const one = rawHeaders[at] as string

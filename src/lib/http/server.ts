@@ -4,12 +4,12 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
-import { createClientAddresses, networkOf } from './client_address.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
+import { createClientAddresses, findNetwork } from './client_address.ts'
 import { type ConnectionCounts, Connections } from './connections.ts'
 import { measure, Outgoing, REFUSAL_WITHIN_MS, SECURITY_HEADERS } from './outgoing.ts'
-import { badRequest } from './request_target.ts'
-import { HTTP_DEFAULTS, type HttpSettings, hostAndPort } from './settings.ts'
+import { findBadRequest } from './request_target.ts'
+import { formatHostAndPort, HTTP_DEFAULTS, type HttpSettings } from './settings.ts'
 import { countArrival } from './waiting_room.ts'
 
 /** Answers an error. If the adapter could not read the request, the client is at fault; otherwise this server is. */
@@ -37,14 +37,14 @@ function sendPlainError(
 
 /** Answers a request that Node could not parse, in JSON like any other bad request. */
 function refuse(error: Error, socket: Duplex): void {
-  if (!socket.writable || systemCode(error) === 'ECONNRESET') {
+  if (!socket.writable || findSystemCode(error) === 'ECONNRESET') {
     socket.destroy()
     return
   }
   const [status, name] =
-    systemCode(error) === 'HPE_HEADER_OVERFLOW'
+    findSystemCode(error) === 'HPE_HEADER_OVERFLOW'
       ? ['431 Request Header Fields Too Large', 'headers_too_large']
-      : systemCode(error) === 'ERR_HTTP_REQUEST_TIMEOUT'
+      : findSystemCode(error) === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? ['408 Request Timeout', 'timeout']
         : ['400 Bad Request', 'bad_request']
   const body = JSON.stringify({ error: name })
@@ -80,7 +80,9 @@ function listen(
 ): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', error =>
-      reject(new FatalError(explain(systemCode(error) ?? messageOf(error)), EXIT.usage, { cause: error })),
+      reject(
+        new FatalError(explain(findSystemCode(error) ?? getMessage(error)), EXIT.usage, { cause: error }),
+      ),
     )
     server.listen({ port, host, backlog: BACKLOG }, () => resolve((server.address() as AddressInfo).port))
   })
@@ -149,7 +151,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   answerRequests(server, { addresses, connections, respond, isClosing: () => closing })
   const actualPort = await listen(server, { host, port }, code => (explain ?? portProblem(settings))(code))
   return {
-    url: `http://${hostAndPort(host, actualPort)}`,
+    url: `http://${formatHostAndPort(host, actualPort)}`,
     port: actualPort,
     connections: () => ({
       ...connections.counts,
@@ -196,7 +198,7 @@ function createBareServer({ requestTimeoutMs }: HttpSettings): BareServer {
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, requestTimeoutMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // `badRequest` answers a missing Host, in JSON.
+    // `findBadRequest` answers a missing Host, in JSON.
     requireHostHeader: false,
   })
   // `Connections` handles half-closed clients: their answers may still be on the way, in pieces.
@@ -230,7 +232,7 @@ function createRespond(app: App, intercept: Intercept | undefined): Respond {
     errorHandler: error => answerTo(error),
   })
   return async (incoming, outgoing) => {
-    const wrong = badRequest(incoming)
+    const wrong = findBadRequest(incoming)
     if (wrong) return sendPlainError(outgoing, wrong)
     const route = async () => void (await serve(incoming, outgoing))
     await (intercept ? intercept(incoming, outgoing, route) : route())
@@ -257,7 +259,7 @@ function answerRequests(
       measure(outgoing, { incoming, arrivedMs })
       await respond(incoming, outgoing)
     }
-    connections.answer(incoming, { outgoing, answer, client: networkOf(address) })
+    connections.answer(incoming, { outgoing, answer, client: findNetwork(address) })
   })
 }
 

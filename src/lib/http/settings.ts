@@ -15,7 +15,7 @@ export type HttpSettings = {
 }
 
 /** Returns a host and a port as an address has them: `127.0.0.1:8080`, `[::1]:8080`. */
-export function hostAndPort(host: string, port: number): string {
+export function formatHostAndPort(host: string, port: number): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 

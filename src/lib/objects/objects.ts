@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { formatCount } from '#src/lib/count.ts'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
 import type { FileDigest } from '#src/lib/hash.ts'
 import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
-import { nestsDeeperThan, sameMeaning } from '#src/lib/json.ts'
+import { haveSameMeaning, nestsDeeperThan } from '#src/lib/json.ts'
 import type { Patience } from './patience.ts'
 
 /** An object store, as a remote lake needs it: strongly consistent, with conditional writes. */
@@ -72,7 +72,7 @@ export function readKeyFile(setting: string, path: string): string {
     checkKey(key, origin)
     return key
   } catch (error) {
-    throw new RemoteError(messageOf(error))
+    throw new RemoteError(getMessage(error))
   }
 }
 
@@ -164,14 +164,14 @@ export async function readJson<T>(
   kind: JsonKind<T>,
 ): Promise<{ readonly value: T; readonly found: StoredObject } | null> {
   const found = await store.get(key, kind.mostBytes)
-  return found && { found, value: jsonIn(found.bytes, kind, `${store.root}/${key}`) }
+  return found && { found, value: parseJsonObject(found.bytes, kind, `${store.root}/${key}`) }
 }
 
 /**
  * Reads a JSON object that this program wrote. @param address of the object, for the message.
  * @throws ForeignObject if it is anything else, as in `readJson`.
  */
-export function jsonIn<T>(bytes: Buffer, { name, shape, mend }: JsonKind<T>, address: string): T {
+export function parseJsonObject<T>(bytes: Buffer, { name, shape, mend }: JsonKind<T>, address: string): T {
   const foreign = (why: string) => new ForeignObject(address, `is no ${name} (${why})`, mend)
   if (!isUtf8(bytes)) throw foreign('not UTF-8')
   const text = bytes.toString('utf8')
@@ -183,7 +183,8 @@ export function jsonIn<T>(bytes: Buffer, { name, shape, mend }: JsonKind<T>, add
     throw foreign('not JSON')
   }
   // Otherwise two programs could read two different things: a key twice, or digits that a number cannot hold.
-  if (!sameMeaning(text, JSON.stringify(value))) throw foreign('a key twice, or a number that is too long')
+  if (!haveSameMeaning(text, JSON.stringify(value)))
+    throw foreign('a key twice, or a number that is too long')
   const parsed = shape.safeParse(value)
   if (parsed.success) return parsed.data
   throw foreign(whyNot(parsed.error))

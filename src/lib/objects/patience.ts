@@ -136,7 +136,7 @@ function late(): Error {
 }
 
 /** Returns the same bytes, counted. Fails with `tooMany` after the last that may come, and when the attempt is given up. */
-export function bounded(
+export function limitBody(
   body: Readable,
   { signal, moved }: Attempt,
   mostBytes: number,

@@ -4,8 +4,8 @@ import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
 import pRetry, { AbortError } from 'p-retry'
-import { newStream } from '#src/lib/durable.ts'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/lib/errors.ts'
+import { openNewStream } from '#src/lib/durable.ts'
+import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import type { FileDigest } from '#src/lib/hash.ts'
 import { checkKey, readSecretFile } from '#src/lib/http/credentials.ts'
 import {
@@ -19,7 +19,7 @@ import {
   tooLarge,
   type WriteCondition,
 } from './objects.ts'
-import { type Attempt, bounded, Patience, type PatienceOptions } from './patience.ts'
+import { type Attempt, limitBody, Patience, type PatienceOptions } from './patience.ts'
 
 const RETRIES = 5
 const TIMEOUT_MS = 30_000
@@ -47,12 +47,12 @@ type S3Options = PatienceOptions & {
 export async function openS3(settings: S3Settings, options: S3Options = {}): Promise<ObjectStore> {
   // Loaded only here: 40 MB of memory that a sync without a remote lake does not need.
   const sdk = await import('@aws-sdk/client-s3')
-  const client = await clientOf(sdk, settings)
+  const client = await createClient(sdk, settings)
   if (options.onDate) watchClock(client, options.onDate)
   const patience = new Patience(options)
   const { bucket, prefix } = settings
-  const keyOf = (key: string) => (prefix === '' ? key : `${prefix}/${key}`)
-  const at = (key: string) => ({ Bucket: bucket, Key: keyOf(key) })
+  const prefixKey = (key: string) => (prefix === '' ? key : `${prefix}/${key}`)
+  const at = (key: string) => ({ Bucket: bucket, Key: prefixKey(key) })
   const root = s3Root(settings)
   const asking = <T>(what: string, ask: (attempt: Attempt) => Promise<T>, writes: number | null = null) =>
     persistently({ settings, patience }, what, writes, ask)
@@ -61,7 +61,7 @@ export async function openS3(settings: S3Settings, options: S3Options = {}): Pro
     asking(`read ${root}/${key}`, async attempt => {
       const command = new sdk.GetObjectCommand(at(key))
       bound(command, attempt, mostBytes, `${root}/${key}`)
-      const answeredAt = dateOf(command)
+      const answeredAt = listenForDate(command)
       const found = await unlessMissing(client.send(command, { abortSignal: attempt.signal }))
       return found?.Body ? await use({ ...found, Body: found.Body as Readable, answeredAt }) : null
     })
@@ -71,7 +71,7 @@ export async function openS3(settings: S3Settings, options: S3Options = {}): Pro
       read(key, mostBytes, async ({ Body, LastModified: modified, ETag, Metadata, answeredAt }) => {
         const bytes = Buffer.concat(await Array.fromAsync(Body as AsyncIterable<Buffer>))
         const ageMs = modified ? answeredAt() - modified.getTime() : null
-        return { bytes, ageMs, tag: tagOf(ETag), sha256: hashIn(Metadata) }
+        return { bytes, ageMs, tag: unquoteTag(ETag), sha256: hashIn(Metadata) }
       }),
     copy: (key, path, mostBytes) =>
       read(key, mostBytes, async ({ Body, Metadata }) => ({
@@ -83,14 +83,14 @@ export async function openS3(settings: S3Settings, options: S3Options = {}): Pro
         const found = await unlessMissing(
           client.send(new sdk.HeadObjectCommand(at(key)), { abortSignal: signal }),
         )
-        return found && { tag: tagOf(found.ETag), sha256: hashIn(found.Metadata) }
+        return found && { tag: unquoteTag(found.ETag), sha256: hashIn(found.Metadata) }
       }),
     put: (key, body, condition) => {
       const put = (attempt: Attempt) =>
         unlessRefused(async () => {
-          const input = { ...at(key), Body: body, ContentLength: body.length, ...headersOf(condition) }
+          const input = { ...at(key), Body: body, ContentLength: body.length, ...makeHeaders(condition) }
           const command = bound(new sdk.PutObjectCommand(input), attempt)
-          return tagOf((await client.send(command, { abortSignal: attempt.signal })).ETag)
+          return unquoteTag((await client.send(command, { abortSignal: attempt.signal })).ETag)
         })
       return asking(`write ${root}/${key}`, put, body.length)
     },
@@ -100,10 +100,10 @@ export async function openS3(settings: S3Settings, options: S3Options = {}): Pro
         attempt => uploadFile(file, { sdk, client, place: at(key), attempt }),
         file.bytes,
       ),
-    list: (below, after) => listed(below, after, { sdk, client, settings, patience, keyOf }),
+    list: (below, after) => listed(below, after, { sdk, client, settings, patience, prefixKey }),
     remove: async keys => {
       for (let from = 0; from < keys.length; from += REMOVED_AT_ONCE) {
-        const some = keys.slice(from, from + REMOVED_AT_ONCE).map(key => ({ Key: keyOf(key) }))
+        const some = keys.slice(from, from + REMOVED_AT_ONCE).map(key => ({ Key: prefixKey(key) }))
         const remove = async (attempt: Attempt) => {
           const input = { Bucket: bucket, Delete: { Objects: some, Quiet: true } }
           const command = bound(new sdk.DeleteObjectsCommand(input), attempt)
@@ -129,7 +129,7 @@ type Found = Omit<GetObjectCommandOutput, 'Body'> & {
 
 async function unlessMissing<T>(sent: Promise<T>): Promise<T | null> {
   return await sent.catch(error => {
-    if (statusOf(error) === 404) return null
+    if (readStatusCode(error) === 404) return null
     throw error
   })
 }
@@ -146,7 +146,7 @@ async function writeTo(path: string | null, content: Readable): Promise<FileDige
     },
   })
   if (path === null) await pipeline(content, measure.resume())
-  else await pipeline(content, measure, newStream(path))
+  else await pipeline(content, measure, openNewStream(path))
   return { bytes, sha256: digest.digest('hex') }
 }
 
@@ -171,11 +171,11 @@ function readCredentials(path: string) {
     for (const key of [accessKeyId, secretAccessKey, sessionToken ?? '-']) checkKey(key, origin)
     return { accessKeyId, secretAccessKey, ...(sessionToken ? { sessionToken } : {}) }
   } catch (error) {
-    throw new RemoteError(messageOf(error))
+    throw new RemoteError(getMessage(error))
   }
 }
 
-async function clientOf(sdk: Sdk, { region, endpoint, credentialsFile }: S3Settings): Promise<S3Client> {
+async function createClient(sdk: Sdk, { region, endpoint, credentialsFile }: S3Settings): Promise<S3Client> {
   const keys = credentialsFile === null ? {} : { credentials: readCredentials(credentialsFile) }
   return new sdk.S3Client({
     region,
@@ -223,7 +223,7 @@ function bound<C>(command: C, attempt: Attempt, mostBytes = MAX_ANSWER_BYTES, ad
       const tooMany = () => (isContent ? tooLarge(address, most) : new AbortError('its answer never ends'))
       const { body } = response
       if (body instanceof Readable) {
-        response.body = bounded(body, isContent ? attempt : withoutTime(attempt), most, tooMany)
+        response.body = limitBody(body, isContent ? attempt : withoutTime(attempt), most, tooMany)
         if (isContent && Number(response.headers['content-length'] ?? 0) > most) {
           body.destroy()
           throw tooMany()
@@ -242,7 +242,7 @@ function withoutTime({ signal }: Attempt): Attempt {
 }
 
 /** Returns when the store answered, by its own clock; by ours if it does not say. */
-function dateOf(command: InstanceType<Sdk['GetObjectCommand']>): () => number {
+function listenForDate(command: InstanceType<Sdk['GetObjectCommand']>): () => number {
   let date = Number.NaN
   command.middlewareStack.add(
     next => async args => {
@@ -280,7 +280,7 @@ async function uploadFile(
   // Opened first: a stream that fails to open before it is read would end the process.
   const file = await open(path)
   const content = file.createReadStream()
-  const body = bounded(content, attempt, bytes, () => new AbortError(`${path} has grown meanwhile`))
+  const body = limitBody(content, attempt, bytes, () => new AbortError(`${path} has grown meanwhile`))
   const headers = { ContentLength: bytes, Metadata: { [HASH]: sha256 }, IfNoneMatch: '*' }
   const command = bound(new sdk.PutObjectCommand({ ...place, Body: body, ...headers }), attempt)
   const options = { abortSignal: attempt.signal }
@@ -294,11 +294,11 @@ async function uploadFile(
     { step: 'build' },
   )
   try {
-    return (await unlessRefused(async () => tagOf((await client.send(command, options)).ETag))) !== null
+    return (await unlessRefused(async () => unquoteTag((await client.send(command, options)).ETag))) !== null
   } catch (error) {
     // Some stores refuse an existing object at once, and close the connection while the file is still being sent:
     // then the refusal is lost. The key has the file's hash.
-    if (statusOf(error) !== null || !(await isThere())) throw error
+    if (readStatusCode(error) !== null || !(await isThere())) throw error
     return false
   } finally {
     body.destroy()
@@ -320,13 +320,13 @@ async function* listed(
     client: S3Client
     settings: S3Settings
     patience: Patience
-    keyOf: (key: string) => string
+    prefixKey: (key: string) => string
   },
 ): AsyncGenerator<Listed> {
-  const { sdk, client, settings, keyOf } = from
-  const prefix = keyOf(below)
+  const { sdk, client, settings, prefixKey } = from
+  const prefix = prefixKey(below)
   const place = `s3://${settings.bucket}/${prefix}`
-  const skip = keyOf('').length
+  const skip = prefixKey('').length
   let token: string | undefined
   let count = 0
   do {
@@ -334,7 +334,7 @@ async function* listed(
       const input = {
         ...{ Bucket: settings.bucket, Prefix: prefix },
         ...(token ? { ContinuationToken: token } : {}),
-        ...(after && !token ? { StartAfter: keyOf(after) } : {}),
+        ...(after && !token ? { StartAfter: prefixKey(after) } : {}),
       }
       const command = bound(new sdk.ListObjectsV2Command(input), attempt)
       return client.send(command, { abortSignal: attempt.signal })
@@ -351,7 +351,7 @@ async function* listed(
   } while (token)
 }
 
-function headersOf(condition: WriteCondition | undefined) {
+function makeHeaders(condition: WriteCondition | undefined) {
   if (!condition) return {}
   return 'absent' in condition ? { IfNoneMatch: '*' } : { IfMatch: condition.tag }
 }
@@ -359,7 +359,7 @@ function headersOf(condition: WriteCondition | undefined) {
 /** Returns null if a condition does not hold. */
 async function unlessRefused<T>(write: () => Promise<T>): Promise<T | null> {
   return await write().catch(error => {
-    if (statusOf(error) === 412) return null
+    if (readStatusCode(error) === 412) return null
     throw error
   })
 }
@@ -383,9 +383,9 @@ async function persistently<T>(
       randomize: true,
       shouldRetry: ({ error }) => {
         if (error instanceof FatalError) return false
-        const status = statusOf(error)
+        const status = readStatusCode(error)
         if (error.name === 'TimeoutError') timeouts += 1
-        if (timeouts >= MAX_TIMEOUTS || systemCode(error) === 'ENOENT') return false
+        if (timeouts >= MAX_TIMEOUTS || findSystemCode(error) === 'ENOENT') return false
         if (isClockCorrected(error)) return true
         return status === null || status === 409 || status === 429 || status >= 500
       },
@@ -393,18 +393,20 @@ async function persistently<T>(
   } catch (error) {
     const cause = error instanceof AbortError ? error.originalError : error
     if (cause instanceof FatalError) throw cause
-    throw new RemoteError(`${storeOf(settings)} did not ${what}: ${reasonOf(cause)}`, EXIT.failed, { cause })
+    throw new RemoteError(`${nameStore(settings)} did not ${what}: ${explainReason(cause)}`, EXIT.failed, {
+      cause,
+    })
   }
 }
 
-function storeOf({ endpoint }: S3Settings): string {
+function nameStore({ endpoint }: S3Settings): string {
   return endpoint === null ? 'Amazon S3' : `The object store at ${new URL(endpoint).origin}`
 }
 
-function reasonOf(error: unknown): string {
+function explainReason(error: unknown): string {
   const { name } = error as { name?: string }
-  const status = statusOf(error)
-  const text = messageOf(error).replace(/\.$/, '')
+  const status = readStatusCode(error)
+  const text = getMessage(error).replace(/\.$/, '')
   if (name === 'RequestTimeTooSkewed') return "this machine's clock is not the store's: correct the clock."
   if (status === 403)
     return `${name ?? '403'}. Check the keys, and their rights to read, write, list and delete.`
@@ -419,7 +421,7 @@ function isClockCorrected(error: unknown): boolean {
   return $metadata?.clockSkewCorrected === true
 }
 
-function statusOf(error: unknown): number | null {
+function readStatusCode(error: unknown): number | null {
   const { $metadata } = error as { $metadata?: { httpStatusCode?: number } }
   return $metadata?.httpStatusCode ?? null
 }
@@ -429,7 +431,7 @@ function hashIn(metadata: Record<string, string> | undefined): string | null {
   return /^[0-9a-f]{64}$/.test(hash) ? hash : null
 }
 
-function tagOf(tag: string | undefined): string {
+function unquoteTag(tag: string | undefined): string {
   if (!tag) throw new AbortError('it returned no ETag, which conditional writes need')
   return tag
 }

@@ -3,10 +3,10 @@ import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/prom
 import { join, relative } from 'node:path'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import {
+  countPublishedBytes,
   latestLink,
+  listPublishedFiles,
   type Manifest,
-  publishedBytes,
-  publishedFiles,
   readManifest,
   type SnapshotFile,
   snapshotsDirectory,
@@ -14,11 +14,11 @@ import {
 import { READ_ME } from '#src/core/lake/publish.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
-import { type Finding, ok, orWell, problem, warning } from '#src/extras/extra.ts'
-import { excess } from '#src/lib/access.ts'
-import { counted } from '#src/lib/count.ts'
-import { messageOf, systemCode, throwIfInterrupted } from '#src/lib/errors.ts'
-import { digestOf } from '#src/lib/hash.ts'
+import { type Finding, ok, prependWell, problem, warning } from '#src/extras/extra.ts'
+import { findExcess } from '#src/lib/access.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { findSystemCode, getMessage, throwIfInterrupted } from '#src/lib/errors.ts'
+import { digestFile } from '#src/lib/hash.ts'
 import { quoteForShell } from './place.ts'
 import type { WarehouseState } from './warehouse.ts'
 
@@ -64,7 +64,7 @@ export async function checkLake(options: Options): Promise<{ findings: Finding[]
     const path = join(directory, name)
     const manifest = await readManifest(path)
     if (!isManifest(manifest)) {
-      if (name !== latest) ofFiles.push(unfinished(path, await refusalOf(path)))
+      if (name !== latest) ofFiles.push(unfinished(path, await readRefusal(path)))
       continue
     }
     finished += 1
@@ -73,7 +73,7 @@ export async function checkLake(options: Options): Promise<{ findings: Finding[]
     if (found.length === 0) well += 1
     ofFiles.push(...found)
     if (!isLatest) continue
-    snapshotBytes = publishedBytes(manifest)
+    snapshotBytes = countPublishedBytes(manifest)
     findings.push(...checkFreshness(path, manifest, options.warehouse))
     const unusable = new Set(ofFiles.map(({ subject }) => subject))
     findings.push(...(await checkCatalog(path, manifest, unusable)))
@@ -114,9 +114,9 @@ async function checkLatest(
   if (!names.includes(name)) return broken(`points to ${target}, which is missing`, '`editais publish`')
   const manifest = await readManifest(join(snapshotsDirectory(paths.lake), name))
   if (!isManifest(manifest)) {
-    const refusal = await refusalOf(join(snapshotsDirectory(paths.lake), name))
+    const refusal = await readRefusal(join(snapshotsDirectory(paths.lake), name))
     const [what, mend] = refusal
-      ? [`whose manifest cannot be read (${refusal})`, mendOf(refusal, '`editais publish`')]
+      ? [`whose manifest cannot be read (${refusal})`, chooseMend(refusal, '`editais publish`')]
       : ['which has no manifest', '`editais publish`']
     return { ...broken(`points to ${target}, ${what}`, mend), name }
   }
@@ -131,8 +131,8 @@ function isManifest(manifest: Manifest | null): manifest is Manifest {
 }
 
 /** Returns the error code if there is a manifest that cannot be read; else null. */
-async function refusalOf(directory: string): Promise<string | null> {
-  const code = await readFile(join(directory, MANIFEST_FILE)).then(() => undefined, systemCode)
+async function readRefusal(directory: string): Promise<string | null> {
+  const code = await readFile(join(directory, MANIFEST_FILE)).then(() => undefined, findSystemCode)
   return code === undefined || code === 'ENOENT' || code === 'ENOTDIR' ? null : code
 }
 
@@ -140,7 +140,7 @@ async function refusalOf(directory: string): Promise<string | null> {
  * Returns what to do about a file that cannot be read. One that merely belongs to another user does not need to be written
  * again.
  */
-function mendOf<T>(code: string | undefined, otherwise: T): T | string {
+function chooseMend<T>(code: string | undefined, otherwise: T): T | string {
   return code === 'EACCES' || code === 'EPERM' ? OTHER_USER : otherwise
 }
 
@@ -148,7 +148,7 @@ function unfinished(path: string, refusal: string | null): Finding {
   if (refusal === null)
     return warning(SNAPSHOT, path, 'was never finished. This is harmless: the next snapshot removes it')
   const what = `was not checked: its manifest cannot be read (${refusal})`
-  return warning(SNAPSHOT, path, what, mendOf(refusal, null))
+  return warning(SNAPSHOT, path, what, chooseMend(refusal, null))
 }
 
 function checkFreshness(path: string, manifest: Manifest, warehouse: WarehouseState | null): Finding[] {
@@ -183,15 +183,15 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
       `was published as ${manifest.directory}, and its views still read that path`,
       '`editais publish`',
     )
-  const files = publishedFiles(manifest)
+  const files = listPublishedFiles(manifest)
   const catalog = { path: CATALOG_FILE, bytes: null, sha256: manifest.catalog_sha256 ?? null }
   for (const file of [...files, catalog]) {
     const subject = join(path, file.path)
     const wrong = await checkFile(subject, file, options)
-    if (wrong !== null) found(subject, wrong.what, mendOf(wrong.code, WRITE_ALL))
+    if (wrong !== null) found(subject, wrong.what, chooseMend(wrong.code, WRITE_ALL))
     else {
       const { mode } = await stat(subject)
-      if (excess(mode, PUBLISHED_MODE) === 0) continue
+      if (findExcess(mode, PUBLISHED_MODE) === 0) continue
       const mend = `chmod ${(mode & PUBLISHED_MODE).toString(8)} ${quoteForShell(subject)}`
       findings.push(warning(SNAPSHOT, subject, 'is writable, but a published file must never change', mend))
     }
@@ -218,17 +218,17 @@ async function checkFile(
   try {
     const about = await stat(path)
     if (bytes !== null && about.size !== bytes)
-      return { what: `has ${counted(about.size, 'byte')} instead of ${bytes}` }
+      return { what: `has ${pluralize(about.size, 'byte')} instead of ${bytes}` }
     if (quick || sha256 === null) return null
     // Snapshots share unchanged files.
     const file = `${about.dev}:${about.ino}`
-    const known = checksums.get(file) ?? (await digestOf(path)).sha256
+    const known = checksums.get(file) ?? (await digestFile(path)).sha256
     checksums.set(file, known)
     return known === sha256 ? null : { what: 'differs from what was published (sha256)' }
   } catch (error) {
-    const code = systemCode(error)
+    const code = findSystemCode(error)
     if (code === 'ENOENT') return { what: 'is missing' }
-    return { what: `cannot be read (${code ?? messageOf(error)})`, ...(code ? { code } : {}) }
+    return { what: `cannot be read (${code ?? getMessage(error)})`, ...(code ? { code } : {}) }
   }
 }
 
@@ -245,7 +245,7 @@ async function checkCatalog(
 ): Promise<Finding[]> {
   const path = join(directory, CATALOG_FILE)
   if (!existsSync(path)) return []
-  const db = await Database.open(path, { readOnly: true, threads: 1 }).catch(messageOf)
+  const db = await Database.open(path, { readOnly: true, threads: 1 }).catch(getMessage)
   if (typeof db === 'string') return [problem(CATALOG, path, `cannot be opened: ${db}`, WRITE_ALL)]
   try {
     const views = await db.rows<{ name: string; sql: string }>(
@@ -265,9 +265,9 @@ async function checkCatalog(
         if (wrong !== null) findings.push(problem(SNAPSHOT, subject, wrong, WRITE_ALL))
       }
     }
-    return orWell(findings, ok(CATALOG, path, `Opens; ${views.length} views read exactly its files`))
+    return prependWell(findings, ok(CATALOG, path, `Opens; ${views.length} views read exactly its files`))
   } catch (error) {
-    return [problem(CATALOG, path, `cannot be read: ${messageOf(error)}`, WRITE_ALL)]
+    return [problem(CATALOG, path, `cannot be read: ${getMessage(error)}`, WRITE_ALL)]
   } finally {
     db.close()
   }
@@ -278,9 +278,9 @@ async function checkRowCount(db: Database, path: string, file: SnapshotFile): Pr
     const { rows } = await db.row<{ rows: number }>(
       `SELECT num_rows AS rows FROM parquet_file_metadata(${literal(path)})`,
     )
-    return rows === file.rows ? null : `has ${counted(rows, 'row')} instead of ${file.rows}`
+    return rows === file.rows ? null : `has ${pluralize(rows, 'row')} instead of ${file.rows}`
   } catch (error) {
-    return `is not a readable Parquet file: ${messageOf(error)}`
+    return `is not a readable Parquet file: ${getMessage(error)}`
   }
 }
 

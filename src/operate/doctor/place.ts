@@ -3,19 +3,19 @@ import { access, lstat, readdir, readFile, stat, statfs } from 'node:fs/promises
 import { basename, dirname, join } from 'node:path'
 import type { LakeSettings } from '#config/lake.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { isOursAlone, ourFiles } from '#src/core/company/data_directory.ts'
+import { isOursAlone, listOurFiles } from '#src/core/company/data_directory.ts'
 import { latestLink, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
 import {
-  excess,
+  findExcess,
+  formatMode,
   isTrusted,
   LAKE_DIRECTORY,
-  octal,
   PASSED_DIRECTORY,
   PRIVATE_DIRECTORY,
   PRIVATE_FILE,
 } from '#src/lib/access.ts'
-import { systemCode } from '#src/lib/errors.ts'
+import { findSystemCode } from '#src/lib/errors.ts'
 import type { LockHolder } from '#src/lib/lock.ts'
 
 /** Times the size of a rebuild and a full snapshot: room for old and new at once, and a day of snapshots. */
@@ -55,7 +55,7 @@ async function checkAccess(paths: CompanyPaths): Promise<Finding[]> {
   ]
   const refused: { path: string; code: string | undefined }[] = []
   for (const [path, mode] of all) {
-    const code = await access(path, mode).then(() => null, systemCode)
+    const code = await access(path, mode).then(() => null, findSystemCode)
     // A missing path is not an error: a user who may write its directory creates it.
     if (code !== null && code !== 'ENOENT') refused.push({ path, code })
   }
@@ -139,11 +139,11 @@ async function checkLeftovers(paths: CompanyPaths): Promise<Finding[]> {
 async function checkNotes(paths: CompanyPaths): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const path of [paths.state, paths.metabase, paths.remote]) {
-    const text = await textOf(path)
+    const text = await readTextIfThere(path)
     if (text === null || isJson(text)) continue
     findings.push(warning('notes', path, 'is not valid JSON: the next run writes it again'))
   }
-  if ((await textOf(paths.id))?.trim() === '') {
+  if ((await readTextIfThere(paths.id))?.trim() === '') {
     const what = 'is empty: workers cannot identify this directory'
     findings.push(problem('notes', paths.id, what, `rm ${quoteForShell(paths.id)}`))
   }
@@ -159,7 +159,7 @@ function isJson(text: string): boolean {
 }
 
 /** Returns null if there is no such file, or this user cannot read it. */
-async function textOf(path: string): Promise<string | null> {
+async function readTextIfThere(path: string): Promise<string | null> {
   return await readFile(path, 'utf8').catch(() => null)
 }
 
@@ -195,9 +195,9 @@ export async function checkPrivacy({ paths, lake }: PrivacyOptions): Promise<Fin
   const isReached = isEntered && (await canBePassed(root))
   const findings = [
     ...(await checkDataDirectory(dataDir)),
-    ...(await checkPaths([[root, PASSED_DIRECTORY], ...ourFiles(dataDir)], isEntered)),
+    ...(await checkPaths([[root, PASSED_DIRECTORY], ...listOurFiles(dataDir)], isEntered)),
     ...(await checkPaths(await privatePaths(paths), isReached)),
-    ...(await checkPaths(await directoriesOf(paths.lake, lake), isReached)),
+    ...(await checkPaths(await listDirectories(paths.lake, lake), isReached)),
     ...(await checkReaders(paths, lake)),
   ]
   if (findings.length > 0) return findings
@@ -217,7 +217,7 @@ async function privatePaths({ root, raw, rows, temporary, mirror }: CompanyPaths
   ]
 }
 
-async function directoriesOf(lake: string, { mode }: LakeSettings): Promise<Allowed[]> {
+async function listDirectories(lake: string, { mode }: LakeSettings): Promise<Allowed[]> {
   const snapshots = snapshotsDirectory(lake)
   const names = await readdir(snapshots).catch(() => [] as string[])
   const all = [lake, snapshots, ...names.map(name => join(snapshots, name))]
@@ -248,9 +248,9 @@ async function checkPath(path: string, about: Stats, allowed: number): Promise<F
     return [problem(PRIVACY, path, `${what} another user (id ${about.uid}), who can change it`, mend)]
   }
   const target = isLink ? await stat(path).catch(() => null) : about
-  if (target === null || excess(target.mode, allowed) === 0) return []
-  const what = `can be ${actsOf(target)} by other users (${octal(target.mode)})`
-  const wanted = octal(target.mode & allowed)
+  if (target === null || findExcess(target.mode, allowed) === 0) return []
+  const what = `can be ${describeOwner(target)} by other users (${formatMode(target.mode)})`
+  const wanted = formatMode(target.mode & allowed)
   if (!isLink && mayChange(target) && (target.isDirectory() || target.nlink === 1))
     return [warning(PRIVACY, path, what, NEXT_RUN)]
   return [
@@ -263,7 +263,7 @@ async function checkPath(path: string, about: Stats, allowed: number): Promise<F
   ]
 }
 
-function actsOf(about: Stats): string {
+function describeOwner(about: Stats): string {
   const writes = (about.mode & WRITE) !== 0
   if (about.isDirectory()) return writes ? 'changed' : 'listed'
   return writes ? 'changed' : 'read'
@@ -275,13 +275,13 @@ function mayChange({ uid }: Stats): boolean {
 
 async function checkDataDirectory(dataDir: string): Promise<Finding[]> {
   const about = await stat(dataDir)
-  if (excess(about.mode, PASSED_DIRECTORY) === 0) return []
+  if (findExcess(about.mode, PASSED_DIRECTORY) === 0) return []
   if (isOursAlone(dataDir)) return await checkPath(dataDir, about, PASSED_DIRECTORY)
   // Listing it shows only names of companies, and other programs use it too.
   if ((about.mode & WRITE) === 0) return []
   const can =
     (about.mode & STICKY) === 0 ? 'replace every company in it' : 'create files in it under our names'
-  const what = `is shared with other programs: other users can ${can} (${octal(about.mode)})`
+  const what = `is shared with other programs: other users can ${can} (${formatMode(about.mode)})`
   return [
     problem(PRIVACY, dataDir, what, 'Move the companies to a separate directory, and set DATA_DIR to it'),
   ]
@@ -303,8 +303,8 @@ async function checkReaders({ root, lake }: CompanyPaths, { mode, group }: LakeS
   for (const path of [dirname(root), root]) {
     const about = await stat(path)
     if ((about.mode & open) === open) continue
-    const what = `cannot be entered by users who may read the lake (mode ${octal(about.mode)}; LAKE_READERS gives the lake ${octal(mode ?? 0)})`
-    const mend = `The next run corrects its mode, or run chmod ${octal(about.mode | open)} ${quoteForShell(path)}`
+    const what = `cannot be entered by users who may read the lake (mode ${formatMode(about.mode)}; LAKE_READERS gives the lake ${formatMode(mode ?? 0)})`
+    const mend = `The next run corrects its mode, or run chmod ${formatMode(about.mode | open)} ${quoteForShell(path)}`
     findings.push(warning(PRIVACY, path, what, mend))
   }
   return findings

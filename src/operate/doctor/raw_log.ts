@@ -3,14 +3,14 @@ import type { CompanyPaths } from '#src/core/company/company.ts'
 import {
   type Examined,
   examineLog,
-  otherNames,
-  straySegment,
-  unknownTypes,
+  findStraySegment,
+  listOtherNames,
+  listUnknownTypes,
 } from '#src/core/rawlog/examine.ts'
 import { damagedDirectory, UNSEALED_SUFFIX, WAYS_OUT } from '#src/core/rawlog/files.ts'
-import { type Finding, ok, orWell, problem, warning } from '#src/extras/extra.ts'
-import { counted } from '#src/lib/count.ts'
-import { messageOf, systemCode } from '#src/lib/errors.ts'
+import { type Finding, ok, prependWell, problem, warning } from '#src/extras/extra.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { findSystemCode, getMessage } from '#src/lib/errors.ts'
 
 const CHECK = 'raw log'
 
@@ -20,7 +20,7 @@ export async function checkRawLog(
   onSegment: (done: number, total: number) => void,
 ): Promise<{ findings: Finding[]; examined: Examined[] | null }> {
   try {
-    const stray = await straySegment(paths.raw)
+    const stray = await findStraySegment(paths.raw)
     if (stray !== null) {
       return { findings: [problem(CHECK, stray.path, stray.why, 'Move it elsewhere')], examined: null }
     }
@@ -30,13 +30,13 @@ export async function checkRawLog(
       ...checkCompany(paths, examined),
       ...(await checkOthers(paths.raw)),
     ]
-    return { findings: orWell(findings, summary(paths.raw, examined)), examined }
+    return { findings: prependWell(findings, summary(paths.raw, examined)), examined }
   } catch (error) {
-    if (systemCode(error) === undefined) throw error
+    if (findSystemCode(error) === undefined) throw error
     const found = problem(
       CHECK,
       paths.raw,
-      `cannot be read: ${messageOf(error)}`,
+      `cannot be read: ${getMessage(error)}`,
       'Run as the user who owns the files, or change their owner to this user (chown -R)',
     )
     return { findings: [found], examined: null }
@@ -46,7 +46,7 @@ export async function checkRawLog(
 function checkSegment(one: Examined): Finding[] {
   const { path, state, why, contents } = one
   if (state === 'whole') {
-    const [unknown] = unknownTypes(contents)
+    const [unknown] = listUnknownTypes(contents)
     if (unknown === undefined) return []
     return [
       problem(
@@ -77,7 +77,7 @@ function checkCompany({ raw, company }: CompanyPaths, examined: readonly Examine
 }
 
 async function checkOthers(directory: string): Promise<Finding[]> {
-  return (await otherNames(directory)).flatMap(name => {
+  return (await listOtherNames(directory)).flatMap(name => {
     const path = join(directory, name)
     if (path === damagedDirectory(directory)) return []
     if (name.endsWith(UNSEALED_SUFFIX))
@@ -96,7 +96,7 @@ function summary(directory: string, examined: readonly Examined[]): Finding {
   return ok(
     CHECK,
     directory,
-    `${counted(examined.length, 'segment')} without a gap; ${counted(lines, 'line')}, all readable${numbers ? ` (salvaged: ${numbers})` : ''}`,
+    `${pluralize(examined.length, 'segment')} without a gap; ${pluralize(lines, 'line')}, all readable${numbers ? ` (salvaged: ${numbers})` : ''}`,
   )
 }
 

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Examined } from '#src/core/rawlog/examine.ts'
-import { readBase, segmentNumbers, WAYS_OUT } from '#src/core/rawlog/files.ts'
+import { listSegmentNumbers, readBase, WAYS_OUT } from '#src/core/rawlog/files.ts'
 import { Database, isMemoryError } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
-import { listRowFiles, rowDirectory, rowsOf } from '#src/core/warehouse/row_files.ts'
+import { listRowFiles, rowDirectory, storedRows } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import {
   buildWarehouse,
@@ -14,8 +14,8 @@ import {
   type WarehouseOptions,
 } from '#src/core/warehouse/warehouse.ts'
 import { type Finding, ok, problem, warning } from '#src/extras/extra.ts'
-import { counted, formatCount } from '#src/lib/count.ts'
-import { FatalError, InterruptedError, messageOf } from '#src/lib/errors.ts'
+import { formatCount, pluralize } from '#src/lib/count.ts'
+import { FatalError, getMessage, InterruptedError } from '#src/lib/errors.ts'
 import { LEAST_FREE_BYTES, MEBIBYTE } from './place.ts'
 import { sumLines } from './raw_log.ts'
 
@@ -59,12 +59,12 @@ export async function checkWarehouse(
   if ('status' in opened) return { findings: [opened], state: null }
   const { segments: base } = await readBase(paths.raw)
   // Without the lock, a run may have sealed more segments since the log was read.
-  const numbers = (await segmentNumbers(paths.raw)).filter(number => number > base)
+  const numbers = (await listSegmentNumbers(paths.raw)).filter(number => number > base)
   const sealed = isHeld ? examined && base + examined.length : base + numbers.length
   const findings = checkApplied(path, opened, examined, sealed)
   if (scratch === null) return { findings, state: opened }
   if (base > 0) {
-    const why = `was not compared with the raw log: the first ${counted(base, 'segment')} are only in the object store`
+    const why = `was not compared with the raw log: the first ${pluralize(base, 'segment')} are only in the object store`
     const mend = 'To compare, copy them with `editais log pull`, and run the doctor again'
     return { findings: [...findings, warning(ROWS, path, why, mend)], state: opened }
   }
@@ -88,7 +88,7 @@ async function readMeta({
     db = await Database.open(path, { readOnly: true, threads: 1 })
   } catch (error) {
     if (isOpenElsewhere(error)) return problem(CHECK, path, 'is open in another process', 'Close it there')
-    return problem(CHECK, path, `cannot be opened: ${messageOf(error)}`, '`editais rebuild`')
+    return problem(CHECK, path, `cannot be opened: ${getMessage(error)}`, '`editais rebuild`')
   }
   try {
     if (!(await hasCurrentSchema(db, { sourceTimezone, paths }))) {
@@ -115,7 +115,7 @@ async function readMeta({
         'Run the doctor of that version',
       )
     }
-    return problem(CHECK, path, `cannot be read: ${messageOf(error)}`, '`editais rebuild`')
+    return problem(CHECK, path, `cannot be read: ${getMessage(error)}`, '`editais rebuild`')
   } finally {
     db.close()
   }
@@ -128,13 +128,13 @@ function checkApplied(
   sealed: number | null,
 ): Finding[] {
   if (examined === null || sealed === null)
-    return [ok(CHECK, path, `Opens; ${counted(applied, 'segment')} applied`)]
+    return [ok(CHECK, path, `Opens; ${pluralize(applied, 'segment')} applied`)]
   if (applied > sealed) {
     return [
       problem(
         CHECK,
         path,
-        `was built from ${counted(applied, 'segment')}, but the raw log holds ${sealed}`,
+        `was built from ${pluralize(applied, 'segment')}, but the raw log holds ${sealed}`,
         'Restore the missing segments from a backup; or accept the loss with `editais rebuild`, then run `editais sync`',
       ),
     ]
@@ -149,13 +149,13 @@ function checkApplied(
       problem(
         CHECK,
         short.path,
-        `has ${counted(sumLines(short.contents), 'line')}, but the warehouse applied ${lines.get(short.number) ?? 'none'} of this segment`,
+        `has ${pluralize(sumLines(short.contents), 'line')}, but the warehouse applied ${lines.get(short.number) ?? 'none'} of this segment`,
         'Restore the file from a backup; or accept the loss with `editais rebuild`, then run `editais sync`',
       ),
     ]
   }
   if (applied === sealed)
-    return [ok(CHECK, path, `Opens; ${formatCount(applied)} of ${counted(sealed, 'segment')} applied`)]
+    return [ok(CHECK, path, `Opens; ${formatCount(applied)} of ${pluralize(sealed, 'segment')} applied`)]
   const [left, it] =
     sealed - applied === 1
       ? ['the last segment', 'it']
@@ -203,7 +203,7 @@ function failedBuild(path: string, error: unknown): Finding {
     const [why = ''] = error.message.split(` ${WAYS_OUT}`)
     return problem(ROWS, path, failed(why.replace(/\.$/, '')), WAYS_OUT)
   }
-  return problem(ROWS, path, failed(messageOf(error)), MORE_ROOM)
+  return problem(ROWS, path, failed(getMessage(error)), MORE_ROOM)
 }
 
 async function compare(
@@ -231,9 +231,9 @@ async function compare(
   } catch (error) {
     if (!isHeld && isOpenElsewhere(error)) return [changedMeanwhile(path)]
     // This does not mean that anything is wrong with the warehouse.
-    if (isMemoryError(error) || /No space left on device/.test(messageOf(error)))
-      return [problem(ROWS, path, `cannot be compared with the raw log: ${messageOf(error)}`, MORE_ROOM)]
-    return [problem(ROWS, path, `cannot be read: ${messageOf(error)}`, '`editais rebuild`')]
+    if (isMemoryError(error) || /No space left on device/.test(getMessage(error)))
+      return [problem(ROWS, path, `cannot be compared with the raw log: ${getMessage(error)}`, MORE_ROOM)]
+    return [problem(ROWS, path, `cannot be read: ${getMessage(error)}`, '`editais rebuild`')]
   } finally {
     db.close()
   }
@@ -244,7 +244,7 @@ function changedMeanwhile(path: string): Finding {
 }
 
 function isOpenElsewhere(error: unknown): boolean {
-  return /Conflicting lock|Could not set lock/.test(messageOf(error))
+  return /Conflicting lock|Could not set lock/.test(getMessage(error))
 }
 
 /** Queries for the rows of the same table in both warehouses. */
@@ -275,8 +275,8 @@ async function relations(
   const rebuilt = await listRowFiles(db, 'rebuilt.main.')
   for (const table of ROW_TABLES)
     pairs.set(table.name, [
-      `(${rowsOf(table, directories.stored, stored)})`,
-      `(${rowsOf(table, directories.rebuilt, rebuilt)})`,
+      `(${storedRows(table, directories.stored, stored)})`,
+      `(${storedRows(table, directories.rebuilt, rebuilt)})`,
     ])
   return pairs
 }
@@ -301,5 +301,5 @@ async function difference(db: Database, name: string, [stored, rebuilt]: Pair): 
        coalesce((SELECT min(to_json(t)::VARCHAR) FROM surplus t), (SELECT min(to_json(t)::VARCHAR) FROM lacking t)) AS sample`,
   )
   const cut = sample.length > MAX_SAMPLE_CHARACTERS ? `${sample.slice(0, MAX_SAMPLE_CHARACTERS)}…` : sample
-  return `${name}: ${counted(surplus, 'row')} not in the raw log, ${counted(lacking, 'row')} of the raw log missing, such as ${cut}`
+  return `${name}: ${pluralize(surplus, 'row')} not in the raw log, ${pluralize(lacking, 'row')} of the raw log missing, such as ${cut}`
 }

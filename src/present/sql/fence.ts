@@ -1,6 +1,6 @@
 import type { Database, StatementKind, Stream, Texts } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
 
 /** Characters that DuckDB takes for a space, besides ASCII's: before it reads tokens, and not always in the same way. */
 const UNUSUAL_SPACES = String.raw`\xa0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff`
@@ -30,7 +30,7 @@ type Kind = 'comment' | 'text' | 'quoted' | 'code'
  * Returns SQL with a space for each comment, and a question mark for each string; and for each quoted name, unless they
  * are kept.
  */
-export function withoutTexts(sql: string, { keepNames = false } = {}): string {
+export function maskTexts(sql: string, { keepNames = false } = {}): string {
   return mapParts(sql, (part, kind) => {
     if (kind === 'comment') return ' '
     return kind === 'text' || (kind === 'quoted' && !keepNames) ? '?' : part
@@ -146,7 +146,7 @@ export async function askFenced(db: Database, foreign: ForeignSql): Promise<Stre
   if (called !== null) throw off(`A query may not call ${called}.`)
   return await explaining(db.ask(sql.text, admit, sql.values), error => {
     const explained = failed(error, sql)
-    return IS_OFF.test(messageOf(error)) ? off(`${explained.message}.`) : explained
+    return IS_OFF.test(getMessage(error)) ? off(`${explained.message}.`) : explained
   })
 }
 
@@ -155,7 +155,7 @@ const CALLS = /\b(\w+)"?\s*\(|\bpragma\b\s*"?(\w+)/gi
 
 /** Returns the first function that SQL calls in FROM or as a PRAGMA and that is not admitted, or null. */
 async function calledOffLimits(db: Database, sql: string): Promise<string | null> {
-  const calls = [...withoutTexts(sql, { keepNames: true }).matchAll(CALLS)]
+  const calls = [...maskTexts(sql, { keepNames: true }).matchAll(CALLS)]
   const names = calls.map(([, called, pragma]) => String(called ?? pragma).toLowerCase())
   const candidates = names.filter(name => !ADMITTED.has(name))
   if (candidates.length === 0) return null
@@ -197,13 +197,13 @@ function failed(error: unknown, { file }: ForeignSql): FatalError {
   // After its first line, the message shows the line of the SQL, if the database knows it.
   const text = error instanceof Error ? error.message : ''
   const [, line] = /^LINE (\d+):/m.exec(text) ?? []
-  const hint = hintOf(error)
+  const hint = findHint(error)
   const place = file === null ? '' : ` in ${file}${line === undefined ? '' : `, line ${line}`}`
-  return new FatalError(`The query failed${place}: ${messageOf(error)}${hint ? ` ${hint}` : ''}`)
+  return new FatalError(`The query failed${place}: ${getMessage(error)}${hint ? ` ${hint}` : ''}`)
 }
 
 /** Returns what DuckDB suggests instead of a wrong name, beside the first line of its message; null if it does not. */
-export function hintOf(error: unknown): string | null {
+export function findHint(error: unknown): string | null {
   const text = error instanceof Error ? error.message : ''
   return /^(?:Candidate \w+:|Did you mean) .*$/m.exec(text)?.[0] ?? null
 }

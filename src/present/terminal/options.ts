@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError } from 'commander'
 export type CompanyOptions = { readonly company?: string; readonly json?: true }
 
 /** Returns a command that does one thing with one company, and prints the result. */
-export function companyCommand(name: string, description: string): Command {
+export function createCompanyCommand(name: string, description: string): Command {
   return new Command(name)
     .description(description)
     .option('--company <slug>', 'company to use, instead of COMPANY')

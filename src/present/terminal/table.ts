@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import { printable } from '#schema/text_key.ts'
+import { makePrintable } from '#schema/text_key.ts'
 import type { ResultColumn, Row, WrittenRow } from '#src/core/warehouse/database.ts'
 
 const MAX_CELL_CHARACTERS = 60
@@ -28,7 +28,7 @@ export function renderCells(
   maxCharacters = MAX_CELL_CHARACTERS,
 ): string {
   const table = new Table({
-    head: columns.map(({ name }) => printable(name)),
+    head: columns.map(({ name }) => makePrintable(name)),
     colAligns: columns.map(({ kind }) => (kind === 'number' ? 'right' : 'left')),
     style: { head: [], border: [], compact: true },
   })
@@ -37,7 +37,7 @@ export function renderCells(
 }
 
 /** Returns a line of CSV (RFC 4180): quoted only if necessary, NULL as an empty field. */
-export function csvLine(fields: WrittenRow): string {
+export function formatCsvLine(fields: WrittenRow): string {
   return `${fields.map(field => quoted(field ?? '')).join(',')}\r\n`
 }
 
@@ -50,7 +50,7 @@ function plainText(value: unknown): string {
 }
 
 function cell(text: string, maxCharacters: number): string {
-  const line = printable(text)
+  const line = makePrintable(text)
   return line.length > maxCharacters ? `${line.slice(0, maxCharacters - 1)}…` : line
 }
 

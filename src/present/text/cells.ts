@@ -51,7 +51,7 @@ function escapeCodes(text: string): string {
  * Returns a text as a cell of a workbook has it. A line ends as in a cell of Excel: a carriage return would be written as `_x000D_`,
  * which many programs show. Characters that XML does not allow are left out.
  */
-export function workbookText(text: string): string {
+export function cleanForWorkbook(text: string): string {
   return escapeCodes(cutText(withoutForbidden(text).replaceAll(/\r\n?/g, '\n')))
 }
 

@@ -1,5 +1,5 @@
 import { cleanText } from '#schema/text_key.ts'
-import { localTimeOf } from '#schema/times.ts'
+import { parseLocalTime } from '#schema/times.ts'
 import type { ResultColumn } from '#src/core/warehouse/database.ts'
 
 /** Formats texts, numbers and dates as Brazilian readers expect. Days and local times are passed as Date in UTC. */
@@ -35,7 +35,7 @@ const BROKEN_WORD = / [^ ]{0,14}$/
 const LAST_SIGNS = /(?<![ ,;:.-])[ ,;:.-]+$/
 
 /** Returns a text of a notice in one line, cut to `maxCharacters`; null if nothing in its beginning is visible. */
-export function line(text: string | null, maxCharacters: number): string | null {
+export function fitInLine(text: string | null, maxCharacters: number): string | null {
   if (text === null) return null
   const beginning = text.slice(0, READ_PER_SHOWN * maxCharacters)
   const clean = cleanText(beginning)
@@ -50,7 +50,7 @@ export function line(text: string | null, maxCharacters: number): string | null 
 }
 
 /** Returns the address of a link if it is a usable web address, else null. */
-export function usableLink(text: string | null): string | null {
+export function findUsableLink(text: string | null): string | null {
   if (text === null || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text)) return null
   const url = new URL(text)
   return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null
@@ -75,7 +75,7 @@ export function formatDays(value: number | null): string {
   return `${ONE_DECIMAL.format(rounded)} ${rounded < 2 ? 'dia' : 'dias'}`
 }
 
-export function percent(share: number | null): string {
+export function formatPercent(share: number | null): string {
   return share === null ? NONE : PERCENT.format(share)
 }
 
@@ -84,26 +84,26 @@ export function formatMoney(value: number | null): string {
 }
 
 /** Formats an amount without cents, which do not matter in a sum. */
-export function wholeMoney(value: number | null): string {
+export function formatWholeMoney(value: number | null): string {
   return value === null ? NONE : WHOLE_MONEY.format(value)
 }
 
 /** Formats an amount in short: `R$ 1,2 mi`. */
-export function shortMoney(value: number): string {
+export function formatShortMoney(value: number): string {
   return SHORT_MONEY.format(value)
 }
 
 /** Formats a day: `21/11/2026`. */
-export function day(date: Date | null): string {
-  return date === null ? NONE : `${dayAndMonth(date)}/${String(date.getUTCFullYear()).padStart(4, '0')}`
+export function formatDay(date: Date | null): string {
+  return date === null ? NONE : `${formatDayAndMonth(date)}/${String(date.getUTCFullYear()).padStart(4, '0')}`
 }
 
 /** Formats a day without its year: `21/11`. */
-export function dayAndMonth(date: Date): string {
+export function formatDayAndMonth(date: Date): string {
   return `${two(date.getUTCDate())}/${two(date.getUTCMonth() + 1)}`
 }
 
-export function weekday(date: Date): string {
+export function formatWeekday(date: Date): string {
   return WEEKDAYS[date.getUTCDay()] ?? NONE
 }
 
@@ -114,14 +114,14 @@ export function timeOfDay(date: Date): string | null {
 }
 
 /** Formats a day and its time: `21/11/2026 às 09:00`. */
-export function dayAndTime(date: Date | null): string {
+export function formatDayAndTime(date: Date | null): string {
   if (date === null) return NONE
   const time = timeOfDay(date)
-  return time === null ? day(date) : `${day(date)} às ${time}`
+  return time === null ? formatDay(date) : `${formatDay(date)} às ${time}`
 }
 
 /** Formats a distance in days: `hoje`, `amanhã`, `em 5 dias`. */
-export function inDays(distance: number): string {
+export function formatDistance(distance: number): string {
   if (distance === 0) return 'hoje'
   return distance === 1 ? 'amanhã' : `em ${number(distance)} dias`
 }
@@ -140,7 +140,7 @@ export function formatAge(durationMs: number): string {
  * @param timeZone also of texts without an offset.
  */
 export function formatMoment(value: unknown, timeZone: string): string {
-  return typeof value === 'string' ? dayAndTime(localTimeOf(value, timeZone)) : NONE
+  return typeof value === 'string' ? formatDayAndTime(parseLocalTime(value, timeZone)) : NONE
 }
 
 /** Formats a value as the database writes it: `1.234,5`, `21/11/2026 às 09:00`, `sim`. What has no such form stays as it is. */
@@ -151,7 +151,7 @@ export function formatWritten(text: string | null, kind: ResultColumn['kind']): 
   if (kind === 'number') return /\d/.test(text) ? CENTS.format(text as Intl.StringNumericLiteral) : text
   const date = kind === 'other' ? null : new Date(`${text.replace(' ', 'T')}${kind === 'time' ? 'Z' : ''}`)
   if (date === null || Number.isNaN(date.getTime())) return text
-  return kind === 'day' ? day(date) : dayAndTime(date)
+  return kind === 'day' ? formatDay(date) : formatDayAndTime(date)
 }
 
 function two(value: number): string {

@@ -9,7 +9,7 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
 }
 
 /** Marks a text as markup that was created, and escaped, elsewhere. */
-export function trusted(text: string): Html {
+export function trustMarkup(text: string): Html {
   return { html: text }
 }
 

@@ -1,7 +1,7 @@
 import { ANALYSIS } from '#schema/analysis.ts'
-import { textKey } from '#schema/text_key.ts'
-import { type Labels, labelsOf, PHASE_LABELS, titlesOf } from '#src/marts/labels.ts'
-import { line } from './format.ts'
+import { makeTextKey } from '#schema/text_key.ts'
+import { findLabels, type Labels, listTitles, PHASE_LABELS } from '#src/marts/labels.ts'
+import { fitInLine } from './format.ts'
 
 /** Names for readers instead of codes, which come from strangers: a code that is not known is shown in one line. */
 
@@ -43,35 +43,35 @@ const RECORD_KINDS: Labels = new Map([
 ])
 
 const FIELDS: Labels = new Map([
-  ...labelsOf('mudancas.campo'),
-  ...titlesOf(ANALYSIS),
+  ...findLabels('mudancas.campo'),
+  ...listTitles(ANALYSIS),
   ...Object.entries(SECTIONS),
   ['updated_at', 'Atualizado em'],
 ])
 
 const MAX_CHARACTERS = 60
 
-export const nameAction = namer(labelsOf('alerts.action_type'))
-export const nameAlertType = namer(labelsOf('alerts.type'))
-export const nameCategory = namer(labelsOf('requirements.category'))
+export const nameAction = namer(findLabels('alerts.action_type'))
+export const nameAlertType = namer(findLabels('alerts.type'))
+export const nameCategory = namer(findLabels('requirements.category'))
 export const nameDriftKind = namer(DRIFT_KINDS)
 export const nameEvent = namer(EVENTS)
 export const nameField = namer(FIELDS)
-export const nameItemKind = namer(labelsOf('items.material_ou_servico'))
-export const nameLevel = namer(labelsOf('analyses.analysis_level'))
-export const nameLight = namer(labelsOf('requirements.status'))
+export const nameItemKind = namer(findLabels('items.material_ou_servico'))
+export const nameLevel = namer(findLabels('analyses.analysis_level'))
+export const nameLight = namer(findLabels('requirements.status'))
 export const namePhase = namer(PHASE_LABELS)
 export const nameRecordKind = namer(RECORD_KINDS)
-export const nameRisk = namer(labelsOf('analyses.pricing_risco_pagamento'))
-export const nameRunStatus = namer(labelsOf('sync_runs.status'))
-export const nameSeverity = namer(labelsOf('alerts.severity'))
-export const nameVerdict = namer(labelsOf('analyses.verdict_recommendation'))
+export const nameRisk = namer(findLabels('analyses.pricing_risco_pagamento'))
+export const nameRunStatus = namer(findLabels('sync_runs.status'))
+export const nameSeverity = namer(findLabels('alerts.severity'))
+export const nameVerdict = namer(findLabels('analyses.verdict_recommendation'))
 
 /** Returns a function that names a code, however it is spelled, and returns null for what is no text. */
 function namer(labels: Labels): (code: unknown) => string | null {
   return code => {
     if (typeof code !== 'string') return null
-    return labels.get(code) ?? labels.get(textKey(code)) ?? line(code, MAX_CHARACTERS)
+    return labels.get(code) ?? labels.get(makeTextKey(code)) ?? fitInLine(code, MAX_CHARACTERS)
   }
 }
 
@@ -100,7 +100,7 @@ export function spellOut(name: string): string {
   if (unit !== undefined) return `${spellOut(name.replace(UNIT, ''))} (${unit})`
   const known = FREE_FIELDS.get(name)
   if (known !== undefined) return known
-  const plain = line(name.slice(0, 2 * MAX_CHARACTERS).replaceAll('_', ' '), MAX_CHARACTERS) ?? '?'
+  const plain = fitInLine(name.slice(0, 2 * MAX_CHARACTERS).replaceAll('_', ' '), MAX_CHARACTERS) ?? '?'
   const words = PLAIN.reduce((text, ending) => text.replace(...ending), plain).normalize('NFC')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }

@@ -90,9 +90,9 @@ const OPAQUE = /(?<![\w+=~-])([\w+=~-]{6})[\w+=~-]{34,}(?![\w+=~-])/g
  * Returns a path that is safe to log: it may contain a key, or control characters that a terminal would execute.
  * @param secrets credentials that the request sent; they are masked everywhere in the path.
  */
-export function shownPath(path: string, secrets: readonly (string | undefined)[] = []): string {
+export function maskPath(path: string, secrets: readonly (string | undefined)[] = []): string {
   let shown = decoded(path.slice(0, MAX_LOGGED_READ))
-  for (const word of wordsOf(secrets)) shown = shown.replaceAll(word, '…')
+  for (const word of splitSecrets(secrets)) shown = shown.replaceAll(word, '…')
   return shown
     .replaceAll(OWN_KEY, '$1…')
     .replaceAll(OPAQUE, '$1…')
@@ -101,7 +101,7 @@ export function shownPath(path: string, secrets: readonly (string | undefined)[]
 }
 
 /** Returns the scheme and key of a header; a header with more words holds no key. */
-function wordsOf(secrets: readonly (string | undefined)[]): string[] {
+function splitSecrets(secrets: readonly (string | undefined)[]): string[] {
   return secrets.flatMap(secret =>
     (secret ?? '').split(' ', MAX_HEADER_WORDS).filter(word => word.length >= MIN_SECRET_LENGTH),
   )

@@ -4,17 +4,17 @@ import type { Context } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import type { Logger } from 'pino'
 import { explain } from '#src/lib/errors.ts'
-import { tagOf } from '#src/lib/hash.ts'
+import { computeTag } from '#src/lib/hash.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { requestPath } from '#src/lib/http/request_target.ts'
 import {
   asksForHtml,
+  maskPath,
   sendFault,
   sendJson,
   sendNoSuchRoute,
   sendRefusal,
   sendWrongMethod,
-  shownPath,
 } from './answers.ts'
 import { describeServer, type Extras } from './openapi.ts'
 import { createRoutes, type Routes } from './routes.ts'
@@ -48,7 +48,7 @@ export function createService({ api, extras, log, contents, home }: ServiceOptio
   pages.onError((error, context) => {
     const refusal = sendRefusal(context, error)
     if (refusal) return refusal
-    log?.error({ method: context.req.method, path: shownPath(context.req.path) }, explain(error).message)
+    log?.error({ method: context.req.method, path: maskPath(context.req.path) }, explain(error).message)
     return sendFault(context)
   })
   pages.get('/', context => {
@@ -132,7 +132,7 @@ function describeApi(pages: Routes, extras: Extras): void {
   for (const [file, type] of Object.entries(UI_FILES)) {
     const bytes = once(async () => {
       const read = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${file}`)))
-      return new Json(read, tagOf(read), type)
+      return new Json(read, computeTag(read), type)
     })
     const headers = { 'cache-control': 'public, max-age=86400' }
     pages.get(`/docs/${file}`, async context => await sendJson(context, await bytes(), headers))
@@ -153,7 +153,7 @@ function once<T>(read: () => Promise<T>): () => Promise<T> {
 
 function document(value: object): Json {
   const bytes = Buffer.from(JSON.stringify(value))
-  return new Json(bytes, tagOf(bytes))
+  return new Json(bytes, computeTag(bytes))
 }
 
 function sendText(context: Context, type: string, text: string): Response {

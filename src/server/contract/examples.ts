@@ -123,7 +123,7 @@ export const EXAMPLES = {
 /** Returns the content of an error: the schema, and bodies by name. */
 export function errorBodies(
   bodies: Readonly<Record<string, object>>,
-  schema: object = schemaOf('Error'),
+  schema: object = schemaReference('Error'),
 ): object {
   const examples = Object.fromEntries(Object.entries(bodies).map(([name, value]) => [name, { value }]))
   return { 'application/json': { schema, examples } }
@@ -131,7 +131,7 @@ export function errorBodies(
 
 const document = (name: keyof typeof EXAMPLES) => ({
   'application/json': {
-    schema: schemaOf(name),
+    schema: schemaReference(name),
     examples: { [name]: { $ref: `#/components/examples/${name}` } },
   },
 })
@@ -146,7 +146,7 @@ export const BODIES: Readonly<Record<string, Readonly<Record<string, object>>>> 
         unknownStatus: { error: 'invalid_status', detail: 'unknown status: won' },
         malformedHost: MALFORMED_HOST,
       },
-      { anyOf: [schemaOf('InvalidStatusError'), schemaOf('Error')] },
+      { anyOf: [schemaReference('InvalidStatusError'), schemaReference('Error')] },
     ),
   },
   getEdital: { '200': document('Edital') },
@@ -163,6 +163,6 @@ export const BODIES: Readonly<Record<string, Readonly<Record<string, object>>>> 
   },
 }
 
-function schemaOf(name: string): { readonly $ref: string } {
+function schemaReference(name: string): { readonly $ref: string } {
   return { $ref: `#/components/schemas/${name}` }
 }

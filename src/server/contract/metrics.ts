@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { ConnectionFigures } from '#src/lib/http/server.ts'
-import { droppedLines } from '#src/lib/log.ts'
+import { countDroppedLines } from '#src/lib/log.ts'
 
 const SAME = 'Read from the data directory: every worker shows the same, so take the max over them.'
 const OWN = 'Of this worker, since it started: sum over the workers.'
@@ -77,7 +77,7 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
     registers,
     collect() {
       this.reset()
-      this.inc(droppedLines())
+      this.inc(countDroppedLines())
     },
   })
   return {

@@ -37,7 +37,7 @@ export async function describeServer(extras: Extras): Promise<object> {
   const { responses, ...kept } = components
   for (const { get: operation } of Object.values(paths) as Node[]) {
     operation.parameters = [...operation.parameters, ...extras.parameters].map(withExtras)
-    operation.responses = answersOf(operation, responses, extras)
+    operation.responses = listAnswers(operation, responses, extras)
   }
   for (const [name, parameter] of Object.entries<Node>(kept.parameters)) {
     kept.parameters[name] = withExtras(parameter)
@@ -57,7 +57,7 @@ function withExtras(parameter: Node): Node {
 }
 
 /** Returns all answers of an operation, inlined: the contract's shared ones have different headers on each server. */
-function answersOf({ operationId, responses }: Node, shared: Node, extras: Extras): Node {
+function listAnswers({ operationId, responses }: Node, shared: Node, extras: Extras): Node {
   const own = Object.entries<Node>(responses).map(([status, response]) => {
     const name = response.$ref?.split('/').at(-1)
     return [status, name ? shared[name] : response]

@@ -24,7 +24,7 @@ export function requireKey<S, E extends { Variables: { source: S } }>({
 }: KeyCheck<S, E>): MiddlewareHandler<E> {
   return async (context, next) => {
     if (targetLength(context) > MAX_TARGET_LENGTH) return context.json({ error: 'url_too_long' }, 414)
-    const key = presentedKey({
+    const key = readPresentedKey({
       authorization: context.req.header('authorization'),
       xApiKey: context.req.header('x-api-key'),
     })
@@ -52,7 +52,7 @@ type PresentedKey = {
  * Returns the key that a request sends, or null. The contract requires exactly one header (docs/contract.md#authentication). Both
  * headers with the same key are accepted; different keys are refused, as is any scheme but Bearer.
  */
-export function presentedKey({ authorization, xApiKey }: PresentedKey): string | null {
+export function readPresentedKey({ authorization, xApiKey }: PresentedKey): string | null {
   const bearer = authorization === undefined ? undefined : /^Bearer +(\S+) *$/iu.exec(authorization)?.[1]
   if (authorization !== undefined && bearer === undefined) return null
   if (bearer !== undefined && xApiKey !== undefined && bearer !== xApiKey) return null
@@ -113,7 +113,7 @@ export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> 
     return (await inTurn(context.var.source, context, () => answer(context))) ?? context.body(null)
   }
   const list = answering(async context => {
-    const filter = filterOf(context)
+    const filter = readFilter(context)
     if ('unknown' in filter) {
       return context.json({ error: 'invalid_status', detail: `unknown status: ${filter.unknown}` }, 400)
     }
@@ -124,11 +124,11 @@ export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> 
     return context.json({ editais, count: editais.length, total, limit, offset })
   })
   const notice = answering(async context => {
-    const edital = await context.var.source.get(idOf(context))
+    const edital = await context.var.source.get(readId(context))
     return edital === null ? notFound(context) : await send(context, edital)
   })
   const analysis = answering(async context => {
-    const found = await context.var.source.analysis(idOf(context))
+    const found = await context.var.source.analysis(readId(context))
     return found === null ? notFound(context) : await send(context, found)
   })
   api.get(LIST_PATH, list)
@@ -147,12 +147,12 @@ export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> 
   return api
 }
 
-function idOf({ req }: Context): string {
+function readId({ req }: Context): string {
   return req.param('id') ?? ''
 }
 
 /** Returns the requested filter, or the first unknown status. */
-function filterOf({ req }: Context): NoticeFilter | { readonly unknown: string } {
+function readFilter({ req }: Context): NoticeFilter | { readonly unknown: string } {
   const statuses = statusFilter(req.queries('status') ?? [])
   const unknown = statuses?.find(status => !(STATUSES as readonly string[]).includes(status))
   if (unknown !== undefined) return { unknown }
@@ -195,7 +195,7 @@ export type RouteKind = 'list' | 'notice' | 'analysis' | 'other'
 const OF_NOTICE = new RegExp(`^${LIST_PATH}/([^/]+)(/analysis)?$`, 'u')
 
 /** Returns which API route a path belongs to, and the id in it, undecoded. */
-export function routeOf(path: string): { readonly kind: RouteKind; readonly id: string | null } {
+export function matchRoute(path: string): { readonly kind: RouteKind; readonly id: string | null } {
   if (path === LIST_PATH) return { kind: 'list', id: null }
   const [, id, rest] = OF_NOTICE.exec(path) ?? []
   if (id === undefined) return { kind: 'other', id: null }

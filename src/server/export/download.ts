@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream'
 import { Worker } from 'node:worker_threads'
 import { createZstdDecompress } from 'node:zlib'
-import { whenWritten } from '#src/lib/http/outgoing.ts'
+import { callWhenWritten } from '#src/lib/http/outgoing.ts'
 import { createTurns } from '#src/lib/http/waiting_room.ts'
 import type { PreparedMonth } from '#src/server/prepared_month.ts'
-import { BOTH, type LineSpan, PIECE_BYTES, spansFrom, type What } from './lines.ts'
+import { BOTH, type LineSpan, listSpansFrom, PIECE_BYTES, type What } from './lines.ts'
 import type { UnpackOrder, UnpackResult } from './unpack.ts'
 
 const UNPACK = join(import.meta.dirname, 'unpack.ts')
@@ -90,14 +90,14 @@ function rest(thread: Worker): void {
  */
 async function* largeLine({ month, from, skip }: LineSpan, what: What): AsyncGenerator<Uint8Array> {
   let toSkip = skip
-  for await (const piece of partsOf(month, from, what)) {
+  for await (const piece of readParts(month, from, what)) {
     const skipped = Math.min(toSkip, piece.length)
     toSkip -= skipped
     if (skipped < piece.length) yield piece.subarray(skipped)
   }
 }
 
-async function* partsOf(month: LineSpan['month'], place: number, what: What): AsyncGenerator<Uint8Array> {
+async function* readParts(month: LineSpan['month'], place: number, what: What): AsyncGenerator<Uint8Array> {
   if (what === 'both') yield Buffer.from(BOTH.before)
   if (what !== 'analyses') yield month.notices(place, place + 1)
   if (what === 'both') yield Buffer.from(BOTH.between)
@@ -203,7 +203,7 @@ type Begun = {
  */
 export async function* download(order: Download): AsyncGenerator<Uint8Array> {
   const { months, what, from, to, isWanted } = order
-  const spans = spansFrom(months, what, from)
+  const spans = listSpansFrom(months, what, from)
   const queue: Begun[] = []
   let next = spans.next()
   let left = to - from
@@ -215,7 +215,7 @@ export async function* download(order: Download): AsyncGenerator<Uint8Array> {
         queue.push({ ...begin(next.value, order), giveBack })
         next = spans.next()
       }
-      for await (const piece of piecesOf(queue[0] as Begun, order, left)) {
+      for await (const piece of readPieces(queue[0] as Begun, order, left)) {
         left -= piece.length
         yield piece
       }
@@ -230,7 +230,11 @@ export async function* download(order: Download): AsyncGenerator<Uint8Array> {
 }
 
 /** Returns the bytes of a span, at most `left`; none if the client is gone. */
-async function* piecesOf({ span, lines }: Begun, order: Download, left: number): AsyncGenerator<Uint8Array> {
+async function* readPieces(
+  { span, lines }: Begun,
+  order: Download,
+  left: number,
+): AsyncGenerator<Uint8Array> {
   if (lines === null) yield* firstBytes(largePieces(span, order), left)
   else {
     const { bytes, buffer } = (await lines) ?? NOTHING
@@ -269,7 +273,7 @@ function* cutPieces(bytes: Uint8Array, buffer: SharedArrayBuffer | null): Genera
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
     const piece = bytes.subarray(at, at + PIECE_BYTES)
     if (buffer) {
-      whenWritten(piece, () => {
+      callWhenWritten(piece, () => {
         unwritten -= 1
         if (unwritten === 0) returnBuffer(buffer)
       })

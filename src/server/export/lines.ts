@@ -1,4 +1,4 @@
-import { tagOf } from '#src/lib/hash.ts'
+import { computeTag } from '#src/lib/hash.ts'
 import type { PreparedMonth } from '#src/server/prepared_month.ts'
 
 export const WHAT = ['notices', 'analyses', 'both'] as const
@@ -42,12 +42,12 @@ const monthSums = new WeakMap<PreparedMonth, Sums>()
 function monthBytes(month: PreparedMonth, what: What): number {
   const sums: Sums = monthSums.get(month) ?? { notices: null, analyses: null, both: null }
   monthSums.set(month, sums)
-  const bytes = sums[what] ?? sumOf(month, what)
+  const bytes = sums[what] ?? readSum(month, what)
   sums[what] = bytes
   return bytes
 }
 
-function sumOf(month: PreparedMonth, what: What): number {
+function readSum(month: PreparedMonth, what: What): number {
   let bytes = 0
   for (let place = 0; place < month.size; place += 1) bytes += lineBytes(month, place, what)
   return bytes
@@ -64,11 +64,11 @@ export function exportTag(months: readonly PreparedMonth[], what: What): string 
     what === 'analyses' || month.tag,
     what === 'notices' || month.analysesTag,
   ])
-  return tagOf(JSON.stringify([what, tags]))
+  return computeTag(JSON.stringify([what, tags]))
 }
 
 /** Yields everything from this byte on, month by month, newest notice first. */
-export function* spansFrom(
+export function* listSpansFrom(
   months: readonly PreparedMonth[],
   what: What,
   firstByte: number,

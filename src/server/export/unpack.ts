@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs'
 import { parentPort } from 'node:worker_threads'
 import { zstdDecompressSync } from 'node:zlib'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { BOTH } from './lines.ts'
 
 /** Lines to make of analyses that are in a file, and of the notices that they belong to. */
@@ -36,7 +36,7 @@ parentPort?.on('message', (order: UnpackOrder) => {
     unpack(order, lines ?? new Uint8Array(order.into as SharedArrayBuffer, 0, order.size))
     parentPort?.postMessage({ lines } satisfies UnpackResult, lines ? [lines.buffer] : [])
   } catch (error) {
-    parentPort?.postMessage({ error: messageOf(error) } satisfies UnpackResult)
+    parentPort?.postMessage({ error: getMessage(error) } satisfies UnpackResult)
   }
 })
 

@@ -2,7 +2,7 @@ import { ANALYSIS, REPEATED_FIELDS } from '#schema/analysis.ts'
 import { NOTICE } from '#schema/notice.ts'
 import type { Field, Fields } from '#schema/record.ts'
 import { isSameTime, readTime } from '#schema/times.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 
 /**
  * A document of the log as the mirror serves it (`documents.ts`): the JSON text of each field. A field that is not served is
@@ -20,12 +20,12 @@ const NOTICE_FIELDS = without(NOTICE, ['id'])
 const ANALYSIS_FIELDS = without(ANALYSIS, REPEATED_FIELDS)
 
 /** Returns the fields of a notice, except its id. */
-export function servedNotice(document: object): ServedFields {
+export function pickNoticeFields(document: object): ServedFields {
   return served(document, NOTICE_FIELDS)
 }
 
 /** Returns the fields of an analysis, except those of its notice. */
-export function servedAnalysis(document: object): ServedFields {
+export function pickAnalysisFields(document: object): ServedFields {
   return served(document, ANALYSIS_FIELDS)
 }
 
@@ -158,7 +158,7 @@ export function follow(before: NoticeState | null, line: LoadedLine, timeZone: s
 
 function readNotice(before: NoticeState | null, line: LoadedLine, timeZone: string): Step {
   const state: NoticeState = {
-    notice: kept(servedNotice(line.notice as object)),
+    notice: kept(pickNoticeFields(line.notice as object)),
     updatedAt: String(line.updated_at),
     segment: line.fetched_in ?? line.segment,
     isDeleted: false,
@@ -177,7 +177,7 @@ function readAnalysis(before: NoticeState, line: LoadedLine, timeZone: string): 
   const old = before.analysis
   const analysis: AnalysisState = {
     content: {
-      fields: kept(servedAnalysis(document)),
+      fields: kept(pickAnalysisFields(document)),
       recommendation: document.verdict?.recommendation ?? null,
     },
     served: old && servedContent(old),
@@ -235,7 +235,7 @@ function kept(fields: ServedFields): ServedFields {
   return Object.fromEntries(
     Object.entries(fields).map(([name, json]) => [
       name,
-      json.length > MAX_KEPT_LENGTH ? HASHED + hashOf(json) : json,
+      json.length > MAX_KEPT_LENGTH ? HASHED + hashContent(json) : json,
     ]),
   )
 }
@@ -244,8 +244,8 @@ function differences(before: ServedFields, after: ServedFields, timeZone: string
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
   const isSame = (name: string) =>
     before[name] === after[name] ||
-    (isTime(name) && isSameTime(textOf(before[name]), textOf(after[name]), timeZone))
-  return [...names].filter(name => !isSame(name)).map(field => changeOf(field, before, after))
+    (isTime(name) && isSameTime(readText(before[name]), readText(after[name]), timeZone))
+  return [...names].filter(name => !isSame(name)).map(field => makeChange(field, before, after))
 }
 
 /** Returns whether a field is a time; an analysis has none of its own. */
@@ -253,11 +253,11 @@ function isTime(field: string): boolean {
   return Object.hasOwn(NOTICE, field) && NOTICE[field as keyof typeof NOTICE].type === 'date-time'
 }
 
-function textOf(json: string | undefined): string {
+function readText(json: string | undefined): string {
   return String(json === undefined ? '' : JSON.parse(json))
 }
 
-function changeOf(field: string, before: ServedFields, after: ServedFields): Change {
+function makeChange(field: string, before: ServedFields, after: ServedFields): Change {
   const texts = [before[field], after[field]]
   if (texts.some(text => text?.startsWith(HASHED))) return { field, omitted: true }
   const [old, now] = texts.map(text => (text === undefined ? null : JSON.parse(text)))

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { makePrivateDirectory } from '#src/lib/access.ts'
 import { carryOut, startChild } from '#src/lib/child.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { createTurns } from '#src/lib/http/waiting_room.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import {
@@ -109,7 +109,7 @@ export class Feed {
    * @throws Refusal (400) for text that is no cursor, and (503) for one that this server has not reached.
    * @throws CursorGone if the log is another one.
    */
-  positionOf(since: string | null, { appliedSegment, madeMs }: FeedSnapshot): Position | Cursor {
+  findPosition(since: string | null, { appliedSegment, madeMs }: FeedSnapshot): Position | Cursor {
     if (since === null) return BEGINNING
     if (since === 'latest') return this.#read(reader => reader.lastUpTo(appliedSegment)) ?? BEGINNING
     if (isEarlierCursor(since)) throw new CursorGone('The cursor is of an earlier version of this server.')
@@ -125,7 +125,7 @@ export class Feed {
     return cursor
   }
 
-  /** Returns the events after a position that `positionOf` gave, up to a snapshot for which `ready` resolved. */
+  /** Returns the events after a position that `findPosition` gave, up to a snapshot for which `ready` resolved. */
   page(
     after: Position | Cursor,
     { appliedSegment, madeMs }: FeedSnapshot,
@@ -138,8 +138,8 @@ export class Feed {
    * Returns what happened to a notice, up to a snapshot for which `ready` resolved: events as JSON texts, the newest first.
    * @throws CursorGone if the log was replaced meanwhile.
    */
-  historyOf(id: string, { appliedSegment }: FeedSnapshot, limit: number): readonly string[] {
-    return this.#read(reader => reader.historyOf(id, { upTo: appliedSegment, limit }))
+  readHistory(id: string, { appliedSegment }: FeedSnapshot, limit: number): readonly string[] {
+    return this.#read(reader => reader.readHistory(id, { upTo: appliedSegment, limit }))
   }
 
   async close(): Promise<void> {
@@ -166,7 +166,7 @@ export class Feed {
       this.#readyFor = name
       this.#failed = null
     } catch (error) {
-      const problem = messageOf(error).replace(/\.$/, '')
+      const problem = getMessage(error).replace(/\.$/, '')
       if (problem !== this.#failed?.problem && !this.#stop.signal.aborted)
         log.error(`The changes cannot be served: ${problem}. The next request tries again.`)
       this.#failed = { problem, atMs: performance.now() }
@@ -201,7 +201,7 @@ function preparing(): Refusal {
 
 /** Throws Refusal unless the cursor can be continued in this log. @param madeMs when this server's snapshot was made. */
 function checkCursor(reader: FeedReader, cursor: Cursor, madeMs: number): void {
-  const own = reader.hashesOf(cursor.upTo)
+  const own = reader.readHashes(cursor.upTo)
   if (own && beginsWith(own.chain, cursor.chain) && isOfLog(reader, cursor)) return
   // Another server that has the same log may be ahead of this one. If its snapshot is the older one, the log has lost its end since.
   if (!own && isOfLog(reader, cursor) && madeMs < cursor.madeMs)
@@ -217,7 +217,7 @@ function checkCursor(reader: FeedReader, cursor: Cursor, madeMs: number): void {
 }
 
 function isOfLog(reader: FeedReader, { log }: Cursor): boolean {
-  const first = reader.hashesOf(1)
+  const first = reader.readHashes(1)
   return first !== null && beginsWith(first.sha256, log)
 }
 
@@ -254,7 +254,7 @@ async function updateInProcess(order: IndexOrder, signal: AbortSignal): Promise<
   try {
     const limits = { what: 'an indexer', withinMs: WITHIN_MS, signal }
     const answer = await carryOut<IndexAnswer>(child, order, limits).catch(error => ({
-      error: `an indexer process cannot be started: ${messageOf(error)}`,
+      error: `an indexer process cannot be started: ${getMessage(error)}`,
     }))
     if ('indexed' in answer && answer.indexed) return answer.indexed
     throw new Error(answer.error ?? 'an indexer process gave no answer')

@@ -160,7 +160,7 @@ export class FeedIndex {
   }
 
   get generation(): string {
-    return generationOf(this.#db)
+    return readGeneration(this.#db)
   }
 
   get segments(): IndexedSegment[] {
@@ -200,7 +200,7 @@ export class FeedIndex {
     if (changes && changes.length > 0) this.#insertChanges.run(segment, seq, n, JSON.stringify(changes))
   }
 
-  stateOf(id: string): NoticeState | null {
+  readState(id: string): NoticeState | null {
     const row = this.#state.get(id) as { state: string } | undefined
     return row ? JSON.parse(row.state) : null
   }
@@ -222,7 +222,7 @@ function makeTables(db: DatabaseSync): void {
   db.exec(`PRAGMA user_version = ${FORMAT}`)
 }
 
-function generationOf(db: DatabaseSync): string {
+function readGeneration(db: DatabaseSync): string {
   return (db.prepare('SELECT generation FROM meta').get() as { generation: string }).generation
 }
 
@@ -262,7 +262,7 @@ export class FeedReader {
    * @throws Error if the file cannot be opened.
    */
   constructor(path: string, generation: string) {
-    this.#file = inodeOf(path)
+    this.#file = readInode(path)
     this.#generation = generation
     this.#db = new DatabaseSync(path, { readOnly: true, timeout: READ_WAIT_MS })
     const select = (changes: string, join: string) =>
@@ -278,27 +278,27 @@ export class FeedReader {
   }
 
   isAt(path: string, generation: string): boolean {
-    return this.#generation === generation && this.#file === inodeOf(path)
+    return this.#generation === generation && this.#file === readInode(path)
   }
 
   /** Runs `read` on one state of the file; returns null if the index was rebuilt for another log. */
   read<T>(read: () => T): T | null {
     this.#db.exec('BEGIN')
     try {
-      return generationOf(this.#db) === this.#generation ? read() : null
+      return readGeneration(this.#db) === this.#generation ? read() : null
     } finally {
       this.#db.exec('COMMIT')
     }
   }
 
   /** Returns null if the segment is not in the index. */
-  hashesOf(segment: number): Hashes | null {
+  readHashes(segment: number): Hashes | null {
     return (this.#segment.get(segment) as Hashes | undefined) ?? null
   }
 
   #logUpTo(segment: number, madeMs: number): LogUpTo {
-    const log = this.hashesOf(1)?.sha256
-    const chain = this.hashesOf(segment)?.chain
+    const log = this.readHashes(1)?.sha256
+    const chain = this.readHashes(segment)?.chain
     if (!log || !chain) throw new Error(`the index does not reach segment ${segment}`)
     return { upTo: segment, log: Buffer.from(log), chain: Buffer.from(chain), madeMs }
   }
@@ -314,7 +314,7 @@ export class FeedReader {
   }
 
   /** Returns the events of a notice with the values that changed, as JSON texts, the newest first. */
-  historyOf(id: string, { upTo, limit }: Pick<PageRequest, 'upTo' | 'limit'>): string[] {
+  readHistory(id: string, { upTo, limit }: Pick<PageRequest, 'upTo' | 'limit'>): string[] {
     const rows = this.#db
       .prepare(
         `SELECT event, changes FROM events LEFT JOIN changes USING (segment, seq, n)
@@ -352,7 +352,7 @@ export class FeedReader {
   }
 }
 
-function inodeOf(path: string): string {
+function readInode(path: string): string {
   const about = statSync(path, { throwIfNoEntry: false })
   return about ? `${about.dev} ${about.ino}` : 'missing'
 }

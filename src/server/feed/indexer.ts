@@ -6,12 +6,12 @@ import { type ReadLine, readLine } from '#src/core/rawlog/line.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { type Answered, answerOrders } from '#src/lib/child.ts'
 import { FatalError } from '#src/lib/errors.ts'
-import { linesIn } from '#src/lib/lines.ts'
+import { splitLines } from '#src/lib/lines.ts'
 import { follow, type LoadedLine } from './events.ts'
 import { FeedIndex, type IndexedSegment } from './index_file.ts'
 import {
+  findLoadedLines,
   lineKey,
-  loadedLines,
   openSegments,
   type Segments,
   type SharedSegments,
@@ -94,7 +94,8 @@ async function forgetOtherLog(index: FeedIndex, segments: Segments): Promise<voi
     const file = await segments.whereIs(segment.number)
     if (file === segment.file && segment !== witness) continue
     const isSame =
-      file !== null && (await segments.hashOf(segment.number)) === Buffer.from(segment.sha256).toString('hex')
+      file !== null &&
+      (await segments.hashSegment(segment.number)) === Buffer.from(segment.sha256).toString('hex')
     if (!isSame) return index.clear()
     if (file !== segment.file) index.addSegment({ ...segment, file })
   }
@@ -118,7 +119,9 @@ async function addPart(
   }
   onStep('read')
   const loaded =
-    documents === 0 ? new Set<string>() : await loadedLines(await sources.open(), versions, timesOf(read))
+    documents === 0
+      ? new Set<string>()
+      : await findLoadedLines(await sources.open(), versions, findTimeSpan(read))
   for (const segment of read) {
     index.addSegment(segment)
     onStep('adding')
@@ -137,7 +140,7 @@ function addLine(
   line: LoadedLine,
   { id, at, seq, timeZone }: { id: string; at: string; seq: number; timeZone: string },
 ): void {
-  const before = index.stateOf(id)
+  const before = index.readState(id)
   const { state, events } = follow(before, line, timeZone)
   for (const [n, event] of events.entries())
     index.addEvent({ segment: line.segment, seq, n }, { at, edital_id: id }, event)
@@ -148,7 +151,7 @@ function isDocument({ type }: ReadLine): boolean {
   return type === 'notice' || type === 'analysis'
 }
 
-function timesOf(segments: readonly ReadSegment[]): { fromMs: number; toMs: number } {
+function findTimeSpan(segments: readonly ReadSegment[]): { fromMs: number; toMs: number } {
   let [fromMs, toMs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const { lines } of segments) {
     for (const { at } of lines) {
@@ -178,7 +181,7 @@ async function readSegment(
   for await (const frame of readFrames(content)) {
     if ('damage' in frame) throw new FatalError(`segment ${path} of the raw log is damaged: ${frame.damage}`)
     bytes += frame.text.length
-    for (const text of linesIn(frame.text)) {
+    for (const text of splitLines(frame.text)) {
       const line = readLine(text)
       if ('wrong' in line)
         throw new FatalError(`segment ${path} of the raw log is damaged: a line ${line.wrong}`)

@@ -2,9 +2,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { readBase, segmentPath } from '#src/core/rawlog/files.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
-import { counted } from '#src/lib/count.ts'
-import { FatalError, ifThere } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { FatalError, ignoreMissing } from '#src/lib/errors.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { S3Settings } from '#src/lib/objects/objects.ts'
 
 /** The raw log that hosts share (LOG_URL), of one company. */
@@ -16,7 +16,7 @@ export type Segments = {
   /** Changes if the segment is written again; null if it is missing. */
   whereIs(number: number): Promise<string | null>
   /** Returns the SHA-256 of a segment, as hex; null if it is missing. */
-  hashOf(number: number): Promise<string | null>
+  hashSegment(number: number): Promise<string | null>
   /** Returns the bytes of a segment that is not missing. */
   read(number: number): Promise<Buffer>
   close(): void
@@ -30,21 +30,21 @@ export async function openSegments(raw: string, shared: SharedSegments | null): 
   const { segments: base } = await readBase(raw)
   if (base > 0 && shared === null)
     throw new FatalError(
-      `the first ${counted(base, 'segment')} of the raw log are only in an object store, and LOG_URL does not name it`,
+      `the first ${pluralize(base, 'segment')} of the raw log are only in an object store, and LOG_URL does not name it`,
     )
   const openStored = async ({ settings, company }: SharedSegments) =>
-    await (await import('#src/extras.ts')).hosts().openStored(settings, company, base)
+    await (await import('#src/extras.ts')).getHosts().openStored(settings, company, base)
   const store = base > 0 && shared ? await openStored(shared) : null
-  const onDisk = async (number: number) => await identityOf(segmentPath(raw, number))
+  const onDisk = async (number: number) => await identifySegment(segmentPath(raw, number))
   const storeFor = async (number: number) =>
     store !== null && number <= base && (await onDisk(number)) === null ? store : null
   return {
     isInStore: number => number <= base,
     whereIs: async number => ((await storeFor(number)) ? IN_STORE : await onDisk(number)),
-    async hashOf(number) {
+    async hashSegment(number) {
       const there = await storeFor(number)
-      if (there) return await there.hashOf(number)
-      return (await onDisk(number)) && hashOf(await readFile(segmentPath(raw, number)))
+      if (there) return await there.hashSegment(number)
+      return (await onDisk(number)) && hashContent(await readFile(segmentPath(raw, number)))
     },
     async read(number) {
       const there = await storeFor(number)
@@ -56,8 +56,8 @@ export async function openSegments(raw: string, shared: SharedSegments | null): 
 }
 
 /** Changes if the file is written again; null without a file. */
-async function identityOf(path: string): Promise<string | null> {
-  const found = await ifThere(stat(path))
+async function identifySegment(path: string): Promise<string | null> {
+  const found = await ignoreMissing(stat(path))
   return found && `${found.ino} ${found.size} ${found.mtimeMs} ${found.ctimeMs}`
 }
 
@@ -79,7 +79,7 @@ export function lineKey(kind: string, id: string, atMs: number): string {
  * Returns which documents of this time the warehouse loaded, by `lineKey`. It sets aside what it cannot load, and analyses of
  * notices that it does not have: readers of the mirror never see those lines.
  */
-export async function loadedLines(
+export async function findLoadedLines(
   db: Database,
   files: VersionFiles,
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },

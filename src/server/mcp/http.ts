@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
 import { closing } from '#src/lib/closing.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { Readers } from '#src/server/read/readers.ts'
 import type { Searched } from '#src/server/search_page.ts'
 import { createMcpServer } from './server.ts'
@@ -29,7 +29,7 @@ const JSON_RANGES = ['application/json', 'application/*', '*/*']
 async function oneMessage(request: Request, maxBytes: number): Promise<OneMessage> {
   if (!admitsJson(request.headers.get('accept')))
     return { status: 406, why: 'The answer is JSON: the client must accept application/json.' }
-  const body = await bodyOf(request, maxBytes)
+  const body = await readBody(request, maxBytes)
   if (body === null)
     return { status: 413, why: `The message is too long: at most ${maxBytes / 1024} KiB are allowed.` }
   if (/^\s*\[/.test(body))
@@ -54,7 +54,7 @@ function admitsJson(accept: string | null): boolean {
 }
 
 /** Returns null if it is longer. */
-async function bodyOf(request: Request, maxBytes: number): Promise<string | null> {
+async function readBody(request: Request, maxBytes: number): Promise<string | null> {
   if (Number(request.headers.get('content-length')) > maxBytes) return null
   const parts: Uint8Array[] = []
   let bytes = 0
@@ -110,7 +110,7 @@ export function createMcpEndpoint(log: Logger): (request: Request, client: McpCl
     // A stream of changes would be held open for each client.
     maxSubscriptions: 0,
     keepAliveMs: 0,
-    onerror: error => log.debug(`A message of MCP was refused: ${messageOf(error)}.`),
+    onerror: error => log.debug(`A message of MCP was refused: ${getMessage(error)}.`),
   })
   return async (request, client) => {
     // Only browsers send it. No web page should call this, and refusing it also stops DNS rebinding.

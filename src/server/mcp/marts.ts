@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { readPncpId } from '#schema/pncp_id.ts'
-import { cleanText, textKey } from '#schema/text_key.ts'
+import { cleanText, makeTextKey } from '#schema/text_key.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { type Mart, type MartColumn, VIEWS } from '#src/marts/marts.ts'
-import { MAX_SQL_LENGTH, records } from '#src/server/read/order.ts'
-import { type List, resultOf, tool } from './tool.ts'
+import { MAX_SQL_LENGTH, makeRecords } from '#src/server/read/order.ts'
+import { getResult, type List, tool } from './tool.ts'
 
 /** The tools that read marts: what is due, what is new, buyers, prices, any mart, and SQL. */
 
@@ -51,7 +51,7 @@ export const LIST_DUE = tool({
     const lists = Object.keys(DUE_LISTS).map((name, index): List => {
       const more = (shown: number) =>
         `More ${name} than shown: ${shown < MAX_LISTED ? 'use a larger max_kb, or fewer days' : 'use fewer days'}.`
-      return listOf(name, answer.results[index], more)
+      return makeList(name, answer.results[index], more)
     })
     return { source: answer, data: { days }, lists }
   },
@@ -95,7 +95,7 @@ export const LIST_NEWS = tool({
       },
     ])
     const more = (shown: number) => `More changes: use offset ${offset + shown}, a later day or fewer kinds.`
-    return { source: answer, lists: [listOf('news', answer.results[0], more)] }
+    return { source: answer, lists: [makeList('news', answer.results[0], more)] }
   },
 })
 
@@ -118,7 +118,7 @@ export const FIND_BUYERS = tool({
     'Buyers whose name is like this one, also if it is misspelled or incomplete, with their notices, values, next session and payment risk. search_notices finds the notices of one by its orgao_cnpj.',
   input: BUYERS,
   async find({ name }, { read }) {
-    const all = textKey(name).split(' ').filter(Boolean)
+    const all = makeTextKey(name).split(' ').filter(Boolean)
     const words = all.filter(word => !GENERIC.includes(word))
     const named = (words.length > 0 ? words : all).slice(0, 8)
     if (named.length === 0) throw new FatalError('name has no word.')
@@ -138,7 +138,7 @@ export const FIND_BUYERS = tool({
       },
     ])
     const more = () => 'More buyers have a like name: give more of it.'
-    return { source: answer, lists: [listOf('buyers', answer.results[0], more)] }
+    return { source: answer, lists: [makeList('buyers', answer.results[0], more)] }
   },
 })
 
@@ -166,8 +166,8 @@ export const COMPARE_PRICES = tool({
   input: PRICES,
   async find({ item, uf }, { read }) {
     // Loaded for the first prices: they bring a stemmer.
-    const { withoutNumber, wordsOf } = await import('#src/server/search/words.ts')
-    const words = wordsOf(item).map(withoutNumber).slice(0, 8)
+    const { removeNumber, splitWords } = await import('#src/server/search/words.ts')
+    const words = splitWords(item).map(removeNumber).slice(0, 8)
     if (words.length === 0) throw new FatalError('item has no word.')
     const values = {
       ...Object.fromEntries(words.map((word, index) => [`word${index}`, ` ${word}`])),
@@ -199,7 +199,7 @@ export const COMPARE_PRICES = tool({
     ])
     const more = () => 'There are more: use more words of the item, or a state.'
     const lists = ['prices_by_unit', 'latest_items'].map((name, index) =>
-      listOf(name, answer.results[index], more),
+      makeList(name, answer.results[index], more),
     )
     return { source: answer, lists }
   },
@@ -239,7 +239,7 @@ export const ASK_MART = tool({
     const asked = `SELECT * FROM ${identifier(mart.name)} WHERE ${sql} LIMIT ${limit + 1} OFFSET ${offset}`
     const answer = await read([{ sql: asked, values, maxRows: limit }])
     const more = (count: number) => `There are more rows: use offset ${offset + count}, or filters.`
-    const rows = listOf('rows', answer.results[0], more)
+    const rows = makeList('rows', answer.results[0], more)
     return { source: answer, data: { mart: mart.name, description: mart.portuguese[1] }, lists: [rows] }
   },
 })
@@ -265,15 +265,19 @@ export const QUERY = tool({
   input: ASKED_IN_SQL,
   async find({ sql, limit }, { read }) {
     const answer = await read([{ sql, maxRows: limit }], { isForeign: true })
-    const { columns, rows, isCut } = resultOf(answer, 0)
+    const { columns, rows, isCut } = getResult(answer, 0)
     const more = (count: number) =>
       `There are more rows than these ${count}: use a larger max_kb, fewer columns, or OFFSET.`
     return { source: answer, data: { columns }, lists: [{ name: 'rows', rows, isCut, more }] }
   },
 })
 
-function listOf(name: string, rows: Parameters<typeof records>[0] | undefined, more: List['more']): List {
-  return { name, rows: rows ? records(rows) : [], isCut: rows?.isCut ?? false, more }
+function makeList(
+  name: string,
+  rows: Parameters<typeof makeRecords>[0] | undefined,
+  more: List['more'],
+): List {
+  return { name, rows: rows ? makeRecords(rows) : [], isCut: rows?.isCut ?? false, more }
 }
 
 /** A condition of SQL, and the values of its parameters. */

@@ -4,9 +4,9 @@ import { STATUSES } from '#schema/notice.ts'
 import { cleanText } from '#schema/text_key.ts'
 import { FatalError } from '#src/lib/errors.ts'
 import { Refusal } from '#src/server/contract/source.ts'
-import { type ReadRecord, records, type Statement } from '#src/server/read/order.ts'
+import { makeRecords, type ReadRecord, type Statement } from '#src/server/read/order.ts'
 import { SEARCH_ORDERS, type SearchPage, searchPage } from '#src/server/search_page.ts'
-import { type List, resultOf, tool } from './tool.ts'
+import { getResult, type List, tool } from './tool.ts'
 
 /** The tools that find notices and read one. */
 
@@ -75,7 +75,7 @@ export const SEARCH_NOTICES = tool({
     const order = sort ?? (search.q === undefined ? 'next' : 'relevance')
     const { ids, ...page } = await found(await searched(), { ...search, uf: uf?.split(','), sort: order })
     const answer = await read([byIds(FOUND, ids)])
-    const rows = new Map(records(resultOf(answer, 0)).map(row => [String(row.edital_id), row]))
+    const rows = new Map(makeRecords(getResult(answer, 0)).map(row => [String(row.edital_id), row]))
     const notices = ids.map(id => rows.get(id)).filter(row => row !== undefined)
     const more = (shown: number) => {
       const last = ids.indexOf(String(notices[shown - 1]?.edital_id))
@@ -139,13 +139,16 @@ export const GET_NOTICE = tool({
     const maxRows = part === 'all' ? MAX_ELEMENTS.beside : MAX_ELEMENTS.alone
     const answer = await read(
       [
-        { sql: `SELECT ${['edital_id', ...lists.map(countOf)].join(', ')} FROM editais ${OF}`, maxRows: 1 },
+        {
+          sql: `SELECT ${['edital_id', ...lists.map(countParts)].join(', ')} FROM editais ${OF}`,
+          maxRows: 1,
+        },
         { sql: `SELECT ${SUMMARY} FROM edital_resumo ${OF}`, maxRows: 1 },
         { sql: `SELECT ${part === 'analysis' ? '*' : VERDICT} FROM analyses ${OF}`, maxRows: 1 },
         ...lists.map(list => elements(list, maxRows, offset)),
       ].map(statement => ({ ...statement, values: { id } })),
     )
-    const [[counts] = [], [summary] = [], [analysis] = [], ...rows] = answer.results.map(records)
+    const [[counts] = [], [summary] = [], [analysis] = [], ...rows] = answer.results.map(makeRecords)
     if (!counts)
       throw new FatalError('The company has no notice with this edital_id. search_notices finds notices.')
     const asLists = lists.map((list, index): List => {
@@ -179,7 +182,7 @@ const VERDICT = `verdict_recommendation, verdict_reason, verdict_summary, verdic
   overview_atestado_capacidade_exigido, overview_visita_tecnica_obrigatoria, overview_exclusivo_me_epp, overview_locais_entrega,
   overview_lei_aplicavel, pricing_sigiloso`
 
-function countOf(list: Part): string {
+function countParts(list: Part): string {
   return `(SELECT count(*) FROM ${list} ${OF}) AS ${list}`
 }
 

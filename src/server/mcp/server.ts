@@ -2,10 +2,10 @@ import { McpServer, ResourceTemplate } from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { cleanText } from '#schema/text_key.ts'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
 import { CATALOG, VIEWS } from '#src/marts/marts.ts'
 import { describeRelation } from '#src/present/dictionary.ts'
-import { type ReadAnswer, type ReadOrder, visible } from '#src/server/read/order.ts'
+import { type ReadAnswer, type ReadOrder, revealText } from '#src/server/read/order.ts'
 import type { Searched } from '#src/server/search_page.ts'
 import { ASK_MART, COMPARE_PRICES, FIND_BUYERS, LIST_DUE, LIST_NEWS, QUERY } from './marts.ts'
 import { GET_NOTICE, SEARCH_NOTICES } from './notices.ts'
@@ -89,28 +89,28 @@ function addTool(server: McpServer, tool: Tool, served: Served): void {
       onCall?.(name)
       const kb = Number(max_kb)
       try {
-        const found = await find(given, sourcesOf(served, kb, signal))
+        const found = await find(given, openSources(served, kb, signal))
         // Once, as text, which every client shows to its model: structured content would be the same again.
-        return { content: [textOf(JSON.stringify(fitResult({ texts: QUOTES }, found, kb * 1000)))] }
+        return { content: [makeText(JSON.stringify(fitResult({ texts: QUOTES }, found, kb * 1000)))] }
       } catch (error) {
         if (!(error instanceof FatalError))
-          log.error({ tool: name }, `A tool of MCP failed: ${messageOf(error)}.`)
+          log.error({ tool: name }, `A tool of MCP failed: ${getMessage(error)}.`)
         const text =
           error instanceof FatalError
             ? error.message
             : 'Something went wrong. The log of the server has the reason.'
         // DuckDB repeats values that it cannot convert.
-        return { isError: true, content: [visible(text), QUOTES].map(textOf) }
+        return { isError: true, content: [revealText(text), QUOTES].map(makeText) }
       }
     },
   )
 }
 
-function textOf(text: string) {
+function makeText(text: string) {
   return { type: 'text' as const, text }
 }
 
-function sourcesOf({ lake, read, searched }: Served, kb: number, signal: AbortSignal): ToolSources {
+function openSources({ lake, read, searched }: Served, kb: number, signal: AbortSignal): ToolSources {
   const maxText = Math.max(MAX_TEXT.least, kb * MAX_TEXT.perKb)
   return {
     searched,
@@ -130,19 +130,19 @@ function addResources(server: McpServer): void {
     'dictionary',
     'editais://dictionary',
     { title: 'Tables and marts', description: 'What each table and mart holds.', mimeType: MARKDOWN },
-    uri => markdown(uri, listOf('Tables and marts', CATALOG)),
+    uri => markdown(uri, makeListing('Tables and marts', CATALOG)),
   )
   server.registerResource(
     'marts',
     'editais://marts',
     { title: 'Marts', description: 'Views that answer common questions.', mimeType: MARKDOWN },
-    uri => markdown(uri, listOf('Marts', VIEWS)),
+    uri => markdown(uri, makeListing('Marts', VIEWS)),
   )
   const names = CATALOG.map(({ name }) => name)
   server.registerResource(
     'relation',
     new ResourceTemplate('editais://dictionary/{relation}', {
-      list: () => ({ resources: CATALOG.map(resourceOf) }),
+      list: () => ({ resources: CATALOG.map(makeResource) }),
       complete: { relation: typed => names.filter(name => name.startsWith(typed)).slice(0, 50) },
     }),
     { title: 'A table or mart', description: 'Its columns, with units and meanings.', mimeType: MARKDOWN },
@@ -157,7 +157,7 @@ function addResources(server: McpServer): void {
 
 type Listed = (typeof CATALOG)[number]
 
-function resourceOf({ name, description, portuguese: [title] }: Listed) {
+function makeResource({ name, description, portuguese: [title] }: Listed) {
   return { uri: `editais://dictionary/${name}`, name, title, description, mimeType: MARKDOWN }
 }
 
@@ -165,7 +165,7 @@ function markdown(uri: URL, text: string) {
   return { contents: [{ uri: uri.href, mimeType: MARKDOWN, text }] }
 }
 
-function listOf(title: string, relations: readonly Listed[]): string {
+function makeListing(title: string, relations: readonly Listed[]): string {
   const lines = relations.map(({ name, description, portuguese: [label, meaning] }) => {
     return `- \`${name}\` (${label}): ${description}. ${meaning}.`
   })
@@ -250,7 +250,7 @@ function addPrompts(server: McpServer): void {
     },
     ({ assunto, uf }) =>
       ask(
-        `Há editais sobre ${JSON.stringify(visible(assunto))}${inState(uf)}? Busque com search_notices, também por sinônimos, e compare os achados: sessão, valor, recomendação e pendências.`,
+        `Há editais sobre ${JSON.stringify(revealText(assunto))}${inState(uf)}? Busque com search_notices, também por sinônimos, e compare os achados: sessão, valor, recomendação e pendências.`,
       ),
   )
 }

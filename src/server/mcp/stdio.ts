@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Logger } from 'pino'
 import { latestLink } from '#src/core/lake/manifest.ts'
-import { EXIT, FatalError, messageOf } from '#src/lib/errors.ts'
+import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import { endProcess } from '#src/lib/exit.ts'
 import { Builders } from '#src/server/builders.ts'
 import { ServedCompany } from '#src/server/company.ts'
@@ -48,7 +48,7 @@ export function serveOnStdio(served: Company): void {
       }),
     {
       maxSubscriptions: 0,
-      onerror: error => log.warn(`A message could not be answered: ${messageOf(error)}.`),
+      onerror: error => log.warn(`A message could not be answered: ${getMessage(error)}.`),
     },
   )
 }
@@ -97,8 +97,8 @@ class OwnSearch {
     const { company, lake, log } = this.#served
     this.#months = isOurPlace(lake) ? null : mkdtempSync(join(tmpdir(), ownPrefix()))
     const followed = new ServedCompany(company, {
-      lakeOf: () => lake,
-      logOf: () => null,
+      findLake: () => lake,
+      findLog: () => null,
       monthsIn: this.#months,
       log,
       pages: new PageBudget().open(),

@@ -48,7 +48,7 @@ export function tool<I extends z.ZodObject>(one: Tool<I>): Tool {
 }
 
 /** Returns the answer to a statement. */
-export function resultOf({ results }: ReadAnswer, index: number): Rows {
+export function getResult({ results }: ReadAnswer, index: number): Rows {
   return results[index] ?? { columns: [], rows: [], isCut: false }
 }
 
@@ -72,14 +72,14 @@ export function fitResult(
     ...(source && { company: source.company, snapshot: source.snapshot, published_at: source.publishedAt }),
     ...data,
   }
-  let bytesLeft = maxBytes - RESERVED_BYTES - bytesOf(base)
+  let bytesLeft = maxBytes - RESERVED_BYTES - countBytes(base)
   const leftOut: string[] = []
   const shown: Record<string, object> = {}
   let ofObjects = lists.length === 0 ? bytesLeft : bytesLeft * OF_OBJECTS
   for (const [name, whole] of Object.entries(objects)) {
     const [kept, omitted]: [Record<string, unknown>, string[]] = [{}, []]
     for (const [field, value] of Object.entries(whole)) {
-      const bytes = bytesOf({ [field]: value })
+      const bytes = countBytes({ [field]: value })
       if (bytes > ofObjects) {
         omitted.push(field)
         continue
@@ -110,7 +110,7 @@ function countFitting(lists: readonly List[], maxBytes: number): readonly number
   while (open.size > 0)
     for (const index of open) {
       const row = lists[index]?.rows[counts[index] as number]
-      const bytes = row === undefined ? Number.POSITIVE_INFINITY : bytesOf(row)
+      const bytes = row === undefined ? Number.POSITIVE_INFINITY : countBytes(row)
       if (bytes > bytesLeft) open.delete(index)
       else {
         bytesLeft -= bytes
@@ -120,6 +120,6 @@ function countFitting(lists: readonly List[], maxBytes: number): readonly number
   return counts
 }
 
-function bytesOf(value: unknown): number {
+function countBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1
 }

@@ -27,15 +27,15 @@ import {
   announce,
   createMirrorDescription,
   createMirrorRoutes,
-  goneWith,
   MIRROR_PATH,
   type MirrorRoute,
   type MirrorSource,
   mirrorRoute,
   noteRoutes,
+  watchForEnd,
 } from './routes.ts'
 import { SEARCH_ROUTE } from './search.ts'
-import { type WebhookOptions, webhookRoutes } from './webhooks.ts'
+import { createWebhookRoutes, type WebhookOptions } from './webhooks.ts'
 
 /** Valid request ids from clients. */
 const REQUEST_ID = /^[\w.:-]{1,64}$/
@@ -59,7 +59,7 @@ type ServeEnv = {
  */
 export function createServeRoutes({ served, settings, entrance, log }: ServeRoutesOptions): Hono<ServeEnv> {
   const api: Hono<ServeEnv> = createRoutes()
-  const mirror = mirrorRoutes({ lakeOf: company => served.lakeOf(company), dataDir: served.dataDir, log })
+  const mirror = mirrorRoutes({ findLake: company => served.findLake(company), dataDir: served.dataDir, log })
   const paths = [`${LIST_PATH}/*`, `${MIRROR_PATH}/*`]
 
   const begin: MiddlewareHandler<ServeEnv> = async (context, next) => {
@@ -188,15 +188,15 @@ class ServeRequest implements NoticeSource, MirrorSource {
   }
 
   feed() {
-    return this.#served.feedOf(this.company)
+    return this.#served.getFeed(this.company)
   }
 
   snapshot(): ServedSnapshot {
-    return this.#announced(this.#served.snapshotOf(this.company))
+    return this.#announced(this.#served.getSnapshot(this.company))
   }
 
   findSnapshot(isWanted: (snapshot: ServedSnapshot) => boolean): ServedSnapshot | null {
-    const found = this.#served.readableOf(this.company).find(isWanted)
+    const found = this.#served.getReadable(this.company).find(isWanted)
     return found ? this.#announced(found) : null
   }
 
@@ -260,12 +260,12 @@ const refusal = (description: string) => ({
 
 type McpOptions = {
   /** Returns the directory of a company's snapshots. */
-  readonly lakeOf: (company: string) => string
+  readonly findLake: (company: string) => string
   readonly log: Logger
 }
 
 /** Creates the route of MCP's streamable HTTP, without sessions: each request is answered by itself. */
-function mcpRoute({ lakeOf, log }: McpOptions) {
+function mcpRoute({ findLake, log }: McpOptions) {
   let endpoint: Promise<(request: Request, client: McpClient) => Promise<Response>> | null = null
   return mirrorRoute({
     method: 'POST',
@@ -300,8 +300,8 @@ function mcpRoute({ lakeOf, log }: McpOptions) {
       const { notes } = context.env.outgoing?.exchange ?? {}
       const { company, prefix, scopes } = source
       const response = await (await endpoint)(context.req.raw, {
-        ...{ prefix, scopes, lake: lakeOf(company), searched: source },
-        gone: goneWith(context),
+        ...{ prefix, scopes, lake: findLake(company), searched: source },
+        gone: watchForEnd(context),
         isStillValid: () => source.isStillValid(),
         onCall(tool) {
           if (notes) notes.tool = tool
@@ -325,6 +325,6 @@ export function mirrorRoutes(options: McpOptions & WebhookOptions): readonly Mir
     SEARCH_ROUTE,
     EXPORT_ROUTE,
     mcpRoute(options),
-    ...webhookRoutes(options),
+    ...createWebhookRoutes(options),
   ]
 }

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { tagOf } from '#src/lib/hash.ts'
+import { computeTag } from '#src/lib/hash.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { sendJson } from '#src/server/contract/answers.ts'
 import { Json, Refusal } from '#src/server/contract/source.ts'
@@ -8,7 +8,7 @@ import { KINDS } from '#src/server/feed/events.ts'
 import { CursorGone } from '#src/server/feed/feed.ts'
 import type { FeedPage, PageRequest } from '#src/server/feed/index_file.ts'
 import type { Woken } from '#src/server/feed/waiting.ts'
-import { goneWith, MIRROR_PATH, type MirrorSource, mirrorRoute, wholeParameter } from './routes.ts'
+import { MIRROR_PATH, type MirrorSource, mirrorRoute, watchForEnd, wholeParameter } from './routes.ts'
 
 const PATH = '/changes'
 const EVENT_STREAM = 'text/event-stream'
@@ -87,7 +87,7 @@ as \`since\`.`,
     const isStream = !isHead && (context.req.header('accept') ?? '').includes(EVENT_STREAM)
     const lastId = isStream ? context.req.header('last-event-id') : undefined
     const waitMs = isStream || isHead ? 0 : query.wait * 1000
-    const gone = goneWith(context)
+    const gone = watchForEnd(context)
     const leave =
       isStream || waitMs > 0
         ? source.waiting.enter({ company: source.company, key: source.prefix })
@@ -109,7 +109,7 @@ as \`since\`.`,
       if (!isStream) return await sendPage(context, page)
       isStreaming = true
       cutIfStalled(context)
-      const events = streamOf(follower, page, () => source.isStillValid())
+      const events = streamEvents(follower, page, () => source.isStillValid())
       return new Response(ReadableStream.from(events), {
         headers: { 'content-type': EVENT_STREAM, 'x-accel-buffering': 'no' },
       })
@@ -126,7 +126,7 @@ as \`since\`.`,
 async function sendPage(context: Context, { events, next, hasMore }: FeedPage): Promise<Response> {
   const list = events.map(({ json }) => json).join(',')
   const bytes = Buffer.from(`{"events":[${list}],"next":"${next}","has_more":${hasMore}}`)
-  return await sendJson(context, new Json(bytes, tagOf(bytes)))
+  return await sendJson(context, new Json(bytes, computeTag(bytes)))
 }
 
 function sendGone(context: Context, { message }: CursorGone): Response {
@@ -207,13 +207,13 @@ function goneSchema(): object {
  * Ends when the server stops, the key is no longer valid, or the log is another one: the next request says why.
  * @param first the first page, read before the answer began.
  */
-async function* streamOf(
+async function* streamEvents(
   follower: FeedFollower,
   first: FeedPage,
   isStillValid: () => boolean,
 ): AsyncGenerator<Uint8Array> {
   const endMs = performance.now() + LASTS_MS
-  yield* pieces(`retry: ${COME_BACK_MS}\n\n${eventsOf(first)}`)
+  yield* pieces(`retry: ${COME_BACK_MS}\n\n${formatEvents(first)}`)
   for (let page: FeedPage | null = first; page && performance.now() < endMs; ) {
     if (!page.hasMore) {
       const woken = await follower.sleep(HEARTBEAT_MS)
@@ -222,11 +222,11 @@ async function* streamOf(
     if (!isStillValid()) return
     // Whatever is wrong, the next request gets it as an answer.
     page = await follower.next().catch(() => null)
-    if (page) yield* pieces(eventsOf(page) || HEARTBEAT)
+    if (page) yield* pieces(formatEvents(page) || HEARTBEAT)
   }
 }
 
-function eventsOf({ events }: FeedPage): string {
+function formatEvents({ events }: FeedPage): string {
   return events.map(({ cursor, kind, json }) => `id: ${cursor}\nevent: ${kind}\ndata: ${json}\n\n`).join('')
 }
 
@@ -272,7 +272,7 @@ class FeedFollower {
     this.#read = snapshot.name
     const page = await inTurn(async () => {
       // Checked again for each page: the log may have been replaced since the last one.
-      return feed.page(feed.positionOf(this.#since, snapshot), snapshot, request)
+      return feed.page(feed.findPosition(this.#since, snapshot), snapshot, request)
     })
     if (page) this.#since = page.next
     return page

@@ -21,7 +21,7 @@ const RANGE = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/i
  * Returns what a `Range` header asks for (RFC 9110).
  * @returns null for what a server may ignore: several ranges, other units, nonsense.
  */
-function rangeOf(header: string, size: number): ByteRange | 'unsatisfiable' | null {
+function parseRange(header: string, size: number): ByteRange | 'unsatisfiable' | null {
   const parts = RANGE.exec(header.trim())
   if (!parts) return null
   const [, first, last, suffix] = parts
@@ -66,14 +66,14 @@ export const EXPORT_ROUTE = mirrorRoute({
   async answer({ context, source, query: { what } }) {
     // Range is defined for GET alone (RFC 9110, 14.2).
     const wantedRange = context.req.method === 'HEAD' ? undefined : context.req.header('range')
-    const { snapshot, isContinued } = snapshotOf(context, source, {
+    const { snapshot, isContinued } = chooseSnapshot(context, source, {
       what,
       isRange: wantedRange !== undefined,
     })
     const size = exportBytes(snapshot.months, what)
     const tag = exportTag(snapshot.months, what)
-    const range = isContinued ? rangeOf(wantedRange ?? '', size) : null
-    const encoding = range || size === 0 ? 'identity' : encodingOf(context)
+    const range = isContinued ? parseRange(wantedRange ?? '', size) : null
+    const encoding = range || size === 0 ? 'identity' : chooseEncoding(context)
     const version = encoding === 'identity' ? tag : `${tag}-${encoding}`
     const headers: Record<string, string> = {
       'content-type': 'application/x-ndjson',
@@ -101,7 +101,7 @@ export const EXPORT_ROUTE = mirrorRoute({
 })
 
 /** Returns the snapshot to export, and whether `Range` may be heeded: not if what it continues is no longer there. */
-function snapshotOf(
+function chooseSnapshot(
   context: Context,
   source: MirrorSource,
   { what, isRange }: { readonly what: What; readonly isRange: boolean },
@@ -115,7 +115,7 @@ function snapshotOf(
 const ENCODINGS = ['zstd', 'gzip', 'identity'] as const
 type Encoding = (typeof ENCODINGS)[number]
 
-function encodingOf(context: Context): Encoding {
+function chooseEncoding(context: Context): Encoding {
   return accepts(context, {
     header: 'Accept-Encoding',
     supports: [...ENCODINGS],

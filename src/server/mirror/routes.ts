@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono'
 import { z } from 'zod'
-import { tagOf } from '#src/lib/hash.ts'
+import { computeTag } from '#src/lib/hash.ts'
 import type { HttpBindings } from '#src/lib/http/outgoing.ts'
 import { sendJson, sendNoSuchRoute, sendWrongMethod } from '#src/server/contract/answers.ts'
 import { createRoutes } from '#src/server/contract/routes.ts'
@@ -100,7 +100,7 @@ export function createMirrorDescription(routes: readonly MirrorRoute[]): Hono {
   api.get(MIRROR_DESCRIPTION_PATH, async context => {
     if (!description) {
       const bytes = Buffer.from(JSON.stringify(describeMirror(routes)))
-      description = new Json(bytes, tagOf(bytes))
+      description = new Json(bytes, computeTag(bytes))
     }
     return await sendJson(context, description)
   })
@@ -124,7 +124,7 @@ export function createMirrorRoutes(
     api.on(route.method, MIRROR_PATH + route.path, async context => {
       const { source } = context.var
       requireScope(source, route)
-      const query = queryOf(context, route)
+      const query = readQuery(context, route)
       const inTurn: InTurn = work => whenItIsTheirTurn(source, context, work)
       const answer = () => route.answer({ context, source, query, inTurn })
       return (await (route.ownTurns ? answer() : inTurn(answer))) ?? context.body(null)
@@ -168,18 +168,18 @@ function requireScope({ prefix, scopes }: MirrorSource, { scope }: MirrorRoute):
 }
 
 /** Reads the query of a request. @throws Refusal (400) that names every wrong parameter. */
-function queryOf(context: Context, { query, name }: MirrorRoute): Record<string, unknown> {
+function readQuery(context: Context, { query, name }: MirrorRoute): Record<string, unknown> {
   const given = Object.entries(context.req.queries())
   const repeated = given.find(([, values]) => values.length > 1)
   if (repeated) throw new Refusal(400, `${repeated[0]} is given more than once.`, null, 'invalid_parameter')
   const parsed = query.strict().safeParse(Object.fromEntries(given.map(([key, [value]]) => [key, value])))
   if (parsed.success) return parsed.data as Record<string, unknown>
   const known = Object.keys(query.shape)
-  const problems = parsed.error.issues.map(issue => problemOf(issue, known, name))
+  const problems = parsed.error.issues.map(issue => describeProblem(issue, known, name))
   throw new Refusal(400, problems.join(' '), null, 'invalid_parameter')
 }
 
-function problemOf(issue: z.core.$ZodIssue, known: readonly string[], name: string): string {
+function describeProblem(issue: z.core.$ZodIssue, known: readonly string[], name: string): string {
   if (issue.code !== 'unrecognized_keys') return `${issue.path.join('.')}: ${issue.message}.`
   const which = issue.keys.map(key => key.slice(0, 40)).join(', ')
   const instead = known.length > 0 ? `It takes ${known.join(', ')}.` : 'It takes no parameters.'
@@ -230,7 +230,7 @@ export function describeMirror(routes: readonly MirrorRoute[]): Node {
   for (const route of routes) {
     const path = MIRROR_PATH + route.path.replaceAll(/:(\w+)/g, '{$1}')
     paths[path] ??= {}
-    paths[path][route.method.toLowerCase()] = operationOf(route)
+    paths[path][route.method.toLowerCase()] = makeOperation(route)
   }
   return {
     openapi: '3.1.0',
@@ -248,7 +248,7 @@ export function describeMirror(routes: readonly MirrorRoute[]): Node {
   }
 }
 
-function operationOf(route: MirrorRoute): Node {
+function makeOperation(route: MirrorRoute): Node {
   const inPath = Object.entries(route.parameters ?? {}).map(([name, description]) => ({
     ...{ name, in: 'path', required: true, description },
     schema: { type: 'string', minLength: 1 },
@@ -275,7 +275,7 @@ function queryParameters(query: z.ZodObject): Node[] {
  * Returns a signal that is aborted when the answer is over, sent or not. The signal of a `Request` is no substitute: a clone of a
  * request holds its own only weakly, so after garbage collection no code learns that the client is gone.
  */
-export function goneWith(context: Context): AbortSignal {
+export function watchForEnd(context: Context): AbortSignal {
   const gone = new AbortController()
   const { outgoing } = (context.env ?? {}) as Partial<HttpBindings>
   outgoing?.once('close', () => gone.abort())

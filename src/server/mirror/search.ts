@@ -17,7 +17,7 @@ const MAX_CURSOR = 400
 const FIELDS: readonly string[] = [...Object.keys(NOTICE), 'verdict']
 
 /** Creates a parameter of one or several of these values, with commas between them. */
-function someOf(values: readonly string[]) {
+function someValues(values: readonly string[]) {
   const one = `(${values.join('|')})`
   return z
     .string()
@@ -69,8 +69,8 @@ export const SEARCH_QUERY = z.object({
     .transform(text => text.split(','))
     .optional()
     .describe('Modalities, with commas between them. Some of its words are enough: `pregao eletronico`.'),
-  status: someOf(STATUSES).optional().describe('Phases, with commas between them.'),
-  verdict: someOf(RECOMMENDATIONS)
+  status: someValues(STATUSES).optional().describe('Phases, with commas between them.'),
+  verdict: someValues(RECOMMENDATIONS)
     .optional()
     .describe('Recommendations of the current analysis, with commas between them.'),
   session_from: when.optional().describe('Earliest session: a day (local time of the company) or a time.'),
@@ -84,7 +84,7 @@ export const SEARCH_QUERY = z.object({
     .describe(
       'Ascending, or with `-` descending; notices without the field come last. `next`: sessions from today on, the nearest first, then past ones, the latest first. By default `relevance` with `q`, and `-created` without.',
     ),
-  fields: someOf(FIELDS).optional().describe('The fields of the notices in the answer; all by default.'),
+  fields: someValues(FIELDS).optional().describe('The fields of the notices in the answer; all by default.'),
   limit: wholeParameter({ min: LIST_LIMIT.min, max: LIST_LIMIT.max, usual: LIST_LIMIT.default }).describe(
     `Notices of a page; ${LIST_LIMIT.default} by default.`,
   ),

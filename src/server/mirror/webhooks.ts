@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import type { KeyHolder } from '#src/server/key_file.ts'
-import { keyLines, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
+import { readKeyLines, type Subscription, Subscriptions } from '#src/server/webhooks/subscriptions.ts'
 import { type MirrorRoute, mirrorRoute } from './routes.ts'
 
 /** Short, because reading the file blocks all answers. */
@@ -21,7 +21,7 @@ export type WebhookOptions = {
  * Returns the routes for integrators without access to the worker. Whom it posts to is decided where it runs: a key alone must
  * not make it send requests to new addresses.
  */
-export function webhookRoutes(options: WebhookOptions): readonly MirrorRoute[] {
+export function createWebhookRoutes(options: WebhookOptions): readonly MirrorRoute[] {
   return [listRoute(options), replayRoute(options)]
 }
 
@@ -38,7 +38,7 @@ function listRoute(options: WebhookOptions): MirrorRoute {
     async answer({ context, source }) {
       const webhooks = read(options, store => {
         const backlogs = new Map(store.backlogs().map(backlog => [backlog.id, backlog]))
-        return ownOf(store.list(), source, options.dataDir).map(subscription => ({
+        return listOwn(store.list(), source, options.dataDir).map(subscription => ({
           ...shown(subscription),
           waiting: backlogs.get(subscription.id)?.queued ?? 0,
           given_up: backlogs.get(subscription.id)?.dead ?? 0,
@@ -65,7 +65,7 @@ function replayRoute(options: WebhookOptions): MirrorRoute {
     async answer({ context, source }) {
       const id = context.req.param('id')
       const replayed = read(options, store => {
-        const own = ownOf(store.list(), source, options.dataDir).find(one => one.id === id)
+        const own = listOwn(store.list(), source, options.dataDir).find(one => one.id === id)
         return own ? store.replay(own.id, new Date()) : null
       })
       if (replayed === null)
@@ -75,14 +75,14 @@ function replayRoute(options: WebhookOptions): MirrorRoute {
   })
 }
 
-function ownOf(
+function listOwn(
   all: readonly Subscription[],
   { company, prefix, scopes }: KeyHolder,
   dataDir: string,
 ): readonly Subscription[] {
   const ofCompany = all.filter(subscription => subscription.company === company)
   if (scopes.includes('admin')) return ofCompany
-  const lines = keyLines(dataDir, WAIT_MS)
+  const lines = readKeyLines(dataDir, WAIT_MS)
   return ofCompany.filter(({ key }) => lines?.(key).some(entry => entry.prefix === prefix))
 }
 
@@ -104,7 +104,7 @@ function read<T>({ dataDir, log }: WebhookOptions, work: (store: Subscriptions) 
     log.error(
       error instanceof FatalError
         ? error.message
-        : `The webhooks cannot be read or written: ${messageOf(error)}.`,
+        : `The webhooks cannot be read or written: ${getMessage(error)}.`,
     )
     throw new Refusal(503, 'The webhooks cannot be read or written at the moment.', 1)
   } finally {

@@ -11,19 +11,19 @@ import {
   FIELD_NAMES,
   FIELDS,
   type FormField,
+  findView,
   type ListedNotice,
   listPage,
+  makeSearch,
   PAGE_SIZE,
-  placeOf,
+  readPagePlace,
+  readWanted,
   searchAddress,
-  searchOf,
   VIEW_NAMES,
   type View,
-  viewOf,
   type Wanted,
-  wantedOf,
 } from './list_page.ts'
-import { dayIn } from './show.ts'
+import { formatIsoDay } from './show.ts'
 import type { LastDays } from './today.ts'
 
 /** The parameters of a search, by the fields of the form. */
@@ -54,17 +54,17 @@ export async function sendFile(
   kind: FileKind,
 ): Promise<Response> {
   const { renderCalendar, renderCsv, renderWorkbook } = await import('./downloads.ts')
-  const wanted = wantedOf(context)
-  const view = viewOf(wanted)
+  const wanted = readWanted(context)
+  const view = findView(wanted)
   const parsed = SEARCH_QUERY.safeParse(
-    parametersOf(view === null ? wanted : searchOf(view, today), undefined),
+    listParameters(view === null ? wanted : makeSearch(view, today), undefined),
   )
-  if (!parsed.success) throw new Refusal(400, problemOf(fieldsOf(parsed.error)))
+  if (!parsed.success) throw new Refusal(400, describeProblem(listFields(parsed.error)))
   const { limit, cursor, fields, ...search } = parsed.data
-  const origin = originOf(context)
+  const origin = readOrigin(context)
   const about = {
     ...{ company, today, deadlines, timeZone: snapshot.timeZone },
-    addressOf: (id: string) => `${origin}/editais/${encodeURIComponent(id)}`,
+    composeAddress: (id: string) => `${origin}/editais/${encodeURIComponent(id)}`,
     isWanted: () => !context.env.outgoing?.destroyed,
   }
   const searched = searchedIn(snapshot, served, company)
@@ -92,7 +92,7 @@ type Download = Pick<About, 'served'> & {
 }
 
 /** Returns the origin of the address in the reader's browser. */
-function originOf(context: Context): string {
+function readOrigin(context: Context): string {
   const { isSecure = false } = context.env.outgoing?.exchange ?? {}
   return `${isSecure ? 'https' : 'http'}://${context.req.header('host') ?? ''}`
 }
@@ -101,27 +101,27 @@ function searchedIn(snapshot: ServedSnapshot, served: ServedCompanies, company: 
   return {
     snapshot: () => snapshot,
     // This one is held, even if it was replaced meanwhile.
-    findSnapshot: isWanted => [snapshot, ...served.readableOf(company)].find(isWanted) ?? null,
+    findSnapshot: isWanted => [snapshot, ...served.getReadable(company)].find(isWanted) ?? null,
   }
 }
 
 /** Returns a page of notices that match the form in the query. */
 export async function browse(context: Context, { holder, served, now, dataState }: About): Promise<Response> {
   const { company } = holder
-  const wanted = wantedOf(context)
-  const place = placeOf(context)
+  const wanted = readWanted(context)
+  const place = readPagePlace(context)
   // A form sends its empty fields, too.
   if (Object.values(context.req.query()).includes('')) return context.redirect(searchAddress(wanted, place))
-  const snapshot = served.snapshotOf(company)
+  const snapshot = served.getSnapshot(company)
   const { timeZone } = snapshot
-  const today = dayIn(timeZone, now)
-  const page = { company, timeZone, wanted, today, dataState, place, origin: originOf(context) }
-  const view = viewOf(wanted)
-  const search = view === null ? wanted : searchOf(view, today)
-  const parsed = SEARCH_QUERY.safeParse(parametersOf(search, place.cursor))
+  const today = formatIsoDay(timeZone, now)
+  const page = { company, timeZone, wanted, today, dataState, place, origin: readOrigin(context) }
+  const view = findView(wanted)
+  const search = view === null ? wanted : makeSearch(view, today)
+  const parsed = SEARCH_QUERY.safeParse(listParameters(search, place.cursor))
   if (!parsed.success) {
-    const fields = fieldsOf(parsed.error)
-    return wrong(context, page, problemOf(fields), fields)
+    const fields = listFields(parsed.error)
+    return wrong(context, page, describeProblem(fields), fields)
   }
   try {
     const source = searchedIn(snapshot, served, company)
@@ -158,7 +158,10 @@ async function countedViews(snapshot: ServedSnapshot, source: Searched, today: s
 
 async function countViews(source: Searched, today: string): Promise<Counts> {
   const counts = VIEW_NAMES.map(async view => {
-    const parameters = SEARCH_QUERY.parse({ ...parametersOf(searchOf(view, today), undefined), limit: '1' })
+    const parameters = SEARCH_QUERY.parse({
+      ...listParameters(makeSearch(view, today), undefined),
+      limit: '1',
+    })
     return [view, (await searchPage(source, parameters)).total] as const
   })
   return Object.fromEntries(await Promise.all(counts)) as Counts
@@ -193,7 +196,7 @@ function contradictionIn({ de, ate, minimo, maximo }: Wanted): [string, readonly
   return ['Esta busca não pode ser feita: use menos palavras, ou volte à primeira página.', []]
 }
 
-function parametersOf(wanted: Wanted, cursor: string | undefined): Record<string, string> {
+function listParameters(wanted: Wanted, cursor: string | undefined): Record<string, string> {
   // Only a text has a relevance.
   const sort = wanted.ordem === 'relevance' && wanted.q === undefined ? {} : { sort: wanted.ordem }
   const given = { ...wanted, ordem: undefined, ver: undefined }
@@ -205,12 +208,12 @@ function parametersOf(wanted: Wanted, cursor: string | undefined): Record<string
   >
 }
 
-function problemOf(fields: readonly FormField[]): string {
+function describeProblem(fields: readonly FormField[]): string {
   // The rest is the cursor.
   return `Confira: ${fields.map(field => FIELD_NAMES[field]).join(', ') || 'Página'}.`
 }
 
-function fieldsOf({ issues }: z.ZodError): FormField[] {
+function listFields({ issues }: z.ZodError): FormField[] {
   const names = new Set(issues.map(({ path }) => path[0]))
   return FIELDS.filter(field => names.has(PARAMETERS[field]))
 }

@@ -1,12 +1,12 @@
-import { localTimeOf, readTime } from '#schema/times.ts'
+import { parseLocalTime, readTime } from '#schema/times.ts'
 import { createPause } from '#src/lib/concurrency.ts'
-import { BYTE_ORDER_MARK, FORMULA, PRINTED_SHEET, workbookText } from '#src/present/text/cells.ts'
-import { day, dayAndTime } from '#src/present/text/format.ts'
+import { BYTE_ORDER_MARK, cleanForWorkbook, FORMULA, PRINTED_SHEET } from '#src/present/text/cells.ts'
+import { formatDay, formatDayAndTime } from '#src/present/text/format.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
 import { type Searched, type SearchParameters, searchPage } from '#src/server/search_page.ts'
 import type { ListedNotice } from './list_page.ts'
-import { partOf, showText, yesOrNo } from './show.ts'
-import { type LastDays, lastDayOf } from './today.ts'
+import { formatYesOrNo, readPart, showText } from './show.ts'
+import { findLastDay, type LastDays } from './today.ts'
 
 /** Files of the notices that a search finds: a calendar of sessions and last days, and a table for spreadsheet programs. */
 
@@ -28,7 +28,7 @@ type About = {
   readonly today: string
   readonly deadlines: LastDays
   /** The address of a notice's page. */
-  readonly addressOf: (id: string) => string
+  readonly composeAddress: (id: string) => string
   /** Returns false once nobody waits for the file. */
   readonly isWanted: () => boolean
 }
@@ -55,7 +55,7 @@ async function findAll(
 
 /** Returns a calendar (RFC 5545) of the sessions and last days of the notices that a search finds. */
 export async function renderCalendar(searched: Searched, wanted: Wanted, about: About): Promise<string> {
-  const { company, timeZone, today, deadlines, addressOf, isWanted } = about
+  const { company, timeZone, today, deadlines, composeAddress, isWanted } = about
   const { default: ical, ICalCalendarMethod } = await import('ical-generator')
   const since = Date.now() - PAST_DAYS * 24 * HOUR_MS
   // Sessions to come first, whatever the order of the list is: they must not be missing.
@@ -83,17 +83,17 @@ export async function renderCalendar(searched: Searched, wanted: Wanted, about: 
         summary: `${title}: ${named}`,
         // No verdict: the address of a calendar is in the hands of others.
         description: [showText(notice, 'objeto', MAX_TEXT), more].filter(part => part !== null).join('\n'),
-        url: addressOf(id),
+        url: composeAddress(id),
       })
     const session = String(notice.data_sessao)
-    const [time, local] = [readTime(session, timeZone), localTimeOf(session, timeZone)]
+    const [time, local] = [readTime(session, timeZone), parseLocalTime(session, timeZone)]
     if (time !== null && local !== null && local.getTime() >= since) {
       const isDay = local.getTime() % (24 * HOUR_MS) === 0
       const start = isDay ? local : new Date(Number(time.micros / 1000n))
       event('sessao', 'Sessão', { start, isDay }, null)
     }
     for (const [act, title] of ACTS) {
-      const last = lastDayOf(deadlines.get(id), act, today)
+      const last = findLastDay(deadlines.get(id), act, today)
       if (last) event(act, title, { start: last.day, isDay: true }, last.why)
     }
   }
@@ -122,21 +122,21 @@ const COLUMNS: readonly Column[] = [
   ['Modalidade', 'text', notice => showText(notice, 'modalidade', MAX_TEXT), 20],
   ['Objeto', 'text', notice => showText(notice, 'objeto', MAX_TEXT), 60],
   ['Fase', 'text', ({ status }) => namePhase(status), 12],
-  ['Parecer', 'text', ({ verdict }) => nameVerdict(partOf(verdict).recommendation), 16],
-  ['Sessão', 'time', ({ data_sessao }, { timeZone }) => localTimeOf(String(data_sessao), timeZone), 17],
-  ['Impugnar até', 'day', (notice, about) => dayOf(notice, 'impugnar', about), 12],
-  ['Pedir esclarecimento até', 'day', (notice, about) => dayOf(notice, 'esclarecer', about), 14],
+  ['Parecer', 'text', ({ verdict }) => nameVerdict(readPart(verdict).recommendation), 16],
+  ['Sessão', 'time', ({ data_sessao }, { timeZone }) => parseLocalTime(String(data_sessao), timeZone), 17],
+  ['Impugnar até', 'day', (notice, about) => findLastDayToAct(notice, 'impugnar', about), 12],
+  ['Pedir esclarecimento até', 'day', (notice, about) => findLastDayToAct(notice, 'esclarecer', about), 14],
   ['Valor estimado', 'money', ({ valor_estimado: value }) => (typeof value === 'number' ? value : null), 16],
   ['Requisitos vermelhos', 'count', ({ reds = 0 }) => reds, 12],
   ['Alertas graves', 'count', ({ graves = 0 }) => graves, 10],
   [
     'Participação confirmada',
     'text',
-    ({ participation_confirmed: is }) => (typeof is === 'boolean' ? yesOrNo(is) : null),
+    ({ participation_confirmed: is }) => (typeof is === 'boolean' ? formatYesOrNo(is) : null),
     14,
   ],
   ['ID no PNCP', 'text', notice => showText(notice, 'pncp_id', MAX_TEXT), 30],
-  ['Página', 'text', ({ id }, { addressOf }) => addressOf(String(id)), 40],
+  ['Página', 'text', ({ id }, { composeAddress }) => composeAddress(String(id)), 40],
 ]
 
 /** Returns what a search finds as CSV in Brazilian form: semicolons, decimal commas, days before months. */
@@ -155,7 +155,8 @@ export async function renderCsv(searched: Searched, wanted: Wanted, about: About
 
 function written(value: Value, kind: Kind): string {
   if (value === null) return ''
-  if (value instanceof Date) return kind === 'day' ? day(value) : dayAndTime(value).replace(' às', '')
+  if (value instanceof Date)
+    return kind === 'day' ? formatDay(value) : formatDayAndTime(value).replace(' às', '')
   return typeof value === 'number' ? String(value).replace('.', ',') : asText(value)
 }
 
@@ -173,7 +174,7 @@ export async function renderWorkbook(searched: Searched, wanted: Wanted, about: 
   const rows = notices.map(notice =>
     COLUMNS.map(([, , value]) => {
       const one = value(notice, about)
-      return typeof one === 'string' ? workbookText(one) : one
+      return typeof one === 'string' ? cleanForWorkbook(one) : one
     }),
   )
   const left = total - notices.length
@@ -205,10 +206,10 @@ function asText(shown: string): string {
   return /\d/.test(shown) && shown.length <= MAX_CONVERTED ? `="${shown.replaceAll('"', '""')}"` : shown
 }
 
-function dayOf(
+function findLastDayToAct(
   { id }: ListedNotice,
   act: (typeof ACTS)[number][0],
   { deadlines, today }: About,
 ): Date | null {
-  return lastDayOf(deadlines.get(String(id)), act, today)?.day ?? null
+  return findLastDay(deadlines.get(String(id)), act, today)?.day ?? null
 }

@@ -5,8 +5,8 @@ import { companyPaths } from '#src/core/company/company.ts'
 import { type Failure, readFailure } from '#src/core/company/run_report.ts'
 import { type KnownState, readState } from '#src/core/company/state.ts'
 import { formatAge, formatMoment } from '#src/present/text/format.ts'
-import { type Html, html, trusted } from '#src/present/text/html.ts'
-import { ageOf, type Behind } from '#src/server/company.ts'
+import { type Html, html, trustMarkup } from '#src/present/text/html.ts'
+import { type Behind, describeAge } from '#src/server/company.ts'
 import type { ServedSnapshot } from '#src/server/snapshot.ts'
 
 /** The state of a company's data, which is on top of every page. */
@@ -26,7 +26,7 @@ export type LastRun = { readonly state: KnownState | null; readonly failure: Fai
 const OLD_MS = 24 * 3_600_000
 
 /** Returns what this disk knows of the last run. @param lake the company's directory of snapshots. */
-export async function lastRunHere(lake: string): Promise<LastRun> {
+export async function readLastRunHere(lake: string): Promise<LastRun> {
   const root = dirname(lake)
   const paths = companyPaths(dirname(root), basename(root))
   return { state: await readState(paths), failure: await readFailure(paths) }
@@ -38,7 +38,7 @@ export function describeData(
   snapshot: Pick<ServedSnapshot, 'asOf' | 'timeZone'>,
   { behind, now }: { behind: Behind | null; now: Date },
 ): DataState {
-  const published = ageOf(snapshot, behind)
+  const published = describeAge(snapshot, behind)
   if (state === null) return { read: null, problem: null, published }
   const at = state.last_good_at
   if (at === null)
@@ -89,7 +89,7 @@ export function document({ title, company, dataState = null, body }: Page): stri
 <meta name="robots" content="noindex">
 <title>${title}</title>
 <style>
-${trusted(STYLE)}</style>
+${trustMarkup(STYLE)}</style>
 </head>
 <body>
 <a class="skip" href="#conteudo">Ir para o conteúdo</a>
@@ -137,7 +137,7 @@ const TONES: Readonly<Record<string, Tone>> = {
 }
 
 /** Returns the colour of a code. */
-export function toneOf(code: unknown): Tone {
+export function chooseTone(code: unknown): Tone {
   return typeof code === 'string' && Object.hasOwn(TONES, code) ? (TONES[code] as Tone) : 'accent'
 }
 

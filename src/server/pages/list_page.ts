@@ -1,13 +1,13 @@
 import type { Context } from 'hono'
 import { OPEN_STATUSES } from '#schema/notice.ts'
-import { cleanText, textKey } from '#schema/text_key.ts'
-import { type Labels, labelsOf, PHASE_LABELS } from '#src/marts/labels.ts'
-import { formatPlural, line, number } from '#src/present/text/format.ts'
+import { cleanText, makeTextKey } from '#schema/text_key.ts'
+import { findLabels, type Labels, PHASE_LABELS } from '#src/marts/labels.ts'
+import { fitInLine, formatPlural, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
 import type { Urgent } from '#src/server/search_page.ts'
-import { chip, type DataState, document, toneOf } from './layout.ts'
-import { daysLeft, estimate, session, showText } from './show.ts'
+import { chip, chooseTone, type DataState, document } from './layout.ts'
+import { daysLeft, estimate, formatSession, showText } from './show.ts'
 
 /** The names of the form's fields. */
 export const FIELDS = [
@@ -41,18 +41,18 @@ export type View = keyof typeof VIEWS
 export const VIEW_NAMES = Object.keys(VIEWS) as readonly View[]
 
 /** Returns the view that an address asks for; null if it asks for a search of its own. */
-export function viewOf(wanted: Wanted): View | null {
+export function findView(wanted: Wanted): View | null {
   if (FIELDS.some(field => wanted[field] !== undefined)) return null
   return VIEW_NAMES.find(name => name === wanted.ver) ?? 'proximas'
 }
 
 /** Returns the search of a view. @param today `2026-12-31`. */
-export function searchOf(view: View, today: string): Wanted {
+export function makeSearch(view: View, today: string): Wanted {
   return VIEWS[view].of(today)
 }
 
 /** Returns what the form, or an address made from it, asks for. */
-export function wantedOf(context: Context): Wanted {
+export function readWanted(context: Context): Wanted {
   const given = [...FIELDS, 'ver' as const].map(
     field => [field, cleanText(context.req.query(field) ?? '')] as const,
   )
@@ -66,7 +66,7 @@ type PagePlace = { readonly cursor?: string | undefined; readonly number: number
 const FIRST_PAGE: PagePlace = { number: 1 }
 
 /** Returns the page that an address asks for. Its number is only shown. */
-export function placeOf(context: Context): PagePlace {
+export function readPagePlace(context: Context): PagePlace {
   const number = Number(context.req.query('pagina'))
   const cursor = context.req.query('cursor') || undefined
   return cursor === undefined
@@ -76,11 +76,11 @@ export function placeOf(context: Context): PagePlace {
 
 /** Returns the address of a page of a search. */
 export function searchAddress(wanted: Wanted, place = FIRST_PAGE): string {
-  return `/editais${queryOf(wanted, place)}`
+  return `/editais${composeQuery(wanted, place)}`
 }
 
 /** Returns the search in an address. Notices have it as well, for the way back. */
-function queryOf(wanted: Wanted, { cursor, number }: PagePlace): string {
+function composeQuery(wanted: Wanted, { cursor, number }: PagePlace): string {
   const all = new URLSearchParams({
     ...wanted,
     ...(cursor !== undefined && { cursor, pagina: String(number) }),
@@ -128,7 +128,7 @@ const ORDERS: Labels = new Map([
 
 const OPEN_PHASES = OPEN_STATUSES.join(',')
 const CHOSEN_PHASES: Labels = new Map([[OPEN_PHASES, 'Em andamento'], ...PHASE_LABELS])
-const VERDICTS = labelsOf('analyses.verdict_recommendation')
+const VERDICTS = findLabels('analyses.verdict_recommendation')
 
 const MAX_OBJECT = 220
 const MAX_BUYER = 120
@@ -146,10 +146,10 @@ ${
   problem === null &&
   html`<p class="found" role="status">${found(total, place)}</p>
 ${total > 0 && files(page)}
-${total === 0 && relaxed(wanted)}<ol class="notices">${notices.map(notice => card(notice, { timeZone, today, search: queryOf(wanted, place) }))}</ol>
+${total === 0 && relaxed(wanted)}<ol class="notices">${notices.map(notice => card(notice, { timeZone, today, search: composeQuery(wanted, place) }))}</ol>
 ${pages(page)}`
 }`
-  const searched = wanted.q === undefined ? '' : `${line(wanted.q, 60) ?? ''} · `
+  const searched = wanted.q === undefined ? '' : `${fitInLine(wanted.q, 60) ?? ''} · `
   return document({ title: `${searched}Editais · ${company}`, company, dataState, body })
 }
 
@@ -163,10 +163,10 @@ function found(total: number, { number: page }: PagePlace): string {
 
 /** Returns links to what was found as files, and how a program keeps the calendar. */
 function files({ wanted, origin }: ListPage): Html {
-  const search = queryOf(wanted, FIRST_PAGE)
+  const search = composeQuery(wanted, FIRST_PAGE)
   // A key that only reads the calendar sees no verdicts.
   const { parecer, ...others } = wanted
-  const shared = queryOf(others, FIRST_PAGE)
+  const shared = composeQuery(others, FIRST_PAGE)
   const key = `${shared === '' ? '?' : `${shared}&`}chave=`
   return html`<p class="line"><a href="/editais/lista.xlsx${search}" download>Baixar planilha (Excel)</a><a href="/editais/lista.csv${search}" download>CSV</a><a href="/editais/calendario.ics${search}" download>Baixar calendário</a></p>
 <details class="more"><summary>Assinar o calendário no Outlook ou no Google Agenda</summary>
@@ -191,7 +191,7 @@ export const FIELD_NAMES: Readonly<Record<FormField, string>> = {
 /** Returns links to the same search without one of its conditions. */
 function relaxed(wanted: Wanted): Html | null {
   const given = FIELDS.filter(field => field !== 'ordem' && wanted[field] !== undefined)
-  if (viewOf(wanted) === 'todos') return null
+  if (findView(wanted) === 'todos') return null
   if (given.length === 0)
     return html`<p><a href="${searchAddress({ ver: 'todos' })}">Ver todos os editais</a></p>`
   const without = given.map(field => {
@@ -211,7 +211,7 @@ ${next !== null && html`<a href="${searchAddress(wanted, { cursor: next, number:
 }
 
 function views({ wanted, counts }: ListPage): Html {
-  const shown = viewOf(wanted)
+  const shown = findView(wanted)
   return html`<nav class="shortcuts" aria-label="Listas">${VIEW_NAMES.map(
     view =>
       html`<a href="${searchAddress({ ver: view })}"${view === shown && html` aria-current="page"`}>${VIEWS[view].name}${counts && ` (${number(counts[view])})`}</a>\n`,
@@ -253,7 +253,8 @@ function choice(
   value: string | undefined,
   options: Labels,
 ): Html {
-  const chosen = value && ([...options.keys()].find(code => textKey(code) === textKey(value)) ?? value)
+  const chosen =
+    value && ([...options.keys()].find(code => makeTextKey(code) === makeTextKey(value)) ?? value)
   // What only an address can ask for is shown as well, or the form would hide it.
   const known =
     chosen === undefined || options.has(chosen) ? options : new Map([...options, [chosen, chosen]])
@@ -280,8 +281,8 @@ function card(notice: ListedNotice, { timeZone, today, search }: Shown): Html {
   return html`<li class="card">
 <h2><a href="/editais/${encodeURIComponent(String(notice.id))}${search}">${title}</a></h2>
 <p class="muted">${buyer.filter(part => part !== null).join(' · ')}</p>
-<p class="line">${chip(namePhase(notice.status), toneOf(notice.status))}${chip(nameVerdict(verdict?.recommendation), toneOf(verdict?.recommendation))}
-<span>Sessão: ${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}</span><span>${showText(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span>${urgent(notice)}${notice.participation_confirmed === true && chip('participação confirmada', 'green')}</p>
+<p class="line">${chip(namePhase(notice.status), chooseTone(notice.status))}${chip(nameVerdict(verdict?.recommendation), chooseTone(verdict?.recommendation))}
+<span>Sessão: ${formatSession(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}</span><span>${showText(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span>${urgent(notice)}${notice.participation_confirmed === true && chip('participação confirmada', 'green')}</p>
 </li>
 `
 }

@@ -2,14 +2,14 @@ import { ANALYSIS } from '#schema/analysis.ts'
 import { NOTICE } from '#schema/notice.ts'
 import type { Fields } from '#schema/record.ts'
 import {
-  day,
+  findUsableLink,
+  fitInLine,
+  formatDay,
+  formatDistance,
   formatMoment,
   formatPlural,
-  inDays,
-  line,
   NONE,
   number,
-  usableLink,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import {
@@ -27,30 +27,30 @@ import {
   SECTIONS,
 } from '#src/present/text/names.ts'
 import type { ReadRecord } from '#src/server/read/order.ts'
-import { chip, type DataState, document, factList, toneOf } from './layout.ts'
+import { chip, chooseTone, type DataState, document, factList } from './layout.ts'
 import type { ListedNotice } from './list_page.ts'
 import {
   daysLeft,
   estimate,
+  formatQuantity,
+  formatSession,
+  formatUnitPrice,
+  formatYesOrNo,
   listFacts,
-  listOf,
   MAX_ROWS,
   MAX_TEXT,
   MAX_TITLE,
-  paragraphs,
-  partOf,
-  quantity,
+  readList,
+  readParagraphs,
+  readPart,
   rest,
   type ShownDocument,
-  session,
   share,
   showOrdinal,
   showText,
-  unitPrice,
   writeFreeForm,
-  yesOrNo,
 } from './show.ts'
-import { lastDayOf } from './today.ts'
+import { findLastDay } from './today.ts'
 
 /** One thing that happened to the notice; the newest comes first. */
 export type Past = {
@@ -117,7 +117,7 @@ const TIMES: readonly string[] = Object.entries(NOTICE).flatMap(([name, { type }
 /** Returns null if it is too long. */
 function shown(field: string, value: unknown, timeZone: string): string | null {
   if (value === null) return NONE
-  if (TIMES.includes(field)) return session(value, timeZone)
+  if (TIMES.includes(field)) return formatSession(value, timeZone)
   const name = Object.hasOwn(NAMES, field) ? NAMES[field] : undefined
   const words = (name ? name(value) : writeFreeForm(value, timeZone)) ?? NONE
   return words.length > MAX_VALUE_CHARACTERS ? null : words
@@ -157,36 +157,36 @@ export function renderNoticePage(page: NoticePage): string {
   const { company, dataState, notice, analysis, timeZone, back } = page
   const title = showText(notice, 'objeto', MAX_HEADING) ?? 'Sem objeto'
   const sections: readonly Section[] = [
-    ...(analysis ? sectionsOf(analysis, timeZone) : []),
+    ...(analysis ? listSections(analysis, timeZone) : []),
     { id: 'historico', title: 'Histórico', body: history(page.history, timeZone) },
   ]
   const body = html`<p class="back"><a href="${back}">← Voltar aos resultados</a></p>
 <h1>${title}</h1>
 <p class="muted">${showText(notice, 'orgao', MAX_TITLE)}</p>
 ${facts(page)}
-${title.endsWith('…') && html`<h2>Objeto completo</h2>\n<p class="card text">${paragraphs(notice, 'objeto', MAX_TEXT)}</p>`}
+${title.endsWith('…') && html`<h2>Objeto completo</h2>\n<p class="card text">${readParagraphs(notice, 'objeto', MAX_TEXT)}</p>`}
 ${analysis === null && html`<p class="problem" role="note">${page.problem}</p>`}
 ${analysis?.analyzed === false && html`<p class="sum">O edital ainda não foi analisado.</p>`}
 <nav class="parts" aria-label="Nesta página"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>
 ${sections.map(({ id, title, body }) => html`<h2 id="${id}">${title}</h2>\n${body}\n`)}`
-  return document({ title: `${line(title, 60)} · ${company}`, company, dataState, body })
+  return document({ title: `${fitInLine(title, 60)} · ${company}`, company, dataState, body })
 }
 
 function facts({ notice, deadline, analysis, timeZone, today }: NoticePage): Html {
-  const { recommendation } = partOf(analysis?.verdict)
+  const { recommendation } = readPart(analysis?.verdict)
   const first = factList([
     [
       'Sessão',
-      html`${session(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}`,
+      html`${formatSession(notice.data_sessao, timeZone)}${daysLeft(notice.data_sessao, timeZone, today)}`,
     ],
-    ['Impugnar até', showLastDay(lastDayOf(deadline, 'impugnar', today))],
-    ['Pedir esclarecimento até', showLastDay(lastDayOf(deadline, 'esclarecer', today))],
-    ['Parecer', chip(nameVerdict(recommendation), toneOf(recommendation)) ?? NONE],
-    ['Fase', chip(namePhase(notice.status), toneOf(notice.status)) ?? NONE],
-    ['Motivo do descarte', paragraphs(notice, 'discard_reason', MAX_TEXT)],
+    ['Impugnar até', showLastDay(findLastDay(deadline, 'impugnar', today))],
+    ['Pedir esclarecimento até', showLastDay(findLastDay(deadline, 'esclarecer', today))],
+    ['Parecer', chip(nameVerdict(recommendation), chooseTone(recommendation)) ?? NONE],
+    ['Fase', chip(namePhase(notice.status), chooseTone(notice.status)) ?? NONE],
+    ['Motivo do descarte', readParagraphs(notice, 'discard_reason', MAX_TEXT)],
     ['Nível da análise', analysis && nameLevel(analysis.analysis_level)],
     ['Valor estimado', estimate(notice.valor_estimado)],
-    ['Participação confirmada', yesOrNo(notice.participation_confirmed)],
+    ['Participação confirmada', formatYesOrNo(notice.participation_confirmed)],
     ['UF', showText(notice, 'uf', 20) ?? NONE],
     ['Modalidade', showText(notice, 'modalidade', MAX_TITLE) ?? NONE],
     ['Número', showText(notice, 'numero', MAX_TITLE) ?? NONE],
@@ -201,29 +201,32 @@ function facts({ notice, deadline, analysis, timeZone, today }: NoticePage): Htm
   return html`${first}<details class="more"><summary>Mais dados do edital</summary>${others}</details>`
 }
 
-function showLastDay(last: ReturnType<typeof lastDayOf>): Html | null {
-  return last && html`${day(last.day)} <b>(${inDays(last.days)})</b> <span class="muted">${last.why}</span>`
+function showLastDay(last: ReturnType<typeof findLastDay>): Html | null {
+  return (
+    last &&
+    html`${formatDay(last.day)} <b>(${formatDistance(last.days)})</b> <span class="muted">${last.why}</span>`
+  )
 }
 
 /** Shows where a link leads before the reader follows it: the address comes from a stranger. */
 function origin(notice: ListedNotice): Html | string | null {
   const address = typeof notice.pncp_url === 'string' ? notice.pncp_url : null
-  const link = usableLink(address)
+  const link = findUsableLink(address)
   // `www.example.org/1` is not a link, but a reader can use it.
-  if (link === null) return address === null || URL.canParse(address) ? null : line(address, MAX_TITLE)
-  return html`<a href="${link}" rel="noreferrer">Abrir em ${line(new URL(link).host, 80)}</a>`
+  if (link === null) return address === null || URL.canParse(address) ? null : fitInLine(address, MAX_TITLE)
+  return html`<a href="${link}" rel="noreferrer">Abrir em ${fitInLine(new URL(link).host, 80)}</a>`
 }
 
 /** Returns a table that can be wider than the page: it scrolls by itself, also with the keyboard. */
 function renderItems(all: readonly unknown[]): Html {
   const parts = all
     .slice(0, MAX_ROWS)
-    .map(partOf)
+    .map(readPart)
     // Those to bid for first; others in the order of the notice.
     .toSorted((a, b) => Number(b.ai_selected === true) - Number(a.ai_selected === true))
   const hasLots = parts.some(({ numero_lote }) => typeof numero_lote === 'number')
   const row = (part: ShownDocument) =>
-    html`<tr><td>${showOrdinal(part.numero_item)}</td>${hasLots && html`<td>${showOrdinal(part.numero_lote)}</td>`}<td class="text">${paragraphs(part, 'descricao', MAX_TEXT) ?? NONE}${figures(part)}${about(part)}</td>${amountCells(part)}</tr>\n`
+    html`<tr><td>${showOrdinal(part.numero_item)}</td>${hasLots && html`<td>${showOrdinal(part.numero_lote)}</td>`}<td class="text">${readParagraphs(part, 'descricao', MAX_TEXT) ?? NONE}${figures(part)}${about(part)}</td>${amountCells(part)}</tr>\n`
   const table = (some: readonly unknown[], isRest: boolean) =>
     html`<div class="scroll card" role="region" ${isRest ? html`aria-label="Demais itens"` : html`aria-labelledby="items"`} tabindex="0"><table>
 <thead><tr><th scope="col">Item</th>${hasLots && html`<th scope="col">Lote</th>`}<th scope="col">Descrição</th><th scope="col" class="number wide">Quantidade</th><th scope="col" class="wide">Unidade</th><th scope="col" class="number wide">Valor unitário</th><th scope="col" class="number wide">Valor total</th></tr></thead>
@@ -232,13 +235,13 @@ function renderItems(all: readonly unknown[]): Html {
 }
 
 function amountCells(part: ShownDocument): Html {
-  return html`<td class="number wide">${quantity(part.quantidade)}</td><td class="wide">${showText(part, 'unidade_medida', 40) ?? NONE}</td><td class="number wide">${unitPrice(part.valor_unitario_estimado)}</td><td class="number wide">${unitPrice(part.valor_total)}</td>`
+  return html`<td class="number wide">${formatQuantity(part.quantidade)}</td><td class="wide">${showText(part, 'unidade_medida', 40) ?? NONE}</td><td class="number wide">${formatUnitPrice(part.valor_unitario_estimado)}</td><td class="number wide">${formatUnitPrice(part.valor_total)}</td>`
 }
 
 /** Returns what those columns have, on a phone: it has no room for them. */
 function figures(part: ShownDocument): Html {
-  const [unit, total] = [part.valor_unitario_estimado, part.valor_total].map(unitPrice)
-  return html`<p class="phone">${quantity(part.quantidade)} ${showText(part, 'unidade_medida', 40)} × ${unit}; total: ${total}</p>`
+  const [unit, total] = [part.valor_unitario_estimado, part.valor_total].map(formatUnitPrice)
+  return html`<p class="phone">${formatQuantity(part.quantidade)} ${showText(part, 'unidade_medida', 40)} × ${unit}; total: ${total}</p>`
 }
 
 /** Returns what the columns do not have. */
@@ -253,7 +256,7 @@ function about(part: ShownDocument): Html {
     isSelected === true
       ? chip('Selecionado', 'green')
       : isSelected === false && chip('Não selecionado', 'plain')
-  const reason = paragraphs(part, 'ai_reasoning', MAX_TEXT)
+  const reason = readParagraphs(part, 'ai_reasoning', MAX_TEXT)
   return html`<p class="line muted">${selected}<span>${known.join(' · ')}</span></p>${reason !== null && html`<p class="muted">${reason}</p>`}`
 }
 
@@ -261,12 +264,12 @@ function about(part: ShownDocument): Html {
 type Section = { readonly id: string; readonly title: string; readonly body: Html }
 
 /** Lists everything of an analysis that its notice does not have; parts that are not there yet are left out. */
-function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section[] {
+function listSections(analysis: ShownDocument, timeZone: string): readonly Section[] {
   const part = (
     name: 'overview' | 'pricing' | 'operational' | 'orgao_report',
     isFolded = false,
   ): Section | null => {
-    const known = listFacts(partOf(analysis[name]), fieldsOf(name), timeZone).filter(
+    const known = listFacts(readPart(analysis[name]), findFields(name), timeZone).filter(
       ([, value]) => value !== null,
     )
     if (known.length === 0) return null
@@ -279,17 +282,17 @@ function sectionsOf(analysis: ShownDocument, timeZone: string): readonly Section
     name: 'requirements' | 'alerts' | 'items',
     body: (all: readonly unknown[]) => Html,
   ): Section | null => {
-    const all = listOf(analysis[name])
+    const all = readList(analysis[name])
     if (all.length === 0 && analysis.analyzed === false) return null
     const shown = all.length > 0 ? body(all) : html`<p class="muted">${noneYet(analysis)}</p>`
     return { id: name, title: `${SECTIONS[name]} (${number(all.length)})`, body: shown }
   }
   const sections = [
-    verdict(partOf(analysis.verdict)),
+    verdict(readPart(analysis.verdict)),
     list('requirements', all => requirementList(all, timeZone)),
     list('alerts', all =>
       entries(
-        all.toSorted((a, b) => severityOf(a) - severityOf(b)),
+        all.toSorted((a, b) => rankSeverity(a) - rankSeverity(b)),
         alert,
         SHOWN.alerts,
       ),
@@ -308,17 +311,20 @@ function noneYet({ analysis_level }: ShownDocument): string {
   return analysis_level === 'simple' ? 'Nenhum ainda: o edital só passou pela triagem.' : 'Nenhum.'
 }
 
-function fieldsOf(name: keyof typeof ANALYSIS): Fields {
+function findFields(name: keyof typeof ANALYSIS): Fields {
   const field = ANALYSIS[name]
   return 'part' in field ? field.part.fields : {}
 }
 
 function verdict(part: ShownDocument): Section | null {
-  const [summary, reason] = [paragraphs(part, 'summary', MAX_TEXT), paragraphs(part, 'reason', MAX_TEXT)]
-  const all = listOf(part.bullets)
+  const [summary, reason] = [
+    readParagraphs(part, 'summary', MAX_TEXT),
+    readParagraphs(part, 'reason', MAX_TEXT),
+  ]
+  const all = readList(part.bullets)
   const bullets = all
     .slice(0, MAX_ROWS)
-    .flatMap(one => (typeof one === 'string' ? (line(one, MAX_TEXT) ?? []) : []))
+    .flatMap(one => (typeof one === 'string' ? (fitInLine(one, MAX_TEXT) ?? []) : []))
   if (summary === null && reason === null && bullets.length === 0) return null
   const body = html`<div class="card">${paragraph(null, summary)}${reason !== null && !summary?.includes(reason) && paragraph('Motivo', reason)}${
     bullets.length > 0 && html`<ul>${bullets.map(one => html`<li>${one}</li>`)}</ul>${rest(all.length)}`
@@ -334,14 +340,14 @@ const LIGHTS = [
 
 function requirementList(all: readonly unknown[], timeZone: string): Html {
   const counts = LIGHTS.flatMap(([code, one, many]) => {
-    const count = all.filter(part => partOf(part).status === code).length
+    const count = all.filter(part => readPart(part).status === code).length
     return count > 0 ? [formatPlural(count, one, many)] : []
   })
   const entry = (part: ShownDocument) => requirement(part, timeZone)
   const [met, open] = [true, false].map(wanted =>
-    all.filter(part => (partOf(part).status === 'green') === wanted),
+    all.filter(part => (readPart(part).status === 'green') === wanted),
   )
-  const sorted = (open ?? []).toSorted((a, b) => urgencyOf(partOf(a)) - urgencyOf(partOf(b)))
+  const sorted = (open ?? []).toSorted((a, b) => rankRequirement(readPart(a)) - rankRequirement(readPart(b)))
   return html`${counts.length > 0 && html`<p class="muted sum">${counts.join(', ')}.</p>`}
 ${entries(sorted, entry, SHOWN.requirements)}${
   met &&
@@ -352,13 +358,13 @@ ${entries(met, entry, SHOWN.met)}</details>`
 }
 
 /** What needs work comes first; what nobody assessed, behind that. */
-function urgencyOf({ status }: ShownDocument): number {
+function rankRequirement({ status }: ShownDocument): number {
   return status === 'red' ? 0 : status === 'yellow' ? 1 : 2
 }
 
 function entries(all: readonly unknown[], entry: (part: ShownDocument) => Html, shown: Shown): Html {
   const list = (some: readonly unknown[]) =>
-    html`<ul class="entries">${some.map(one => html`<li class="card">${entry(partOf(one))}</li>\n`)}</ul>`
+    html`<ul class="entries">${some.map(one => html`<li class="card">${entry(readPart(one))}</li>\n`)}</ul>`
   return html`${folded(all.slice(0, MAX_ROWS), shown, list)}${rest(all.length)}`
 }
 
@@ -375,17 +381,17 @@ ${list(all.slice(shown), true)}</details>`
 
 function requirement(part: ShownDocument, timeZone: string): Html {
   return html`<h3>${showText(part, 'title', MAX_TITLE) ?? NONE}</h3>
-<p class="line">${chip(nameLight(part.status), toneOf(part.status))}<span class="muted">${nameCategory(part.category)}</span></p>
-${paragraph('Exigência', paragraphs(part, 'required', MAX_TEXT))}
-${paragraph('Situação da empresa', paragraphs(part, 'current', MAX_TEXT))}
-${paragraph('Notas da avaliação', paragraphs(part, 'ai_notes', MAX_TEXT))}
+<p class="line">${chip(nameLight(part.status), chooseTone(part.status))}<span class="muted">${nameCategory(part.category)}</span></p>
+${paragraph('Exigência', readParagraphs(part, 'required', MAX_TEXT))}
+${paragraph('Situação da empresa', readParagraphs(part, 'current', MAX_TEXT))}
+${paragraph('Notas da avaliação', readParagraphs(part, 'ai_notes', MAX_TEXT))}
 ${paragraph('Detalhes', writeFreeForm(part.metadata, timeZone))}`
 }
 
 const SEVERITIES: readonly unknown[] = ['critical', 'high', 'medium', 'low']
 
-function severityOf(one: unknown): number {
-  const place = SEVERITIES.indexOf(partOf(one).severity)
+function rankSeverity(one: unknown): number {
+  const place = SEVERITIES.indexOf(readPart(one).severity)
   return place < 0 ? SEVERITIES.length : place
 }
 
@@ -393,9 +399,9 @@ function alert(part: ShownDocument): Html {
   const severity = nameSeverity(part.severity)
   const action = part.action_type === 'none' ? null : nameAction(part.action_type)
   return html`<h3>${showText(part, 'title', MAX_TITLE) ?? NONE}</h3>
-<p class="line">${chip(nameAlertType(part.type), 'plain')}${chip(severity && `Severidade ${severity}`, toneOf(part.severity))}${action !== null && html`<span>Ação: ${action}</span>`}</p>
-${paragraph(null, paragraphs(part, 'description', MAX_TEXT))}
-${paragraph('Tese jurídica', paragraphs(part, 'legal_thesis', MAX_TEXT))}`
+<p class="line">${chip(nameAlertType(part.type), 'plain')}${chip(severity && `Severidade ${severity}`, chooseTone(part.severity))}${action !== null && html`<span>Ação: ${action}</span>`}</p>
+${paragraph(null, readParagraphs(part, 'description', MAX_TEXT))}
+${paragraph('Tese jurídica', readParagraphs(part, 'legal_thesis', MAX_TEXT))}`
 }
 
 function paragraph(name: string | null, value: string | null): Html | null {

@@ -3,7 +3,7 @@ import { bodyLimit } from 'hono/body-limit'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { type HttpBindings, isFromElsewhere } from '#src/lib/http/outgoing.ts'
 import { html } from '#src/present/text/html.ts'
 import { asksForHtml } from '#src/server/contract/answers.ts'
@@ -21,13 +21,13 @@ import {
   describeData,
   document,
   type LastRun,
-  lastRunHere,
   messagePage,
   PAGE_POLICY,
+  readLastRunHere,
 } from './layout.ts'
-import { placeOf, searchAddress, wantedOf } from './list_page.ts'
+import { readPagePlace, readWanted, searchAddress } from './list_page.ts'
 import { MAX_HISTORY, type Past, renderNoticePage } from './notice_page.ts'
-import { dayIn } from './show.ts'
+import { formatIsoDay } from './show.ts'
 import type { Today, TodayReader } from './today.ts'
 
 /** All pages begin with it. */
@@ -73,7 +73,7 @@ type PagesOptions = {
   readonly log: Logger
   readonly now?: () => Date
   /** How the last run of a company ended, on whichever host it was; by default, what this disk knows. */
-  readonly lastRunOf?: (company: string) => Promise<LastRun>
+  readonly readLastRun?: (company: string) => Promise<LastRun>
 }
 
 /**
@@ -83,7 +83,7 @@ type PagesOptions = {
  */
 export function routePages(app: Routes, options: PagesOptions): void {
   const { served, entrance, log, operatorPaths = [], now = () => new Date() } = options
-  const { lastRunOf = company => lastRunHere(served.lakeOf(company)) } = options
+  const { readLastRun = company => readLastRunHere(served.findLake(company)) } = options
   const door = { entrance, operatorPaths }
   const pages: Hono<Env> = app
   pages.use('*', errorsAsPages)
@@ -117,7 +117,10 @@ export function routePages(app: Routes, options: PagesOptions): void {
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const refused = await shown(context, () => signedIn(context, door))
     if (refused) return refused
-    context.set('dataState', await dataStateOf(context.var.holder.company, { served, log, now, lastRunOf }))
+    context.set(
+      'dataState',
+      await readDataState(context.var.holder.company, { served, log, now, readLastRun }),
+    )
     await next()
     return undefined
   })
@@ -142,14 +145,11 @@ export function routePages(app: Routes, options: PagesOptions): void {
   routeToday(pages, { served, now, todayReader })
   pages.get(`${PAGES_PATH}/:id`, (context: PageContext) =>
     shown(context, async () => {
-      const snapshot = snapshotOf(context, served)
+      const { company } = context.var.holder
+      const snapshot = served.getSnapshot(company)
       // Before its turn, because it may wait for the changes to be prepared.
-      const history = await historyOf(
-        served.feedOf(context.var.holder.company),
-        snapshot,
-        context.req.param('id') ?? '',
-      )
-      const today = (await todayReader()).peek(context.var.holder.company, now())
+      const history = await readHistory(served.getFeed(company), snapshot, context.req.param('id') ?? '')
+      const today = (await todayReader()).peek(company, now())
       return await inTurn(context, () => read(context, { snapshot, history, today, now: now() }))
     }),
   )
@@ -192,7 +192,7 @@ function routeDoor(pages: Hono<Env>, door: Door, served: Pick<ServedCompanies, '
   )
   pages.post(`${PAGES_PATH}/sair`, context => {
     if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
-    served.signOut(signedInKey(context) ?? '')
+    served.signOut(readSignedInKey(context) ?? '')
     signOut(context, [PAGES_PATH, ...door.operatorPaths])
     return context.redirect(HOME_PATH, 303)
   })
@@ -217,7 +217,7 @@ function routeToday(
   pages.get(HOME_PATH, context =>
     shown(context, async () => {
       const { company } = context.var.holder
-      const snapshot = served.snapshotOf(company)
+      const snapshot = served.getSnapshot(company)
       const { timeZone } = snapshot
       const today = await (await todayReader()).read(company, now())
       const { todayPage } = await import('./today.ts')
@@ -239,10 +239,10 @@ async function file(
   { served, now, todayReader, inTurn }: FileSources,
 ): Promise<Response> {
   const { company } = context.var.holder
-  const snapshot = served.snapshotOf(company)
+  const snapshot = served.getSnapshot(company)
   const { deadlines } = await (await todayReader()).read(company, now())
   const { sendFile } = await import('./browse.ts')
-  const today = dayIn(snapshot.timeZone, now())
+  const today = formatIsoDay(snapshot.timeZone, now())
   return await inTurn(context, () => sendFile(context, { company, snapshot, served, today, deadlines }, kind))
 }
 
@@ -283,7 +283,7 @@ const WRONG_KEY =
 type Door = Required<Pick<PagesOptions, 'entrance' | 'operatorPaths'>>
 
 /** Returns the key in the cookie of a browser that has signed in; null without one. */
-export function signedInKey(context: Context): string | null {
+export function readSignedInKey(context: Context): string | null {
   return getCookie(context, COOKIE) ?? null
 }
 
@@ -353,7 +353,7 @@ function noScope(address: string): string {
 
 /** Returns the form for those who have not signed in; null for the others, whose key is noted. */
 async function signedIn(context: PageContext, { entrance, operatorPaths }: Door): Promise<Response | null> {
-  const key = signedInKey(context)
+  const key = readSignedInKey(context)
   const { pathname, search } = new URL(context.req.url)
   const wanted = ownPage(pathname + search, { operatorPaths })
   if (key === null) return context.html(signInPage(null, wanted), 401)
@@ -408,10 +408,6 @@ function missing(context: PageContext, message: Words): Response | Promise<Respo
   return context.html(messagePage(context.var.holder.company, message, context.var.dataState), 404)
 }
 
-function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapshot {
-  return served.snapshotOf(context.var.holder.company)
-}
-
 type Shown = {
   readonly now: Date
   readonly snapshot: ServedSnapshot
@@ -434,13 +430,13 @@ async function read(context: PageContext, { snapshot, history, today, now }: Sho
   const analysis = isTooLarge ? null : stored
   return context.html(
     renderNoticePage({
-      ...{ company, timeZone, today: dayIn(timeZone, now), dataState: context.var.dataState },
+      ...{ company, timeZone, today: formatIsoDay(timeZone, now), dataState: context.var.dataState },
       notice: parsed(notice),
       deadline: today?.deadlines.get(id) ?? null,
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
       history,
-      back: searchAddress(wantedOf(context), placeOf(context)),
+      back: searchAddress(readWanted(context), readPagePlace(context)),
     }),
   )
 }
@@ -448,20 +444,20 @@ async function read(context: PageContext, { snapshot, history, today, now }: Sho
 const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
 const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
 
-type DataOptions = Required<Pick<PagesOptions, 'served' | 'log' | 'now' | 'lastRunOf'>>
+type DataOptions = Required<Pick<PagesOptions, 'served' | 'log' | 'now' | 'readLastRun'>>
 
 /** Returns the state of the company's data; null without a snapshot, whose page says so, or if it cannot be read. */
-async function dataStateOf(
+async function readDataState(
   company: string,
-  { served, log, now, lastRunOf }: DataOptions,
+  { served, log, now, readLastRun }: DataOptions,
 ): Promise<DataState | null> {
   try {
-    const snapshot = served.snapshotOf(company)
+    const snapshot = served.getSnapshot(company)
     const about = { behind: served.behind(company), now: now() }
-    return describeData(await lastRunOf(company), snapshot, about)
+    return describeData(await readLastRun(company), snapshot, about)
   } catch (error) {
     if (!(error instanceof Refusal))
-      log.error({ company }, `The state of the last run cannot be read: ${messageOf(error)}.`)
+      log.error({ company }, `The state of the last run cannot be read: ${getMessage(error)}.`)
     return null
   }
 }
@@ -491,10 +487,14 @@ function timeIn(text: string, now: Date): number | null {
 }
 
 /** Reads what happened to a notice, the newest first; null while the changes are being prepared. */
-async function historyOf(feed: Feed, snapshot: ServedSnapshot, id: string): Promise<readonly Past[] | null> {
+async function readHistory(
+  feed: Feed,
+  snapshot: ServedSnapshot,
+  id: string,
+): Promise<readonly Past[] | null> {
   try {
     await feed.ready(() => snapshot, HISTORY_WITHIN_MS)
-    return feed.historyOf(id, snapshot, MAX_HISTORY).map(text => JSON.parse(text) as Past)
+    return feed.readHistory(id, snapshot, MAX_HISTORY).map(text => JSON.parse(text) as Past)
   } catch (error) {
     if (error instanceof Refusal || error instanceof CursorGone) return null
     throw error

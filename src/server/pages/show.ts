@@ -1,7 +1,14 @@
 import type { Fields } from '#schema/record.ts'
-import { isDateTime, localTime, localTimeOf } from '#schema/times.ts'
-import { titlesOf } from '#src/marts/labels.ts'
-import { formatMoment, formatMoney, inDays, line, NONE, number } from '#src/present/text/format.ts'
+import { isDateTime, parseLocalTime, shiftToLocalTime } from '#schema/times.ts'
+import { listTitles } from '#src/marts/labels.ts'
+import {
+  fitInLine,
+  formatDistance,
+  formatMoment,
+  formatMoney,
+  NONE,
+  number,
+} from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { nameRisk, spellOut } from '#src/present/text/names.ts'
 
@@ -16,14 +23,14 @@ const DAY_MS = 24 * 3_600_000
 
 export function showText(document: ShownDocument, name: string, maxCharacters: number): string | null {
   const value = document[name]
-  return typeof value === 'string' ? line(value, maxCharacters) : null
+  return typeof value === 'string' ? fitInLine(value, maxCharacters) : null
 }
 
 /** More would take seconds in an analysis that consists of line breaks. */
 const MAX_LINES = 200
 
 /** Returns a text of the document with its line breaks; null if it has no such text. */
-export function paragraphs(document: ShownDocument, name: string, maxCharacters: number): string | null {
+export function readParagraphs(document: ShownDocument, name: string, maxCharacters: number): string | null {
   const value = document[name]
   if (typeof value !== 'string') return null
   const all = value.slice(0, 2 * maxCharacters).split(/[\r\n\u2028\u2029]+/)
@@ -31,7 +38,7 @@ export function paragraphs(document: ShownDocument, name: string, maxCharacters:
   const lines = [...all.slice(0, MAX_LINES), all.slice(MAX_LINES).join(' ') + end]
   return (
     lines
-      .map(one => line(one, maxCharacters))
+      .map(one => fitInLine(one, maxCharacters))
       .filter(Boolean)
       .join('\n') || null
   )
@@ -54,13 +61,13 @@ const UNIT_PRICE = new Intl.NumberFormat('pt-BR', {
 })
 
 /** Formats a unit price with all its decimals: it often has four. */
-export function unitPrice(value: unknown): string {
+export function formatUnitPrice(value: unknown): string {
   return typeof value === 'number' && Number.isFinite(value) ? UNIT_PRICE.format(value) : NONE
 }
 
 const QUANTITY = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 6 })
 
-export function quantity(value: unknown): string {
+export function formatQuantity(value: unknown): string {
   return typeof value === 'number' ? QUANTITY.format(value) : NONE
 }
 
@@ -69,27 +76,27 @@ export function showOrdinal(value: unknown): string {
   return typeof value === 'number' ? String(value) : NONE
 }
 
-export function yesOrNo(value: unknown): string {
+export function formatYesOrNo(value: unknown): string {
   return typeof value === 'boolean' ? (value ? 'Sim' : 'Não') : NONE
 }
 
 /** Returns a time of a notice; a text that is none is shown as it is. */
-export function session(value: unknown, timeZone: string): string {
+export function formatSession(value: unknown, timeZone: string): string {
   if (typeof value !== 'string') return NONE
-  return isDateTime(value) ? formatMoment(value, timeZone) : (line(value, 40) ?? NONE)
+  return isDateTime(value) ? formatMoment(value, timeZone) : (fitInLine(value, 40) ?? NONE)
 }
 
 /** Returns the day of an instant: `2026-12-31`. */
-export function dayIn(timeZone: string, instant: Date): string {
-  return localTime(instant, timeZone).toISOString().slice(0, 10)
+export function formatIsoDay(timeZone: string, instant: Date): string {
+  return shiftToLocalTime(instant, timeZone).toISOString().slice(0, 10)
 }
 
 /** ` (em 5 dias)`; null if the session is over, or has no day. */
 export function daysLeft(session: unknown, timeZone: string, today: string): Html | null {
-  const local = typeof session === 'string' ? localTimeOf(session, timeZone) : null
+  const local = typeof session === 'string' ? parseLocalTime(session, timeZone) : null
   if (local === null) return null
   const days = Math.floor(local.getTime() / DAY_MS) - Date.parse(today) / DAY_MS
-  return days < 0 ? null : html` <b>(${inDays(days)})</b>`
+  return days < 0 ? null : html` <b>(${formatDistance(days)})</b>`
 }
 
 /** Some analyses have thousands of items. */
@@ -101,11 +108,11 @@ export function rest(count: number): Html | null {
   return html`<p class="more muted">Aqui estão os primeiros ${MAX_ROWS} de ${number(count)}; a API tem todos.</p>`
 }
 
-export function partOf(value: unknown): ShownDocument {
+export function readPart(value: unknown): ShownDocument {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ShownDocument) : {}
 }
 
-export function listOf(value: unknown): readonly unknown[] {
+export function readList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
@@ -125,7 +132,7 @@ const CODE = /^[a-z]+(?:_[a-z]+)+$/
  * @param fields of the contract, for their names and units.
  */
 export function listFacts(part: ShownDocument, fields: Fields, timeZone: string): [string, string | null][] {
-  const titles = new Map(titlesOf(fields))
+  const titles = new Map(listTitles(fields))
   return Object.entries(part)
     .slice(0, MAX_ENTRIES)
     .map(([name, value]) => {
@@ -135,7 +142,7 @@ export function listFacts(part: ShownDocument, fields: Fields, timeZone: string)
       if (typeof value !== 'number') return [title, writeFreeForm(value, timeZone)]
       if (name === 'valor_estimado') return [title, estimate(value)]
       if (MARGINS.includes(name)) return [title, share(value)]
-      return [title, unit === 'BRL' ? amount(value) : quantity(value)]
+      return [title, unit === 'BRL' ? amount(value) : formatQuantity(value)]
     })
 }
 
@@ -146,8 +153,8 @@ export function share(value: number): string {
 
 /** Returns a value to which the contract gives no type: lists with semicolons, objects as `Prazo dias: 13, Locais: …`. */
 export function writeFreeForm(value: unknown, timeZone: string, depth = 0): string | null {
-  if (typeof value === 'boolean') return yesOrNo(value)
-  if (typeof value === 'number') return quantity(value)
+  if (typeof value === 'boolean') return formatYesOrNo(value)
+  if (typeof value === 'number') return formatQuantity(value)
   if (typeof value === 'string') return textInWords(value, timeZone)
   if (typeof value !== 'object' || value === null) return null
   if (depth === MAX_DEPTH) return '…'
@@ -168,5 +175,5 @@ export function writeFreeForm(value: unknown, timeZone: string, depth = 0): stri
 function textInWords(value: string, timeZone: string): string | null {
   if (CODE.test(value)) return spellOut(value)
   const time = formatMoment(value, timeZone)
-  return time === NONE ? line(value, MAX_TEXT) : time
+  return time === NONE ? fitInLine(value, MAX_TEXT) : time
 }

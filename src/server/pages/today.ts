@@ -1,20 +1,20 @@
 import type { Logger } from 'pino'
-import { isPlausible, localTime } from '#schema/times.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { isPlausible, shiftToLocalTime } from '#schema/times.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import {
-  dayAndMonth,
-  dayAndTime,
+  fitInLine,
+  formatDayAndMonth,
+  formatDayAndTime,
+  formatDistance,
   formatMoment,
   formatMoney,
   formatPlural,
-  inDays,
-  line,
+  formatWeekday,
   timeOfDay,
-  weekday,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { Refusal } from '#src/server/contract/source.ts'
-import { type ReadRecord, type Rows, records } from '#src/server/read/order.ts'
+import { makeRecords, type ReadRecord, type Rows } from '#src/server/read/order.ts'
 import { Readers } from '#src/server/read/readers.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
 import { chip, type DataState, document } from './layout.ts'
@@ -85,7 +85,7 @@ const STATEMENTS = {
   },
 } as const
 
-type Served = Pick<ServedCompanies, 'companies' | 'snapshotOf' | 'lakeOf'>
+type Served = Pick<ServedCompanies, 'companies' | 'getSnapshot' | 'findLake'>
 
 type Known = {
   /** The snapshot and the day that it was read for. */
@@ -116,8 +116,8 @@ export class TodayReader {
 
   /** @throws Refusal (503) if the snapshot cannot be read now. */
   async read(company: string, now: Date): Promise<Today> {
-    const { name, timeZone } = this.#served.snapshotOf(company)
-    const local = localTime(now, timeZone)
+    const { name, timeZone } = this.#served.getSnapshot(company)
+    const local = shiftToLocalTime(now, timeZone)
     const of = `${name} ${local.toISOString().slice(0, 10)}`
     const known = this.#known.get(company)
     const isCurrent = known?.of === of
@@ -167,14 +167,14 @@ export class TodayReader {
     const anybody = { prefix: `hoje ${company}`, isStillValid: () => true }
     this.#waiting += 1
     try {
-      const lake = this.#served.lakeOf(company)
+      const lake = this.#served.findLake(company)
       const signal = new AbortController().signal
       const { results } = await this.#readers.read(anybody, { lake, ...order, statements }, signal)
       const [decisions = NOTHING, agenda = NOTHING, news = NOTHING, dated = NOTHING] = results.map(foundIn)
       const deadlines = new Map(dated.rows.map(row => [String(row.edital_id), row]))
       return { decisions, agenda, news, deadlines }
     } catch (error) {
-      this.#log.error({ company }, `The page Hoje cannot be read: ${messageOf(error)}`)
+      this.#log.error({ company }, `The page Hoje cannot be read: ${getMessage(error)}`)
       throw new Refusal(503, 'The page cannot be read at the moment.', FAILED_MS / 1000)
     } finally {
       this.#waiting -= 1
@@ -197,7 +197,7 @@ function untilNextHour(local: Date): number {
 const NOTHING: Found = { rows: [], isCut: false }
 
 function foundIn(rows: Rows): Found {
-  return { rows: records(rows), isCut: rows.isCut }
+  return { rows: makeRecords(rows), isCut: rows.isCut }
 }
 
 const MAX_OBJECT = 110
@@ -226,7 +226,7 @@ type Page = {
 }
 
 export function todayPage({ company, dataState, timeZone, now, today, lastVisit }: Page): string {
-  const local = localTime(now, timeZone)
+  const local = shiftToLocalTime(now, timeZone)
   const body = html`<h1>Hoje, ${DATE.format(local)}</h1>
 <h2 id="decidir">Para decidir</h2>
 ${decisions(today.decisions)}
@@ -247,8 +247,8 @@ function decision(row: ReadRecord): Html {
   const parts = String(row.decisao ?? '').split('; ')
   return html`<li class="card"><h3>${link(row)}</h3>
 <p class="muted">${buyer(row)}</p>
-<p class="line"><b>Até ${dayOf(row.decidir_ate)} (${inDays(Number(row.dias_ate_decidir))})</b>${parts.map(text => chip(text, text.startsWith('confirmar') ? 'yellow' : 'red'))}
-${typeof row.recomendacao === 'string' && html`<span>Parecer: ${line(row.recomendacao, MAX_VALUE)}</span>`}${typeof row.valor_estimado_informado === 'number' && html`<span>${formatMoney(row.valor_estimado_informado)}</span>`}${typeof row.data_sessao_local === 'string' && html`<span>Sessão: ${dayAndTime(timeIn(row.data_sessao_local))}</span>`}</p></li>`
+<p class="line"><b>Até ${readDay(row.decidir_ate)} (${formatDistance(Number(row.dias_ate_decidir))})</b>${parts.map(text => chip(text, text.startsWith('confirmar') ? 'yellow' : 'red'))}
+${typeof row.recomendacao === 'string' && html`<span>Parecer: ${fitInLine(row.recomendacao, MAX_VALUE)}</span>`}${typeof row.valor_estimado_informado === 'number' && html`<span>${formatMoney(row.valor_estimado_informado)}</span>`}${typeof row.data_sessao_local === 'string' && html`<span>Sessão: ${formatDayAndTime(timeIn(row.data_sessao_local))}</span>`}</p></li>`
 }
 
 function agenda({ rows, isCut }: Found): Html {
@@ -259,7 +259,7 @@ function agenda({ rows, isCut }: Found): Html {
     ([
       dia,
       events,
-    ]) => html`<section class="card day"><h3>${weekday(timeIn(dia))}, ${dayAndMonth(timeIn(dia))} <span class="muted">${inDays(Number(events[0]?.dias))}</span></h3>
+    ]) => html`<section class="card day"><h3>${formatWeekday(timeIn(dia))}, ${formatDayAndMonth(timeIn(dia))} <span class="muted">${formatDistance(Number(events[0]?.dias))}</span></h3>
 <ul class="entries">${events.map(event)}</ul></section>`,
   )}${isCut && html`<p class="more muted">Há mais: aqui estão os ${MAX_AGENDA} primeiros. <a href="/editais?ver=proximas">Todas as sessões</a></p>`}`
 }
@@ -284,7 +284,7 @@ function sinceWhen(lastVisit: Date | null, now: Date, timeZone: string): string 
 
 function news({ rows, isCut }: Found, { since, timeZone }: { since: Date; timeZone: string }): Html {
   const recent = rows
-    .filter(({ observado_em }) => instantOf(observado_em).getTime() > since.getTime())
+    .filter(({ observado_em }) => parseInstant(observado_em).getTime() > since.getTime())
     // What matters most first; of one kind, the latest.
     .toSorted((a, b) => Number(a.mudanca_ordem) - Number(b.mudanca_ordem))
   if (recent.length === 0) return html`<p>Nada mudou.</p>`
@@ -295,19 +295,21 @@ function news({ rows, isCut }: Found, { since, timeZone }: { since: Date; timeZo
 }
 
 function change(row: ReadRecord, timeZone: string): Html {
-  const [from, to] = [row.de, row.para].map(text => (typeof text === 'string' ? line(text, MAX_VALUE) : null))
+  const [from, to] = [row.de, row.para].map(text =>
+    typeof text === 'string' ? fitInLine(text, MAX_VALUE) : null,
+  )
   const isCorrection = row.retificacao === true
-  return html`<li><p class="line">${chip(String(row.mudanca), isCorrection ? 'yellow' : 'plain')}${isCorrection && chip('retificação', 'yellow')}${from !== null && html`<span>${from} → <b>${to}</b></span>`}<span class="muted">${formatMoment(instantOf(row.observado_em).toISOString(), timeZone)}</span></p>
+  return html`<li><p class="line">${chip(String(row.mudanca), isCorrection ? 'yellow' : 'plain')}${isCorrection && chip('retificação', 'yellow')}${from !== null && html`<span>${from} → <b>${to}</b></span>`}<span class="muted">${formatMoment(parseInstant(row.observado_em).toISOString(), timeZone)}</span></p>
 <p>${link(row)} <span class="muted">${buyer(row)}</span></p></li>`
 }
 
 function link(row: ReadRecord): Html {
-  const text = typeof row.objeto === 'string' ? line(row.objeto, MAX_OBJECT) : null
+  const text = typeof row.objeto === 'string' ? fitInLine(row.objeto, MAX_OBJECT) : null
   return html`<a href="/editais/${encodeURIComponent(String(row.edital_id))}">${text ?? 'Sem objeto'}</a>`
 }
 
 function buyer({ orgao, uf, numero }: ReadRecord): string {
-  const parts = [orgao, uf, numero].map(one => (typeof one === 'string' ? line(one, MAX_NAME) : null))
+  const parts = [orgao, uf, numero].map(one => (typeof one === 'string' ? fitInLine(one, MAX_NAME) : null))
   return parts.filter(part => part !== null).join(' · ')
 }
 
@@ -316,12 +318,12 @@ function timeIn(text: string): Date {
   return new Date(text.length > 10 ? `${text.replace(' ', 'T')}Z` : text)
 }
 
-function dayOf(value: unknown): string {
-  return typeof value === 'string' ? dayAndMonth(timeIn(value)) : ''
+function readDay(value: unknown): string {
+  return typeof value === 'string' ? formatDayAndMonth(timeIn(value)) : ''
 }
 
 /** Returns an instant of the database, which it writes in UTC: `2026-11-27 09:00:00+00`. */
-function instantOf(value: unknown): Date {
+function parseInstant(value: unknown): Date {
   return new Date(String(value).replace(' ', 'T').replace(/\+00$/, 'Z'))
 }
 
@@ -329,7 +331,7 @@ function instantOf(value: unknown): Date {
  * Returns the last day to act, how far away it is, and how it was computed; null if it has passed.
  * @param today `2026-12-31`.
  */
-export function lastDayOf(
+export function findLastDay(
   row: ReadRecord | null | undefined,
   act: 'impugnar' | 'esclarecer',
   today: string,
@@ -340,7 +342,7 @@ export function lastDayOf(
   const days = (day.getTime() - Date.parse(today)) / DAY_MS
   if (days < 0 || !isPlausible(day)) return null
   const why = [row[`regra_${act}`], row[`certeza_${act}`]].flatMap(text =>
-    typeof text === 'string' ? (line(text, MAX_REASON) ?? []) : [],
+    typeof text === 'string' ? (fitInLine(text, MAX_REASON) ?? []) : [],
   )
   return { day, days, why: why.join(' · ') }
 }

@@ -51,7 +51,7 @@ export async function admitForeign(db: Database, sql: string): Promise<void> {
   const known = await internalViews(db)
   const wrong = [...named].find(name => known.has(name) || !PLAIN_NAME.test(name))
   if (wrong !== undefined) throw refused(`A query of the WITH clause may not be called ${shown(wrong)}.`)
-  for (const node of nodesOf(statements[0] as object)) check(node, named)
+  for (const node of walkNodes(statements[0] as object)) check(node, named)
 }
 
 function parsed(tree: string): Tree {
@@ -64,7 +64,7 @@ function parsed(tree: string): Tree {
 }
 
 /** Yields each object in the tree. Not recursive: the client decides how deep the tree is. */
-function* nodesOf(root: object): Generator<Node> {
+function* walkNodes(root: object): Generator<Node> {
   const waiting: object[] = [root]
   for (let one = waiting.pop(); one; one = waiting.pop()) {
     if (!Array.isArray(one)) yield one as Node
@@ -76,7 +76,7 @@ function* nodesOf(root: object): Generator<Node> {
 /** Returns the names that WITH clauses give to queries, in lower case. */
 function namesOfQueries(root: object): Set<string> {
   const names = new Set<string>()
-  for (const node of nodesOf(root)) {
+  for (const node of walkNodes(root)) {
     const { map } = (node.cte_map ?? {}) as { map?: readonly { key: string }[] }
     for (const { key } of map ?? []) names.add(key.toLowerCase())
   }

@@ -51,7 +51,7 @@ export type Rows = {
 export type ReadRecord = { readonly [name: string]: VisibleValue }
 
 /** Returns rows as objects, without what is NULL. */
-export function records({ columns, rows }: Rows): ReadRecord[] {
+export function makeRecords({ columns, rows }: Rows): ReadRecord[] {
   return rows.map(row => {
     const pairs = columns.map((name, index) => [name, row[index] ?? null] as const)
     return Object.fromEntries(pairs.filter(([, value]) => value !== null))
@@ -87,7 +87,7 @@ export type ReadMessage =
 const INVISIBLE = /(?:(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\p{DI}\u2800])+/gu
 
 /** Returns the text with each run of invisible characters as ⟦U+200B⟧, or ⟦U+E0041 and 11 more⟧. */
-export function visible(text: string): string {
+export function revealText(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll(INVISIBLE, run => {
     const [first = ''] = run
     const code = (first.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')
@@ -97,14 +97,14 @@ export function visible(text: string): string {
 }
 
 /** Makes every text and name in a value visible; cuts longer texts, and states how much is missing. */
-export function visibleValue(value: string, maxText: number): string
-export function visibleValue(value: unknown, maxText: number): VisibleValue
-export function visibleValue(value: unknown, maxText: number): VisibleValue {
-  if (typeof value === 'string') return cut(visible(value), maxText)
+export function revealValue(value: string, maxText: number): string
+export function revealValue(value: unknown, maxText: number): VisibleValue
+export function revealValue(value: unknown, maxText: number): VisibleValue {
+  if (typeof value === 'string') return cut(revealText(value), maxText)
   if (value === null || typeof value !== 'object') return value as null | boolean | number
-  if (Array.isArray(value)) return value.map(one => visibleValue(one, maxText))
+  if (Array.isArray(value)) return value.map(one => revealValue(one, maxText))
   return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [cut(visible(name), maxText), visibleValue(one, maxText)]),
+    Object.entries(value).map(([name, one]) => [cut(revealText(name), maxText), revealValue(one, maxText)]),
   )
 }
 

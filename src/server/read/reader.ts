@@ -1,12 +1,12 @@
 import { rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { latestName } from '#src/core/lake/manifest.ts'
+import { readLatestName } from '#src/core/lake/manifest.ts'
 import { listFiles } from '#src/core/lake/read.ts'
 import type { Database, StatementKind } from '#src/core/warehouse/database.ts'
-import { FatalError, messageOf } from '#src/lib/errors.ts'
+import { FatalError, getMessage } from '#src/lib/errors.ts'
 import { openWithOurMarts } from '#src/marts/open.ts'
-import { fence, hintOf } from '#src/present/sql/fence.ts'
+import { fence, findHint } from '#src/present/sql/fence.ts'
 import { admitForeign } from './admit.ts'
 import {
   cut,
@@ -16,10 +16,10 @@ import {
   type ReadMessage,
   type ReadSource,
   type Rows,
+  revealText,
+  revealValue,
   type Statement,
   type VisibleValue,
-  visible,
-  visibleValue,
 } from './order.ts'
 
 /** Maximum that the rest of DuckDB's work may spill. */
@@ -65,7 +65,7 @@ async function carryOut(order: PlacedOrder): Promise<void> {
   }, LOOK_EVERY_MS)
   const message = await read(order).catch(asMessage)
   clearInterval(watch)
-  finish('why' in message ? { ...message, why: visible(cut(message.why, MAX_MESSAGE)) } : message)
+  finish('why' in message ? { ...message, why: revealText(cut(message.why, MAX_MESSAGE)) } : message)
 }
 
 /** Sends a message and ends the process at once, because the query may still run. */
@@ -75,14 +75,14 @@ function finish(message: ReadMessage): void {
 
 function asMessage(error: unknown): ReadMessage {
   if (error instanceof FatalError) return { kind: 'refused', why: error.message }
-  return { kind: 'failed', why: messageOf(error) }
+  return { kind: 'failed', why: getMessage(error) }
 }
 
 async function read({ lake, temporary, ...order }: PlacedOrder): Promise<ReadMessage> {
-  if ((await latestName(lake)) === null)
+  if ((await readLatestName(lake)) === null)
     throw new FatalError('The company has no snapshot yet. Its first sync publishes one.')
   const { db, sources } = await open(lake, temporary)
-  const source = await sourceOf(db)
+  const source = await readSource(db)
   process.send?.({ kind: 'opened' } satisfies ReadMessage)
   const hide = hidePaths([lake, temporary, ...sources.map(({ directory }) => directory)])
   try {
@@ -91,7 +91,7 @@ async function read({ lake, temporary, ...order }: PlacedOrder): Promise<ReadMes
     for (const [index, statement] of order.statements.entries()) {
       if (order.isForeign) await admitForeign(db, statement.sql)
       const maxBytes = bytesLeft - keptFor(order.statements.length - 1 - index, order)
-      const { rows, bytes } = await rowsOf(db, statement, { maxBytes, maxText: order.maxText })
+      const { rows, bytes } = await readRows(db, statement, { maxBytes, maxText: order.maxText })
       bytesLeft -= bytes
       results.push(rows)
     }
@@ -120,11 +120,11 @@ async function open(lake: string, temporary: string) {
     await fence(db, sources.flatMap(listFiles))
     return { db, sources }
   } catch (error) {
-    throw new Error(messageOf(error).replace(/\.$/, ''))
+    throw new Error(getMessage(error).replace(/\.$/, ''))
   }
 }
 
-async function sourceOf(db: Database): Promise<ReadSource> {
+async function readSource(db: Database): Promise<ReadSource> {
   return await db.row<ReadSource & Record<string, unknown>>(
     `SELECT company, snapshot, strftime(published_at, '%Y-%m-%dT%H:%M:%SZ') AS "publishedAt" FROM snapshot_info`,
   )
@@ -132,8 +132,8 @@ async function sourceOf(db: Database): Promise<ReadSource> {
 
 /** Returns the first line of DuckDB's message, and its hint. */
 function explained(error: unknown): string {
-  const hint = hintOf(error)
-  return [messageOf(error), hint ?? ''].filter(Boolean).map(asSentence).join(' ')
+  const hint = findHint(error)
+  return [getMessage(error), hint ?? ''].filter(Boolean).map(asSentence).join(' ')
 }
 
 function asSentence(text: string): string {
@@ -142,7 +142,7 @@ function asSentence(text: string): string {
 
 type Bounds = { readonly maxBytes: number; readonly maxText: number }
 
-async function rowsOf(
+async function readRows(
   db: Database,
   { sql, values, maxRows }: Statement,
   { maxBytes, maxText }: Bounds,
@@ -151,14 +151,14 @@ async function rowsOf(
     if (kind !== 'SELECT') throw new FatalError('Only SELECT statements are allowed.')
   }
   const stream = await db.ask(sql, admit, values)
-  const columns = stream.columns.map(({ name }) => visibleValue(name, maxText))
+  const columns = stream.columns.map(({ name }) => revealValue(name, maxText))
   const rows: VisibleValue[][] = []
   let bytes = Buffer.byteLength(JSON.stringify(columns))
   if (bytes > maxBytes)
     throw new FatalError(`The result has too many columns (${columns.length}). Name those that you need.`)
   for await (const group of stream.rows('json'))
     for (const written of group) {
-      const row = written.map(value => (value === null ? null : visibleValue(parseValue(value), maxText)))
+      const row = written.map(value => (value === null ? null : revealValue(parseValue(value), maxText)))
       const size = Buffer.byteLength(JSON.stringify(row))
       if (rows.length === maxRows || bytes + size > maxBytes)
         return { rows: { columns, rows, isCut: true }, bytes }

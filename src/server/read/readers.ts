@@ -5,7 +5,7 @@ import { setPriority, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { startChild } from '#src/lib/child.ts'
-import { FatalError, systemCode } from '#src/lib/errors.ts'
+import { FatalError, findSystemCode } from '#src/lib/errors.ts'
 import { createTurns } from '#src/lib/http/waiting_room.ts'
 import {
   OWN_DIRECTORY,
@@ -185,7 +185,7 @@ function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    return systemCode(error) !== 'ESRCH'
+    return findSystemCode(error) !== 'ESRCH'
   }
 }
 

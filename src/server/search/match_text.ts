@@ -1,5 +1,5 @@
-import { formsOf, type MonthText, wordsFrom } from './month_search.ts'
-import { type Term, withoutNumber } from './words.ts'
+import { findForms, findWordsFrom, type MonthText } from './month_search.ts'
+import { removeNumber, type Term } from './words.ts'
 
 /** Notices of a month whose text has all terms. */
 export type TextMatches = {
@@ -29,7 +29,7 @@ type Note = (place: number, times: number, closeness: number) => void
  * @param months the texts of all months, because a word must count the same in each.
  * @param pause lets other work run; called after a few milliseconds at most.
  */
-export async function weightsOf(
+export async function weighTerms(
   terms: readonly Term[],
   months: readonly MonthText[],
   pause: () => Promise<void>,
@@ -47,7 +47,7 @@ export async function weightsOf(
 
 /** Returns how many notices have a term, at most: counting them exactly takes as long as searching. */
 function noticesHaving(text: MonthText, term: Term): number {
-  const counts = partsOf(text, term).map(words =>
+  const counts = findWords(text, term).map(words =>
     words.reduce((sum, word) => sum + (text.noticeCounts[word] as number), 0),
   )
   return Math.min(...counts)
@@ -64,11 +64,11 @@ export async function matchText(
   weights: readonly number[] | null,
   pause: () => Promise<void>,
 ): Promise<TextMatches | null> {
-  if (terms.some(term => partsOf(text, term).some(words => words.length === 0))) return null
+  if (terms.some(term => findWords(text, term).some(words => words.length === 0))) return null
   const notices = text.lengths.length
   const [found, scores] = [new Uint8Array(notices), weights && new Float64Array(notices)]
   for (const [number, term] of terms.entries()) {
-    const words = partsOf(text, term)
+    const words = findWords(text, term)
     const note: Note = (place, times, closeness) => {
       if ((found[place] as number) < number) return
       found[place] = number + 1
@@ -78,7 +78,7 @@ export async function matchText(
       scores[place] = (scores[place] as number) + (weights?.[number] as number) * share * closeness
     }
     const [one] = words
-    const closeness = closenessOf(text, term)
+    const closeness = measureCloseness(text, term)
     if (one && words.length === 1)
       for (const word of one) {
         const counts = closeness(word)
@@ -91,16 +91,16 @@ export async function matchText(
 }
 
 /** Finds, for each word of a phrase, or for the only one, the numbers of the words that are accepted. */
-function partsOf(text: MonthText, term: Term): readonly Uint32Array[] {
-  if (term.kind === 'prefix') return [wordsFrom(text, term.prefix)]
+function findWords(text: MonthText, term: Term): readonly Uint32Array[] {
+  if (term.kind === 'prefix') return [findWordsFrom(text, term.prefix)]
   const stems = term.kind === 'word' ? [term.stem] : term.stems
-  return stems.map(stem => formsOf(text, stem))
+  return stems.map(stem => findForms(text, stem))
 }
 
 /** Returns how much an occurrence of a word counts. */
-function closenessOf({ words }: MonthText, term: Term): (word: number) => number {
+function measureCloseness({ words }: MonthText, term: Term): (word: number) => number {
   if (term.kind !== 'word') return () => 1
-  return word => (withoutNumber(words[word] as string) === term.singular ? 1 : OTHER_FORM)
+  return word => (removeNumber(words[word] as string) === term.singular ? 1 : OTHER_FORM)
 }
 
 function noteWord(
@@ -109,7 +109,7 @@ function noteWord(
   note: (place: number, times: number) => void,
 ): void {
   const end = ends[word] as number
-  let at = beginOf(ends, word)
+  let at = findBegin(ends, word)
   while (at < end) {
     const place = places[at] as number
     let times = 0
@@ -178,14 +178,14 @@ function wordsOfPhrase(
 ): { at: number; end: number; bits: number }[] {
   const words = new Map<number, number>()
   for (const [number, stem] of stems.entries())
-    for (const word of formsOf(text, stem)) words.set(word, (words.get(word) ?? 0) | (1 << number))
+    for (const word of findForms(text, stem)) words.set(word, (words.get(word) ?? 0) | (1 << number))
   return [...words].map(([word, bits]) => ({
-    at: beginOf(text.ends, word),
+    at: findBegin(text.ends, word),
     end: text.ends[word] as number,
     bits,
   }))
 }
 
-function beginOf(ends: Uint32Array, number: number): number {
+function findBegin(ends: Uint32Array, number: number): number {
   return number === 0 ? 0 : (ends[number - 1] as number)
 }

@@ -1,5 +1,5 @@
-import { modalityKey, textKey } from '#schema/text_key.ts'
-import { isStopWord, stemOf, wordsOf } from './words.ts'
+import { makeModalityKey, makeTextKey } from '#schema/text_key.ts'
+import { isStopWord, splitWords, stemWord } from './words.ts'
 
 /** Longer texts are indexed up to here, so that positions fit into 16 bits. */
 const MAX_WORDS = 20_000
@@ -38,8 +38,8 @@ type Occurrences = number[]
 type Texts = { readonly own: readonly string[]; readonly parts: readonly string[] }
 
 /** Returns the words of a notice's items and requirements, each once: without those that are in nearly every text. */
-export function differentWords(text: string): readonly string[] {
-  const words = new Set(wordsOf(text).filter(word => !isStopWord(word)))
+export function listDifferentWords(text: string): readonly string[] {
+  const words = new Set(splitWords(text).filter(word => !isStopWord(word)))
   return [...words.values().take(MAX_PART_WORDS)]
 }
 
@@ -58,7 +58,7 @@ export function indexTexts(notices: readonly Texts[]): MonthText {
       }
       position += GAP
     }
-    for (const text of own) add(wordsOf(text).slice(0, MAX_WORDS))
+    for (const text of own) add(splitWords(text).slice(0, MAX_WORDS))
     lengths[place] = position
     add(parts)
   }
@@ -66,11 +66,11 @@ export function indexTexts(notices: readonly Texts[]): MonthText {
   const all = sorted.map(([word]) => word)
   const averageLength = lengths.reduce((sum, length) => sum + length, 0) / notices.length
   const occurrences = packed(sorted.map(([, places]) => places))
-  return { words: all, ...occurrences, ...stemsOf(all), lengths, averageLength }
+  return { words: all, ...occurrences, ...groupByStem(all), lengths, averageLength }
 }
 
-function stemsOf(words: readonly string[]): Pick<MonthText, 'stems' | 'formEnds' | 'forms'> {
-  const byStem = Map.groupBy(words.keys(), number => stemOf(words[number] as string))
+function groupByStem(words: readonly string[]): Pick<MonthText, 'stems' | 'formEnds' | 'forms'> {
+  const byStem = Map.groupBy(words.keys(), number => stemWord(words[number] as string))
   const sorted = [...byStem].sort(([a], [b]) => (a < b ? -1 : 1))
   let end = 0
   const formEnds = Uint32Array.from(sorted, ([, forms]) => {
@@ -104,14 +104,14 @@ function packed(
 }
 
 /** Numbers of the words with this stem. */
-export function formsOf({ stems, formEnds, forms }: MonthText, stem: string): Uint32Array {
+export function findForms({ stems, formEnds, forms }: MonthText, stem: string): Uint32Array {
   const number = firstFrom(stems, stem)
   if (stems[number] !== stem) return new Uint32Array()
   return forms.subarray(number === 0 ? 0 : formEnds[number - 1], formEnds[number])
 }
 
 /** Numbers of the words that begin with this. They may be all words, of which a month may have a million. */
-export function wordsFrom({ words }: MonthText, prefix: string): Uint32Array {
+export function findWordsFrom({ words }: MonthText, prefix: string): Uint32Array {
   const first = firstFrom(words, prefix)
   // Behind all words with this prefix: they have only letters and digits.
   const numbers = new Uint32Array(firstFrom(words, `${prefix}\uffff`) - first)
@@ -151,10 +151,10 @@ const byItself = (text: string) => [[text]]
  * Modalities are free text, so a few of their words are enough: as they are written, or as they are usually called.
  */
 export const CHOSEN_BY: Readonly<Record<(typeof CHOICES)[number], (text: string) => string[][]>> = {
-  uf: text => [[textKey(text)]],
+  uf: text => [[makeTextKey(text)]],
   modalidade: text => {
     const beginning = text.slice(0, MAX_MODALITY)
-    return [wordsOf(beginning), wordsOf(modalityKey(beginning))]
+    return [splitWords(beginning), splitWords(makeModalityKey(beginning))]
   },
   status: byItself,
   verdict: byItself,
@@ -185,7 +185,7 @@ export type SearchRow = Readonly<
 export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
   const choices = CHOICES.map(name => [
     name,
-    choicesOf(
+    indexChoices(
       rows.map(row => row[name]),
       CHOSEN_BY[name],
     ),
@@ -203,7 +203,7 @@ export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
   }
 }
 
-function choicesOf(chosen: readonly (string | null)[], chosenBy: (text: string) => string[][]): Choices {
+function indexChoices(chosen: readonly (string | null)[], chosenBy: (text: string) => string[][]): Choices {
   const numbers = new Map<string, number>()
   const of = Uint32Array.from(chosen, value => {
     if (value === null) return 0

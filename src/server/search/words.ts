@@ -1,6 +1,6 @@
 import { stemmer } from '@orama/stemmers/portuguese'
 import { stopwords } from '@orama/stopwords/portuguese'
-import { cleanText, fold, textKey } from '#schema/text_key.ts'
+import { cleanText, fold, makeTextKey } from '#schema/text_key.ts'
 
 /**
  * A CNPJ with its punctuation, a number with points between its thousands, the `-1-` of the portal's identifiers, or letters and
@@ -49,9 +49,9 @@ const ACCENTED: readonly (readonly [plain: RegExp, accented: string])[] = [
 ]
 
 /** Returns the words of a text in their order, folded. */
-export function wordsOf(text: string): string[] {
+export function splitWords(text: string): string[] {
   // Every identifier has it.
-  const words = (textKey(text).match(WORD) ?? []).filter(word => word !== '-1-')
+  const words = (makeTextKey(text).match(WORD) ?? []).filter(word => word !== '-1-')
   return words.map(word => {
     const bare = word.replaceAll(PUNCTUATION, '').slice(0, MAX_LETTERS)
     // `0147/2026` is `147/2026`.
@@ -63,8 +63,8 @@ export function wordsOf(text: string): string[] {
  * Returns what the forms of a word have in common.
  * @param word folded: a search without accents must find the same as one with them.
  */
-export function stemOf(word: string): string {
-  return fold(stemmer(replaceFirst(singularOf(word), ACCENTED).normalize('NFC')))
+export function stemWord(word: string): string {
+  return fold(stemmer(replaceFirst(makeSingular(word), ACCENTED).normalize('NFC')))
 }
 
 /**
@@ -72,11 +72,11 @@ export function stemOf(word: string): string {
  * "bases".
  * @param word folded.
  */
-export function withoutNumber(word: string): string {
-  return singularOf(word).replace(REGULAR_PLURAL, 'i').replace(LINKING_E, '')
+export function removeNumber(word: string): string {
+  return makeSingular(word).replace(REGULAR_PLURAL, 'i').replace(LINKING_E, '')
 }
 
-function singularOf(word: string): string {
+function makeSingular(word: string): string {
   return replaceFirst(word, SINGULAR)
 }
 
@@ -119,20 +119,20 @@ export function parseText(text: string): TextQuery {
   const stopWords = new Map<string, Term>()
   const add = (term: Term, into = terms) => void into.set(JSON.stringify(term), term)
   for (const [part, phrase] of cleanText(text).matchAll(PART)) {
-    const words = wordsOf(phrase ?? part)
+    const words = splitWords(phrase ?? part)
     if (phrase !== undefined && words.length > 1) {
-      add({ kind: 'phrase', stems: words.map(stemOf) })
+      add({ kind: 'phrase', stems: words.map(stemWord) })
       continue
     }
     const prefix = phrase === undefined && part.endsWith('*') ? words.pop() : undefined
     for (const word of words) {
-      const term = { kind: 'word', stem: stemOf(word), singular: withoutNumber(word) } as const
+      const term = { kind: 'word', stem: stemWord(word), singular: removeNumber(word) } as const
       add(term, isStopWord(word) ? stopWords : terms)
     }
     if (prefix === undefined) continue
     // `01*`: without the zero, which no word has in front, a number.
     if (/^\d$/.test(prefix)) {
-      add({ kind: 'word', stem: stemOf(prefix), singular: withoutNumber(prefix) })
+      add({ kind: 'word', stem: stemWord(prefix), singular: removeNumber(prefix) })
       continue
     }
     if (prefix.length < MIN_PREFIX)

@@ -1,12 +1,12 @@
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
-import { latestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { readLatestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { Sources } from '#src/server/company.ts'
 import { Refusal } from '#src/server/contract/source.ts'
 import { KINDS } from '#src/server/feed/events.ts'
 import { type BringUp, CursorGone, createIndexers, Feed, type FeedSnapshot } from '#src/server/feed/feed.ts'
-import { feedSnapshot } from '#src/server/snapshot.ts'
+import { makeFeedSnapshot } from '#src/server/snapshot.ts'
 import type { Delivery, Subscription } from './subscriptions.ts'
 
 /** The kinds of events that a subscription can choose from. */
@@ -44,40 +44,40 @@ type FeedsOptions = Sources & {
    * Returns the snapshot that is served, up to which events may be read: a receiver that then asks for the document must get it.
    * By default, what is published. Throws Refusal (503) if there is none yet.
    */
-  readonly servedOf?: (company: string) => FeedSnapshot
+  readonly getServed?: (company: string) => FeedSnapshot
   /** By default, in processes of their own. */
   readonly bringUp?: BringUp
 }
 
 /** Opens the feeds of companies whose lakes are here, each when it is first read. */
 export function openFeeds({
-  lakeOf,
-  logOf,
+  findLake,
+  findLog,
   log,
-  servedOf,
+  getServed,
   bringUp = createIndexers(),
 }: FeedsOptions): Feeds & { close(): Promise<void> } {
   const feeds = new Map<string, Feed>()
-  const feedOf = (company: string) => {
+  const openCompanyFeed = (company: string) => {
     const known = feeds.get(company)
     if (known) return known
-    const settings = logOf(company)
+    const settings = findLog(company)
     const shared = settings && { settings, company }
-    const feed = new Feed({ root: dirname(lakeOf(company)), shared, log: log.child({ company }), bringUp })
+    const feed = new Feed({ root: dirname(findLake(company)), shared, log: log.child({ company }), bringUp })
     feeds.set(company, feed)
     return feed
   }
   const latest = new Map<string, FeedSnapshot>()
-  const publishedOf = async (company: string): Promise<FeedSnapshot | null> => {
-    const lake = lakeOf(company)
+  const readCompanySnapshot = async (company: string): Promise<FeedSnapshot | null> => {
+    const lake = findLake(company)
     const known = latest.get(company)
-    const snapshot = known?.name === (await latestName(lake)) ? known : await latestForFeed(lake)
+    const snapshot = known?.name === (await readLatestName(lake)) ? known : await latestForFeed(lake)
     if (snapshot) latest.set(company, snapshot)
     return snapshot
   }
   const read = async (company: string, since: string | null, limit: number): Promise<Part | null> => {
-    const snapshot = servedOf ? servedOf(company) : await publishedOf(company)
-    return snapshot && (await readPart(feedOf(company), snapshot, { since, limit }))
+    const snapshot = getServed ? getServed(company) : await readCompanySnapshot(company)
+    return snapshot && (await readPart(openCompanyFeed(company), snapshot, { since, limit }))
   }
   return {
     async latest(company) {
@@ -104,7 +104,7 @@ async function readPart(
 ): Promise<Part> {
   const snapshot = await feed.ready(() => current)
   const request = { limit, withValues: false, maxBytes: MAX_BYTES }
-  const { events, next } = feed.page(feed.positionOf(since, snapshot), snapshot, request)
+  const { events, next } = feed.page(feed.findPosition(since, snapshot), snapshot, request)
   return { events: events.map(({ json }) => JSON.parse(json) as ShownEvent), next }
 }
 
@@ -120,12 +120,12 @@ async function whenReady<T>(read: () => Promise<T>): Promise<T | null> {
 
 /** Returns what the feed needs of the latest published snapshot; null before the first. */
 async function latestForFeed(lake: string): Promise<FeedSnapshot | null> {
-  const name = await latestName(lake)
+  const name = await readLatestName(lake)
   if (name === null) return null
   const directory = join(snapshotsDirectory(lake), name)
   const manifest = await readManifest(directory)
   if (!manifest) throw new Error(`${directory} has no manifest`)
-  return feedSnapshot(manifest, directory)
+  return makeFeedSnapshot(manifest, directory)
 }
 
 /** The kind of the message that is sent when the log was replaced: what was received before may not be what is there now. */
@@ -142,7 +142,7 @@ export function composeEvent({ id, company }: Subscription, event: ShownEvent): 
   const same = JSON.stringify([id, kind, at, what])
   return {
     // No dot: it separates the id from the rest of what is signed.
-    id: `msg_${hashOf(same).slice(0, 32)}`,
+    id: `msg_${hashContent(same).slice(0, 32)}`,
     subscription: id,
     body: JSON.stringify({ type: kind, timestamp: at, data: { company, ...event } }),
   }

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { claimFile } from '#src/lib/access.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { type KeyEntry, reasonOf, stateOf } from '#src/server/key_file.ts'
+import { explainKeyFileError, findKeyState, type KeyEntry } from '#src/server/key_file.ts'
 import { KeyStore } from '#src/server/keys.ts'
 
 /** Returns the file of the webhook subscriptions; it is made for the first one. */
@@ -110,7 +110,7 @@ export class Subscriptions {
     } catch (error) {
       if (error instanceof FatalError) throw error
       throw new FatalError(
-        `The webhooks in ${path} cannot be read or written: ${reasonOf(error)}. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
+        `The webhooks in ${path} cannot be read or written: ${explainKeyFileError(error)}. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
         EXIT.usage,
         { cause: error },
       )
@@ -157,16 +157,16 @@ export class Subscriptions {
     const rows = this.#db
       .prepare('SELECT * FROM subscriptions ORDER BY created_at, id')
       .all() as unknown as Row[]
-    return rows.map(subscriptionOf)
+    return rows.map(makeSubscription)
   }
 
   find(id: string): Subscription | null {
     const row = this.#db.prepare('SELECT * FROM subscriptions WHERE id = ?').get(id) as Row | undefined
-    return row ? subscriptionOf(row) : null
+    return row ? makeSubscription(row) : null
   }
 
   /** Signs its messages; null if there is no such subscription. */
-  secretOf(id: string): string | null {
+  readSecret(id: string): string | null {
     const row = this.#db.prepare('SELECT secret FROM subscriptions WHERE id = ?').get(id)
     return row ? String(row.secret) : null
   }
@@ -340,7 +340,7 @@ export class Subscriptions {
   }
 }
 
-function subscriptionOf(row: Row): Subscription {
+function makeSubscription(row: Row): Subscription {
   return {
     id: row.id,
     company: row.company,
@@ -354,7 +354,10 @@ function subscriptionOf(row: Row): Subscription {
 }
 
 /** Returns a key, the one that replaced it, and so on; none if it is unknown. Null if there is no file of keys. */
-export function keyLines(dataDir: string, waitMs: number): ((prefix: string) => readonly KeyEntry[]) | null {
+export function readKeyLines(
+  dataDir: string,
+  waitMs: number,
+): ((prefix: string) => readonly KeyEntry[]) | null {
   const keys = KeyStore.openIfThere(dataDir, waitMs)
   if (!keys) return null
   using _ = closing(keys)
@@ -372,11 +375,13 @@ export function keyLines(dataDir: string, waitMs: number): ((prefix: string) => 
 }
 
 /** Returns whether a subscription's key is valid, or was replaced by one that is. Null if there is no file of keys. */
-export function validKeys(
+export function readValidKeys(
   dataDir: string,
   now: Date,
   waitMs: number,
 ): ((subscription: Pick<Subscription, 'key'>) => boolean) | null {
-  const lines = keyLines(dataDir, waitMs)
-  return lines && (({ key }) => lines(key).some(entry => ['valid', 'replaced'].includes(stateOf(entry, now))))
+  const lines = readKeyLines(dataDir, waitMs)
+  return (
+    lines && (({ key }) => lines(key).some(entry => ['valid', 'replaced'].includes(findKeyState(entry, now))))
+  )
 }

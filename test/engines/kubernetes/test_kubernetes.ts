@@ -5,7 +5,7 @@ import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual, promisify } from 'node:util'
 import { parse, parseAllDocuments, stringify } from 'yaml'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import type { Servers } from '#test/api/servers.ts'
 import { CACHE, replaceCached } from '#test/support/cached.ts'
 import { obtainGoProgram } from '#test/support/go_programs.ts'
@@ -56,7 +56,7 @@ export async function* testKubernetes(_servers: Servers, directory: string): Asy
     for (const version of VERSIONS) {
       const { ok, output, said } = await render(values, version)
       const judged = ok ? await validate(output, version) : { ok, output: said }
-      const count = counted(ok ? parseAllDocuments(output).length : 0, 'manifest')
+      const count = pluralize(ok ? parseAllDocuments(output).length : 0, 'manifest')
       yield result(`the chart with ${name}, Kubernetes ${version}: ${count}`, judged)
     }
   const wrong: string[] = []
@@ -64,14 +64,14 @@ export async function* testKubernetes(_servers: Servers, directory: string): Asy
     const { ok, said } = await render(merged(BASE, change))
     if (ok || !message.test(said)) wrong.push(`  ${what}: ${ok ? 'accepted' : said}\n`)
   }
-  yield { title: `the chart refuses ${counted(REFUSED.length, 'wrong value')}`, wrong }
+  yield { title: `the chart refuses ${pluralize(REFUSED.length, 'wrong value')}`, wrong }
   const { output: manifests } = await render(VALUES['every value'] as object)
   const missed: string[] = []
   for (const [right, mistake] of MISTAKES) {
     const changed = manifests.replace(right, mistake)
     if (changed === manifests || (await validate(changed, '1.37.0')).ok) missed.push(`  ${mistake}\n`)
   }
-  yield { title: `kubeconform finds ${counted(MISTAKES.length, 'planted mistake')}`, wrong: missed }
+  yield { title: `kubeconform finds ${pluralize(MISTAKES.length, 'planted mistake')}`, wrong: missed }
   yield* testMonitoring(promtool, directory, manifests)
 }
 
@@ -103,7 +103,7 @@ async function* testMonitoring(
   const named = queries.map((expr, index) => ({ record: `query_${index}`, expr }))
   await writeFile(recorded, stringify({ groups: [{ name: 'dashboard', rules: named }] }))
   yield result(
-    `promtool accepts ${counted(queries.length, 'query', 'queries')} of the dashboard`,
+    `promtool accepts ${pluralize(queries.length, 'query', 'queries')} of the dashboard`,
     await run(promtool, ['check', 'rules', recorded]),
   )
 }

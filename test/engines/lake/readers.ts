@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { counted } from '#src/lib/count.ts'
+import { pluralize } from '#src/lib/count.ts'
 import { obtainPython } from '#test/support/python_environment.ts'
 import { type Result, reasonOf } from '../result.ts'
 import type { Given } from './published.ts'
@@ -48,7 +48,7 @@ async function compare(python: string, engine: string, given: Given & Heavy): Pr
     compared: number
     differences: string[]
   }
-  const snapshots = counted(Object.keys(given.snapshots).length, 'snapshot')
+  const snapshots = pluralize(Object.keys(given.snapshots).length, 'snapshot')
   const place = given.catalog ? `, by ${given.catalog.name}` : ''
   return {
     title: `${version}${place}: ${compared} tables of ${snapshots}`,

@@ -2,7 +2,7 @@ import { cp, mkdir, realpath, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FORMAT_NAMES } from '#config/lake.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import type { Served, Servers } from '#test/api/servers.ts'
 import type { Result } from '../result.ts'
 import { BUCKET, COMPANY, latestOf, settingsOf } from './published.ts'
@@ -23,7 +23,7 @@ export async function* testRestored(servers: Servers, name: string, about: About
     const title = `${name}: the lake of a log that was ${what} is published by the command that the refusal names`
     const wrong = await replaceLog(servers, about, replace).then(
       () => [],
-      error => [`  ${messageOf(error)}\n`],
+      error => [`  ${getMessage(error)}\n`],
     )
     yield { title, wrong }
   }
@@ -76,7 +76,7 @@ async function replaceLog(
   await run(['sync'])
   if ((await latestOf(settings)).snapshot !== before)
     throw new Error('The lake of another log was published.')
-  const refusal = await run(['lake', 'publish']).then(() => '', messageOf)
+  const refusal = await run(['lake', 'publish']).then(() => '', getMessage)
   if (!refusal.includes(`editais ${NEW_LOG.join(' ')}`))
     throw new Error(`The refusal does not name the command: ${refusal}`)
   await run(NEW_LOG)

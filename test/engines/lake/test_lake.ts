@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { counted } from '#src/lib/count.ts'
-import { messageOf } from '#src/lib/errors.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import type { ObjectStore } from '#src/lib/objects/objects.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import type { Served, Servers } from '#test/api/servers.ts'
@@ -134,7 +134,7 @@ async function* conformanceOf(name: string, directory: string, endpoint: string)
     for (const { title, check } of CONFORMANCE) {
       const wrong = await check(store, directory).then(
         () => [],
-        error => [`  ${messageOf(error)}\n`],
+        error => [`  ${getMessage(error)}\n`],
       )
       yield { title: `${name}: ${title}`, wrong }
     }
@@ -163,11 +163,11 @@ async function readWhilePublishing(
   for (let count = 0; count < snapshots; count += 1) await sync()
   await writeFile(stop, '')
   const { stdout, stderr, code } = await reading
-  const title = `a reader of four tables, while ${counted(snapshots, 'snapshot')} were published`
+  const title = `a reader of four tables, while ${pluralize(snapshots, 'snapshot')} were published`
   if (code !== 0) return { title, wrong: [`  ${reasonOf(stderr)}\n`] }
   const found = JSON.parse(stdout) as { reads: number; snapshots: number; differences: string[] }
   return {
-    title: `${title}: ${counted(found.reads, 'read')} of ${counted(found.snapshots, 'snapshot')}`,
+    title: `${title}: ${pluralize(found.reads, 'read')} of ${pluralize(found.snapshots, 'snapshot')}`,
     wrong: found.differences.map(one => `  ${one}\n`),
   }
 }

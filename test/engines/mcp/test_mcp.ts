@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { messageOf } from '#src/lib/errors.ts'
+import { getMessage } from '#src/lib/errors.ts'
 import { keyIn, MIRRORED, type Served, Servers } from '#test/api/servers.ts'
 import type { Result } from '#test/engines/result.ts'
 import { CACHE, replaceCached } from '#test/support/cached.ts'
@@ -198,7 +198,7 @@ async function obtainNpmProgram(program: NpmProgram): Promise<string> {
     })
   } catch (error) {
     throw new Error(
-      `${name} could not be installed from npm: ${messageOf(error).split('\n')[0]} Check the network.`,
+      `${name} could not be installed from npm: ${getMessage(error).split('\n')[0]} Check the network.`,
     )
   }
   return installed

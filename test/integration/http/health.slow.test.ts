@@ -54,7 +54,7 @@ test('with under 1 % of the disk free, a worker is not ready', async () => {
   const { registry, queues } = await serveWorker()
   const standby = { clocks: [], stores: [] }
   const withFree = async (bavail: number, blocks = 1000) =>
-    await checkReadiness({ registry, queues, standby, spaceOf: async () => ({ blocks, bavail }) })
+    await checkReadiness({ registry, queues, standby, measureSpace: async () => ({ blocks, bavail }) })
   expect(await withFree(9)).toMatchObject({
     ready: false,
     checks: { directories: { ok: false, detail: expect.stringContaining('is full: under 1 % is free') } },

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { ReplyError } from 'ioredis'
 import { expect, test } from 'vitest'
 import { requestRun } from '#jobs/queues/queue.ts'
-import { newReport, noteFailure, type RunReport } from '#src/core/company/run_report.ts'
+import { createReport, noteFailure, type RunReport } from '#src/core/company/run_report.ts'
 import { leaveState, NOW, serveWorker, type Worker } from '#test/support/http.ts'
 import { readMetrics, type Scraped } from '#test/support/prometheus.ts'
 
@@ -19,7 +19,7 @@ function valuesOf(scraped: Scraped, name: string): Readonly<Record<string, numbe
 
 function reportOf(changes: Partial<RunReport>): RunReport {
   const finished_at = new Date(NOW.getTime() + 4000).toISOString()
-  return { ...newReport('run-1', 'incremental', NOW), finished_at, ...changes }
+  return { ...createReport('run-1', 'incremental', NOW), finished_at, ...changes }
 }
 
 test('runs are counted by company, mode and status, and notices by outcome', async () => {
@@ -103,7 +103,7 @@ test('the state after the last run is shown for each company that had one', asyn
 
 test('companies without a good run are shown, and the status of the last run', async () => {
   const worker = await serveWorker({ companies: ['acme', 'beta', 'gamma', 'delta'] })
-  const partial = { ...newReport('run-1', 'incremental', NOW), status: 'partial' as const }
+  const partial = { ...createReport('run-1', 'incremental', NOW), status: 'partial' as const }
   await leaveState(worker.company('acme'), { last_run: partial })
   await leaveState(worker.company('beta'), { last_good_at: null })
   // Its last complete run was ok; the one after that died.

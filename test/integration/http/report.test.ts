@@ -2,7 +2,7 @@ import { rename, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeDirectories } from '#src/core/company/company.ts'
-import { newReport } from '#src/core/company/run_report.ts'
+import { createReport } from '#src/core/company/run_report.ts'
 import { writeState } from '#src/core/company/state.ts'
 import { leaveSnapshot, serveWorker, type Worker } from '#test/support/http.ts'
 
@@ -35,7 +35,7 @@ test('with several companies it shows their health; a company without a snapshot
   ])
   expect(body.split('Ainda não foi lida.')).toHaveLength(3)
   const { paths } = worker.company('acme')
-  const run = { ...newReport('r1', 'incremental', new Date()), status: 'ok' as const }
+  const run = { ...createReport('r1', 'incremental', new Date()), status: 'ok' as const }
   const at = new Date(Date.now() - 40 * 60_000).toISOString()
   await makeDirectories(paths)
   await writeState(paths, {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeDirectories } from '#src/core/company/company.ts'
-import { directoryId } from '#src/core/company/data_directory.ts'
+import { ensureDirectoryId } from '#src/core/company/data_directory.ts'
 import { serveWorker, type Worker } from '#test/support/http.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
@@ -24,7 +24,7 @@ async function startMounted(dataDir: string, settings = {}) {
   for (const slug of ['acme', 'beta']) {
     const { paths } = worker.company(slug)
     await makeDirectories(paths)
-    ids[slug] = await directoryId(paths.id)
+    ids[slug] = await ensureDirectoryId(paths.id)
   }
   const record = async (known: Record<string, string>) => {
     await queues.redis.del(`${queues.prefix}:directories`)

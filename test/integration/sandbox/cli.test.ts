@@ -5,12 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { CommanderError } from 'commander'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { sandboxCommand } from '#src/cli/sandbox.ts'
+import { createSandboxCommand } from '#src/cli/sandbox.ts'
 import { pageOf } from '#test/support/sandbox.ts'
 
 const PROGRAM = `
-  import { sandboxCommand } from '#src/cli/sandbox.ts'
-  await sandboxCommand().parseAsync(process.argv.slice(1), { from: 'user' })
+  import { createSandboxCommand } from '#src/cli/sandbox.ts'
+  await createSandboxCommand().parseAsync(process.argv.slice(1), { from: 'user' })
 `
 
 type Running = { process: ChildProcess; output: () => string; until: (text: string) => Promise<void> }
@@ -35,7 +35,7 @@ function run(...args: string[]): Running {
 /** What commander reports about the arguments, without running anything. */
 async function refusal(...args: string[]): Promise<string> {
   const written: string[] = []
-  const command = sandboxCommand()
+  const command = createSandboxCommand()
     .exitOverride()
     .configureOutput({ writeErr: text => void written.push(text) })
   await expect(command.parseAsync(args, { from: 'user' })).rejects.toThrow(CommanderError)
@@ -84,7 +84,7 @@ describe('editais sandbox', () => {
     await new Promise<void>(resolve => holder.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void holder.close())
     const { port } = holder.address() as AddressInfo
-    const command = sandboxCommand()
+    const command = createSandboxCommand()
     await expect(
       command.parseAsync(['--port', String(port), '--notices-per-company', '1'], { from: 'user' }),
     ).rejects.toMatchObject({
@@ -95,7 +95,7 @@ describe('editais sandbox', () => {
 
   test('fails with one sentence if the notices cannot be read', async () => {
     await expect(
-      sandboxCommand().parseAsync(['--port', '0', '--notices', '/nowhere'], { from: 'user' }),
+      createSandboxCommand().parseAsync(['--port', '0', '--notices', '/nowhere'], { from: 'user' }),
     ).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(/^Cannot read the notices in \/nowhere: /),
@@ -118,7 +118,7 @@ describe('editais sandbox', () => {
 
   test('explains every option and fault in its help', () => {
     const help: string[] = []
-    sandboxCommand()
+    createSandboxCommand()
       .configureOutput({ writeOut: text => void help.push(text) })
       .outputHelp()
     for (const word of [

@@ -5,8 +5,8 @@ import { ANALYSIS_LEVELS } from '#schema/analysis.ts'
 import { STATUSES } from '#schema/notice.ts'
 import { analysis, notice } from '#schema/zod.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { generateAnalysis, levelViolations } from '#src/sandbox/generate_analysis.ts'
-import { cnpjOf, segmentOf } from '#src/sandbox/generate_tender.ts'
+import { findLevelViolations, generateAnalysis } from '#src/sandbox/generate_analysis.ts'
+import { chooseSegment, makeCnpj } from '#src/sandbox/generate_tender.ts'
 import { SEGMENTS } from '#src/sandbox/vocabulary/segments.ts'
 import { type Entry, readNoticesFile, type World } from '#src/sandbox/world.ts'
 import { START } from '#test/support/sandbox.ts'
@@ -27,7 +27,7 @@ function faultsOf(entries: readonly Entry[]): string[] {
     [
       notice.safeParse(edital).error?.message,
       analysis.safeParse(document).error?.message,
-      ...levelViolations(document ?? {}),
+      ...findLevelViolations(document ?? {}),
     ].flatMap(message => (message === undefined ? [] : [`${edital.id}: ${message}`])),
   )
 }
@@ -65,16 +65,16 @@ describe('a generated world', () => {
   })
 
   test('identifies buyers by CNPJs with valid check digits', () => {
-    expect(cnpjOf('33000167')).toBe('33000167000101')
+    expect(makeCnpj('33000167')).toBe('33000167000101')
     // The example that its rules give.
-    expect(cnpjOf('12ABC345', '01DE')).toBe('12ABC34501DE35')
+    expect(makeCnpj('12ABC345', '01DE')).toBe('12ABC34501DE35')
     const withLetters = entries.filter(({ edital }) => /[A-Z]/.test(edital.pncp_id))
     expect(withLetters.length).toBeGreaterThan(5)
     expect(withLetters.length).toBeLessThan(entries.length / 4)
     for (const { edital } of entries) {
       const [cnpj = ''] = edital.pncp_id.split('-')
       expect(edital.pncp_id).toMatch(/^[0-9A-Z]{12}\d{2}-\d{4}-\d+$/)
-      expect(cnpj).toBe(cnpjOf(cnpj.slice(0, 8)))
+      expect(cnpj).toBe(makeCnpj(cnpj.slice(0, 8)))
     }
   })
 
@@ -126,7 +126,7 @@ describe('an analysis', () => {
   const at = (level: (typeof ANALYSIS_LEVELS)[number]) => generateAnalysis(edital, level)
 
   test('grows with its level and repeats its earlier content', () => {
-    for (const level of ANALYSIS_LEVELS) expect(levelViolations(at(level))).toEqual([])
+    for (const level of ANALYSIS_LEVELS) expect(findLevelViolations(at(level))).toEqual([])
     expect(at('none')).toMatchObject({ analyzed: false, verdict: {}, requirements: [], items: [] })
     expect(at('simple').overview).toEqual(at('deep').overview)
     expect(at('medium').pricing).toEqual(at('deep').pricing)
@@ -135,19 +135,19 @@ describe('an analysis', () => {
   })
 
   test('that breaks a level rule is detected', () => {
-    expect(levelViolations({ ...at('none'), analyzed: true })).toEqual(['analyzed is true'])
-    expect(levelViolations({ ...at('none'), overview: {} })).toEqual(['overview before simple'])
-    expect(levelViolations({ ...at('none'), verdict: { reason: '' } })).toEqual(['verdict before simple'])
-    expect(levelViolations({ ...at('simple'), pricing: {} })).toEqual(['pricing before medium'])
-    expect(levelViolations({ ...at('simple'), items: [{}] })).toEqual(['items before medium'])
-    expect(levelViolations({ ...at('simple'), analysis_level: 'total' })).toEqual(['unknown level total'])
+    expect(findLevelViolations({ ...at('none'), analyzed: true })).toEqual(['analyzed is true'])
+    expect(findLevelViolations({ ...at('none'), overview: {} })).toEqual(['overview before simple'])
+    expect(findLevelViolations({ ...at('none'), verdict: { reason: '' } })).toEqual(['verdict before simple'])
+    expect(findLevelViolations({ ...at('simple'), pricing: {} })).toEqual(['pricing before medium'])
+    expect(findLevelViolations({ ...at('simple'), items: [{}] })).toEqual(['items before medium'])
+    expect(findLevelViolations({ ...at('simple'), analysis_level: 'total' })).toEqual(['unknown level total'])
   })
 
   test('uses the segment that matches the words of the object', () => {
     for (const segment of SEGMENTS) {
       for (const object of segment.objects) {
-        expect(segmentOf(object).name).toBe(segment.name)
-        expect(segmentOf(object.toUpperCase().replace(', ', ',\r\n')).name).toBe(segment.name)
+        expect(chooseSegment(object).name).toBe(segment.name)
+        expect(chooseSegment(object.toUpperCase().replace(', ', ',\r\n')).name).toBe(segment.name)
       }
     }
   })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { STATUSES } from '#schema/notice.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
-import { sandboxKey } from '#src/sandbox/server.ts'
+import { deriveSandboxKey } from '#src/sandbox/server.ts'
 import { createApiRoutes, LIST_PATH } from '#src/server/contract/routes.ts'
 import { openSandbox, pageOf } from '#test/support/sandbox.ts'
 
@@ -151,10 +151,10 @@ describe('the key (contract 5)', () => {
     ['missing', {}],
     ['empty', { 'x-api-key': '' }],
     ['unknown', { 'x-api-key': 'edk_nobody' }],
-    ['revoked', { 'x-api-key': sandboxKey(7, 'revoked') }],
-    ['not a bearer', { authorization: `Token ${sandboxKey(7, 'aurora')}` }],
-    ['cut short', { authorization: `Bearer ${sandboxKey(7, 'aurora').slice(0, -1)}` }],
-    ['followed by more', { authorization: `Bearer ${sandboxKey(7, 'aurora')} more` }],
+    ['revoked', { 'x-api-key': deriveSandboxKey(7, 'revoked') }],
+    ['not a bearer', { authorization: `Token ${deriveSandboxKey(7, 'aurora')}` }],
+    ['cut short', { authorization: `Bearer ${deriveSandboxKey(7, 'aurora').slice(0, -1)}` }],
+    ['followed by more', { authorization: `Bearer ${deriveSandboxKey(7, 'aurora')} more` }],
   ])('gets 401 on every route if it is %s', async (_name, headers: Record<string, string>) => {
     const { get, world } = await openSandbox()
     for (const path of ['', '?status=won', `/${world.ids()[0]}`, '/unknown/analysis']) {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { sandboxKey, startSandbox } from '#src/sandbox/server.ts'
+import { deriveSandboxKey, startSandbox } from '#src/sandbox/server.ts'
 import { openSandbox, START } from '#test/support/sandbox.ts'
 
 test('the sandbox counts requests by kind, notice and answer', async () => {
@@ -93,8 +93,10 @@ test('a port in use is reported in one clear sentence', async () => {
 
 test('it listens only on the loopback address', async () => {
   const world = generateWorld({ seed: 1, company: 'aurora', notices: 1, start: START })
-  const sandbox = await startSandbox({ companies: [{ slug: 'aurora', key: sandboxKey(1, 'aurora'), world }] })
+  const sandbox = await startSandbox({
+    companies: [{ slug: 'aurora', key: deriveSandboxKey(1, 'aurora'), world }],
+  })
   onTestFinished(() => sandbox.close())
   expect(sandbox.url).toBe(`http://127.0.0.1:${sandbox.port}`)
-  expect(sandboxKey(1, 'aurora')).toMatch(/^edk_aurora_[0-9a-f]{32}$/)
+  expect(deriveSandboxKey(1, 'aurora')).toMatch(/^edk_aurora_[0-9a-f]{32}$/)
 })

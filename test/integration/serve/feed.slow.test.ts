@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { cp, rename, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import type { Line, LoggedDocument } from '#src/core/rawlog/line.ts'
 import { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { CHANGES, type FeedAnswer, follow, placed, shortly } from '#test/support/feed.ts'
@@ -224,7 +224,7 @@ type Appended = readonly [Line, LoggedDocument]
 /** Writes the next segment of the raw log, like a run that died before it loaded it. */
 async function appendSegment(environment: Environment, lines: readonly Appended[]): Promise<void> {
   const directory = join(companyDirectory(environment), 'raw')
-  const firstNumber = (await sealedSegments(directory)).length + 1
+  const firstNumber = (await listSealedSegments(directory)).length + 1
   const log = new RawLogWriter({ directory, firstNumber, runId: 'by-hand', now: () => new Date() })
   await log.append({
     type: 'run_started',

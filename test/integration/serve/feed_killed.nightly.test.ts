@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { type Manifest, readLatestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { startChild } from '#src/lib/child.ts'
 import { type IndexOrder, updateIndex } from '#src/server/feed/indexer.ts'
-import { versionFiles } from '#src/server/snapshot.ts'
+import { listVersionFiles } from '#src/server/snapshot.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { startCompany } from '#test/support/synced.ts'
@@ -41,7 +41,7 @@ test('an indexer that is killed again and again leaves the index that one makes 
   const root = companyDirectory(environment)
   const directory = join(
     snapshotsDirectory(join(root, 'lake')),
-    (await latestName(join(root, 'lake'))) as string,
+    (await readLatestName(join(root, 'lake'))) as string,
   )
   const manifest = (await readManifest(directory)) as Manifest
   const [killed, whole] = [await temporaryDirectory(), await temporaryDirectory()].map(place => ({
@@ -49,7 +49,7 @@ test('an indexer that is killed again and again leaves the index that one makes 
     shared: null,
     path: join(place, 'feed.sqlite'),
     upTo: manifest.applied_segment,
-    versions: versionFiles(manifest, directory),
+    versions: listVersionFiles(manifest, directory),
   })) as [IndexOrder, IndexOrder]
   for (let kill = 0; kill < KILLS; kill += 1) {
     const child = startChild(INDEX)

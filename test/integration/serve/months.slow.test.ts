@@ -152,12 +152,12 @@ test('a few builders prepare all companies, those with the least to prepare firs
   store.close()
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
-  const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
+  const findLake = (slug: string) => companyPaths(dataDir, slug).lake
   const mirror = new ServedCompanies({
     dataDir,
     builders: 1,
-    lakeOf,
-    logOf: () => null,
+    findLake,
+    findLog: () => null,
     log,
     now: () => new Date(),
   })

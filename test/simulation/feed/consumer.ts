@@ -94,7 +94,7 @@ export async function pageAfter(
   limit: number,
 ): Promise<FeedPage> {
   await feed.ready(() => snapshot)
-  return feed.page(feed.positionOf(since, snapshot), snapshot, { limit, withValues: true, maxBytes: 1e6 })
+  return feed.page(feed.findPosition(since, snapshot), snapshot, { limit, withValues: true, maxBytes: 1e6 })
 }
 
 const TIME_ZONE = 'America/Sao_Paulo'

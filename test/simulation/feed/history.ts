@@ -1,8 +1,8 @@
-import { canonicalDateTime } from '#schema/times.ts'
-import { segmentNumbers } from '#src/core/rawlog/files.ts'
+import { normalizeDateTime } from '#schema/times.ts'
+import { listSegmentNumbers } from '#src/core/rawlog/files.ts'
 import type { Line } from '#src/core/rawlog/line.ts'
 import { RawLogWriter } from '#src/core/rawlog/writer.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { noticeEntry } from '#test/support/notices.ts'
@@ -49,7 +49,7 @@ export class History {
   async run(changes: number): Promise<void> {
     this.#runs += 1
     const runId = `run-${this.#runs}`
-    const firstNumber = (await segmentNumbers(this.#raw)).length + 1
+    const firstNumber = (await listSegmentNumbers(this.#raw)).length + 1
     const writer = new RawLogWriter({ directory: this.#raw, firstNumber, runId, now: () => this.#now() })
     const mode = 'incremental' as const
     const begun = { type: 'run_started' as const, mode, company: 'acme', analysis_statuses: [] }
@@ -158,17 +158,21 @@ export class History {
     this.#count(`analysis ${what}`)
     if (what === 'pending') return
     if (what === 'rejected') return await writer.append(rejected(id, 'analysis', updated_at))
-    const about = { edital_id: id, updated_at, source_updated_at: canonicalDateTime(updated_at) }
+    const about = { edital_id: id, updated_at, source_updated_at: normalizeDateTime(updated_at) }
     if (what === 'same') {
-      return await writer.append({ type: 'analysis_same', ...about, hash: hashOf(JSON.stringify(analysis)) })
+      return await writer.append({
+        type: 'analysis_same',
+        ...about,
+        hash: hashContent(JSON.stringify(analysis)),
+      })
     }
     const changed = what === 'changed' ? this.#deepen(id) : analysis
     const document = JSON.stringify({ ...changed, ...(what === 'poison' ? POISON.analysis : {}) })
-    const segments = (await segmentNumbers(this.#raw)).length
+    const segments = (await listSegmentNumbers(this.#raw)).length
     // As a replay writes it.
     const replayed =
       segments > 0 && this.#random.chance(0.05) ? { fetched_in: this.#random.int(1, segments) } : {}
-    const line: Line = { type: 'analysis', ...about, ...replayed, hash: hashOf(document) }
+    const line: Line = { type: 'analysis', ...about, ...replayed, hash: hashContent(document) }
     await writer.append(line, { analysis: document })
   }
 
@@ -217,14 +221,14 @@ export class History {
 
 function canonicalTimes({ created_at, updated_at, data_sessao }: Entry['edital']): object {
   return {
-    created_at: canonicalDateTime(created_at),
-    updated_at: canonicalDateTime(updated_at),
-    ...(typeof data_sessao === 'string' ? { data_sessao: canonicalDateTime(data_sessao) } : {}),
+    created_at: normalizeDateTime(created_at),
+    updated_at: normalizeDateTime(updated_at),
+    ...(typeof data_sessao === 'string' ? { data_sessao: normalizeDateTime(data_sessao) } : {}),
   }
 }
 
 function rejected(edital_id: string, kind: 'notice' | 'analysis', updated_at: string): Line {
   const raw = Buffer.from('{').toString('base64')
   const why = { reason: 'the body is truncated JSON', path: '$', excerpt: '{' }
-  return { type: 'rejected', edital_id, kind, updated_at, ...why, hash: hashOf('{'), raw }
+  return { type: 'rejected', edital_id, kind, updated_at, ...why, hash: hashContent('{'), raw }
 }

@@ -1,13 +1,13 @@
 import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import pino from 'pino'
 import {
-  backlogsOf,
   createDeliver,
   DELAYS_MS,
   type Deliver,
   type PumpOptions,
   queueWaiting,
   RefusedError,
+  readBacklogs,
   takeEvents,
   type WebhookJob,
 } from '#jobs/webhooks/deliver.ts'
@@ -111,7 +111,7 @@ export class Hooks {
   async behind(): Promise<string | null> {
     if (!this.isSubscribed) return null
     const { dataDir } = this.#parts
-    const [backlog] = backlogsOf(dataDir)
+    const [backlog] = readBacklogs(dataDir)
     if (!backlog || backlog.isStopped) return 'its subscription is stopped'
     if (backlog.queued + backlog.dead > 0)
       return `${backlog.queued} messages wait, and ${backlog.dead} were given up`
@@ -147,11 +147,11 @@ export class Hooks {
   #openFeeds() {
     const { lake, server, served } = this.#parts
     return openFeeds({
-      lakeOf: () => lake,
-      logOf: () => null,
+      findLake: () => lake,
+      findLog: () => null,
       log: pino({ level: 'silent' }),
       bringUp: order => server.bringUp(order),
-      servedOf() {
+      getServed() {
         const snapshot = served()?.snapshot
         if (!snapshot) throw new Refusal(503, 'Nothing is published yet.', 1)
         return snapshot

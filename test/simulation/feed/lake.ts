@@ -4,7 +4,7 @@ import { type Alerts, createAlerts, judgeStore } from '#jobs/alerts/alerts.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
-import { untimed } from '#src/core/pipeline/request.ts'
+import { workUntimed } from '#src/core/pipeline/request.ts'
 import { publishLatest } from '#src/extras/object_store/remote_lake.ts'
 import { hasContent, readRemoteState } from '#src/extras/object_store/state.ts'
 import { RemoteError } from '#src/lib/objects/objects.ts'
@@ -65,7 +65,7 @@ export class RemoteLake {
     const now = () => new Date(clock.nowMs + aheadMs)
     rememberLocal(paths, this.#local)
     await publishBehind(
-      { paths, settings, now, signal, inStage: untimed },
+      { paths, settings, now, signal, inStage: workUntimed },
       { progress() {}, note() {} },
       { what: 'publish', waitSeconds: 0 },
     ).catch(error => {

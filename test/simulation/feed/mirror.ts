@@ -1,18 +1,18 @@
 import { rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/core/company/company.ts'
-import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
+import { type CompanyPaths, emptyTemporary, makeDirectories } from '#src/core/company/company.ts'
+import { type Manifest, readLatestName, readManifest, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { publish } from '#src/core/lake/publish.ts'
-import { sealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
+import { listSealedSegments, segmentPath } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { openWarehouse, rebuildWarehouse, type WarehouseOptions } from '#src/core/warehouse/warehouse.ts'
 import { readRemotely } from '#src/extras/object_store/state.ts'
 import { loadMarts } from '#src/marts/open.ts'
 import { salvageLog } from '#src/operate/salvage.ts'
 import type { Random } from '#src/sandbox/random.ts'
-import { type DocumentRow, documentsOf } from '#src/server/documents.ts'
+import { type DocumentRow, monthDocuments } from '#src/server/documents.ts'
 import type { FeedSnapshot } from '#src/server/feed/feed.ts'
-import { feedSnapshot, monthsOf } from '#src/server/snapshot.ts'
+import { listMonths, makeFeedSnapshot } from '#src/server/snapshot.ts'
 import type { Clock } from './history.ts'
 
 const KEEP_MS = 3_600_000
@@ -53,7 +53,7 @@ export class Mirror {
 
   async publish({ rebuild = false } = {}): Promise<void> {
     const { paths } = this
-    await freshTemporary(paths)
+    await emptyTemporary(paths)
     const { db, rows } = await (rebuild ? rebuildWarehouse : openWarehouse)(this.#options())
     try {
       this.log = (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
@@ -72,24 +72,24 @@ export class Mirror {
 
   /** What a server serves now; null before the first publish. */
   async read(): Promise<Served | null> {
-    const name = await latestName(this.paths.lake)
+    const name = await readLatestName(this.paths.lake)
     if (name === null) return null
     const directory = join(snapshotsDirectory(this.paths.lake), name)
     const manifest = (await readManifest(directory)) as Manifest
     const documents = new Map<string, Documents>()
-    for (const { order } of monthsOf(manifest, directory)) {
+    for (const { order } of listMonths(manifest, directory)) {
       const rows = await this.#db.rows<DocumentRow>(
-        documentsOf(order.files, { ...order, batch: 0, batches: 1 }),
+        monthDocuments(order.files, { ...order, batch: 0, batches: 1 }),
       )
       for (const { id, notice, analysis } of rows) documents.set(id, { notice, analysis })
     }
-    return { snapshot: feedSnapshot(manifest, directory), documents }
+    return { snapshot: makeFeedSnapshot(manifest, directory), documents }
   }
 
   /** A segment is damaged on the disk, and what can be read of it stays. */
   async salvage(): Promise<void> {
     const { raw } = this.paths
-    const path = segmentPath(raw, this.#random.pick(await sealedSegments(raw)))
+    const path = segmentPath(raw, this.#random.pick(await listSealedSegments(raw)))
     await truncate(path, Math.floor((await stat(path)).size / 2))
     const [runId, now] = [`salvage-${this.#names++}`, () => new Date(this.#clock.nowMs)]
     await salvageLog({ directory: raw, runId, now, onUnusable: async () => {} })
@@ -99,7 +99,7 @@ export class Mirror {
   /** A backup is restored that lacks the last segments. */
   async loseEnd(): Promise<void> {
     const { raw } = this.paths
-    const segments = await sealedSegments(raw)
+    const segments = await listSealedSegments(raw)
     const lost = Math.min(this.#random.int(1, 2), segments.length - 1)
     for (const number of segments.slice(segments.length - lost)) await rm(segmentPath(raw, number))
     await this.publish({ rebuild: true })

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { companyPaths } from '#src/core/company/company.ts'
-import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { assertHolds, Violation } from '#test/simulation/assertions.ts'
 import { drawStoreFaults } from '#test/simulation/remote/attempt.ts'
@@ -101,7 +101,7 @@ async function send(play: Play): Promise<void> {
 
 async function disturb(play: Play): Promise<void> {
   const { random, mirror, history } = play
-  const segments = await sealedSegments(mirror.paths.raw)
+  const segments = await listSealedSegments(mirror.paths.raw)
   if (segments.length === 0) return
   const what = random.weighted([
     ['published', 12],
@@ -135,7 +135,7 @@ async function disturb(play: Play): Promise<void> {
 async function quietEnd(play: Play): Promise<void> {
   const { history, server, consumer, hooks, mirror } = play
   // Without a run there is nothing to follow.
-  if ((await sealedSegments(mirror.paths.raw)).length === 0) await history.run(1)
+  if ((await listSealedSegments(mirror.paths.raw)).length === 0) await history.run(1)
   // Whoever was ahead of a log that lost its end must notice before it has regrown.
   await settle(play)
   for (let runs = 3; runs > 0; runs -= 1) await history.run(1)

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readSettings } from '#config/settings.ts'
-import { readBase, segmentNumbers, segmentPath } from '#src/core/rawlog/files.ts'
-import { listCheckpoints, missingFiles } from '#src/extras/shared_log/checkpoints.ts'
+import { listSegmentNumbers, readBase, segmentPath } from '#src/core/rawlog/files.ts'
+import { countMissingFiles, listCheckpoints } from '#src/extras/shared_log/checkpoints.ts'
 import { openS3 } from '#src/lib/objects/s3.ts'
 import { assertHolds } from '../assertions.ts'
 import * as oracle from '../oracle.ts'
@@ -24,7 +24,7 @@ export async function checkLog({ s3, sealed }: HostsPlay): Promise<void> {
 
 /** I14: every segment of a disk is the one in the store. */
 export async function checkDisk({ sealed }: HostsPlay, { name, paths }: Host): Promise<void> {
-  for (const number of await segmentNumbers(paths.raw)) {
+  for (const number of await listSegmentNumbers(paths.raw)) {
     const there = sealed.get(keyOf(number))
     const here = await readFile(segmentPath(paths.raw, number))
     assertHolds(
@@ -65,7 +65,7 @@ export async function checkCheckpoints({ hosts }: HostsPlay): Promise<number> {
     const names = await listCheckpoints(store, 'acme')
     for (const name of names)
       assertHolds(
-        (await missingFiles(store, 'acme', name)) === 0,
+        (await countMissingFiles(store, 'acme', name)) === 0,
         () => `I14: ${name.key} names a file that is missing`,
       )
     return names.length

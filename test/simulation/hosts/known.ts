@@ -1,6 +1,6 @@
 import { readSettings } from '#config/settings.ts'
 import type { Company } from '#jobs/queues/company_registry.ts'
-import { forgetLaterRuns, isLastRunElsewhere, knownState, shareState } from '#jobs/queues/known_state.ts'
+import { forgetLaterRuns, isLastRunElsewhere, readKnownState, shareState } from '#jobs/queues/known_state.ts'
 import { LogPosition } from '#src/core/company/state.ts'
 import { requireLatest } from '#src/core/lake/manifest.ts'
 import { assertHolds } from '../assertions.ts'
@@ -31,7 +31,7 @@ export async function checkKnown(
 ): Promise<void> {
   const shared = { redis: redis.client, prefix: PREFIX }
   for (const host of hosts) {
-    const known = (await knownState(shared, companyOn(host))).state?.last_run.run_id
+    const known = (await readKnownState(shared, companyOn(host))).state?.last_run.run_id
     assertHolds(
       known === runId,
       () => `I16: ${host.name} believes that ${known} was the last run, not ${runId}`,

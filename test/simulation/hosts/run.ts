@@ -10,7 +10,7 @@ import type { CompanyContext } from '#src/extras/extra.ts'
 import { LogInStore } from '#src/extras/shared_log/log.ts'
 import { observeSteps } from '#src/lib/durable.ts'
 import { EXIT, explain } from '#src/lib/errors.ts'
-import { holdingCompany } from '#src/operate/open.ts'
+import { holdCompany } from '#src/operate/open.ts'
 import { sync } from '#src/sync.ts'
 import { inTime } from '#test/simulation/attempt.ts'
 import { quietContext } from '#test/support/here.ts'
@@ -101,7 +101,7 @@ async function runNow(
 async function perform(play: HostsPlay, host: Host, operation: Operation): Promise<RunReport | null> {
   const context = contextOf(play, host)
   const silent = { progress() {}, note() {} }
-  return await holdingCompany(context, silent, { what: operation, waitSeconds: 0 }, async () => {
+  return await holdCompany(context, silent, { what: operation, waitSeconds: 0 }, async () => {
     const isFull = operation === 'full'
     if (operation !== 'sync' && !isFull) {
       const open = operation === 'rebuild' ? rebuildWarehouse : openWarehouse

@@ -1,4 +1,4 @@
-import { latestName, requireLatest } from '#src/core/lake/manifest.ts'
+import { readLatestName, requireLatest } from '#src/core/lake/manifest.ts'
 import { withTables } from '#src/extras/object_store/remote_lake.ts'
 import { readRemoteState } from '#src/extras/object_store/state.ts'
 import { vacuumRemote } from '#src/extras/object_store/vacuum.ts'
@@ -50,7 +50,7 @@ export async function checkStore(play: Play, { isCalm }: { isCalm: boolean }): P
   rememberLocal(paths, local)
   await checkReadable(store, local)
   await checkKept(store, local)
-  const name = await latestName(paths.lake)
+  const name = await readLatestName(paths.lake)
   const latest = latestOf(store)
   if (!isCalm || name === null) return
   const state = await readRemoteState(paths.remote)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CompanyPaths } from '#src/core/company/company.ts'
-import { type Manifest, type MartFiles, publishedFiles } from '#src/core/lake/manifest.ts'
+import { listPublishedFiles, type Manifest, type MartFiles } from '#src/core/lake/manifest.ts'
 import { decodeManifest, decodeManifestList, STATUS } from '#src/extras/object_store/iceberg/manifests.ts'
 import type { Latest } from '#src/extras/object_store/tables/format.ts'
 import { assertHolds } from '#test/simulation/assertions.ts'
@@ -45,7 +45,7 @@ function read<T>(path: string): T | null {
 
 function filesOf(manifest: Manifest): ReadonlyMap<string, Files> {
   const tables = new Map<string, Map<string, number>>()
-  for (const { path, month, rows, sha256 } of publishedFiles(manifest)) {
+  for (const { path, month, rows, sha256 } of listPublishedFiles(manifest)) {
     const [, table = ''] = /^(?:marts\/(.*)\.parquet|[^/]+)/.exec(path) ?? []
     const name = table || (path.split('/')[0] as string)
     const files = tables.get(name) ?? new Map<string, number>()

@@ -2,9 +2,9 @@ import {
   formatAge,
   formatDays,
   formatPlural,
+  formatShortMoney,
+  formatWholeMoney,
   number,
-  shortMoney,
-  wholeMoney,
 } from '#src/present/text/format.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
@@ -28,7 +28,7 @@ import { isSoon, momentOf, more, SOON, sentences, table } from './report_lines.t
 import { alerts, buyers, demands, sessions } from './report_lists.ts'
 import { changes, decisions, weeks } from './report_opening.ts'
 
-/** The text of each part of the report, line by line, as `figuresOf` reads it from the page. */
+/** The text of each part of the report, line by line, as `listFigures` reads it from the page. */
 export type ReportText = Readonly<Record<string, readonly string[]>>
 
 const DAY_MS = 86_400_000
@@ -84,7 +84,7 @@ function top(picture: Picture): string[] {
       `A última leitura completa foi há ${formatAge(age)}: os números podem estar desatualizados.`,
     lastRun.failed && `A última execução, de ${momentOf(lastRun.at)}, falhou. Veja “Qualidade dos dados”.`,
     `Editais em andamento | ${number(open.length)} ${sessionCounts(open, picture)}; ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada${ago(then => number(then.open.length))}`,
-    `Valor em disputa | ${shortMoney(future ?? 0)} ${wholeMoney(future ?? 0)} com sessão futura; mais ${wholeMoney(past ?? 0)} com sessão passada e ${wholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor${ago(then => shortMoney(inDispute(then.open, then)))}`,
+    `Valor em disputa | ${formatShortMoney(future ?? 0)} ${formatWholeMoney(future ?? 0)} com sessão futura; mais ${formatWholeMoney(past ?? 0)} com sessão passada e ${formatWholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor${ago(then => formatShortMoney(inDispute(then.open, then)))}`,
     `Sessões | ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias${ago(then => number(sessionsAhead(then, SOON).length))}`,
     `Requisitos vermelhos | ${number(red.length)} em ${notices(red)} com sessão por vir`,
     `Alertas com prazo | ${number(due.length)} nos próximos 7 dias, em ${notices(due)}`,
@@ -144,8 +144,8 @@ function funnel(picture: Picture): string[] {
       phases.map(({ phase, notices }) => [
         ...[phase.name, number(notices.length), ...countsBySession(notices, picture)],
         number(valueless(notices).length),
-        wholeMoney(worthOf(notices)),
-        wholeMoney(median(known(notices.map(({ value }) => value)))),
+        formatWholeMoney(worthOf(notices)),
+        formatWholeMoney(median(known(notices.map(({ value }) => value)))),
         since(notices.map(({ createdAt }) => createdAt)),
         timeInPhase(notices),
       ]),
@@ -157,7 +157,7 @@ function decidedAgainst(picture: Picture): string {
   const { past, ahead } = againstLately(picture)
   const cases = (all: typeof past) => {
     const some = Object.entries(all).filter(([, { length }]) => length > 0)
-    const worth = (value: number) => (value > 0 ? ` (${shortMoney(value)})` : '')
+    const worth = (value: number) => (value > 0 ? ` (${formatShortMoney(value)})` : '')
     return some.map(([name, those]) => `${name}: ${number(those.length)}${worth(worthOf(those))}`).join('; ')
   }
   return `Contra o parecer, com sessão nas últimas 12 semanas: ${cases(past)}. Contra o parecer, ainda a tempo de rever: ${cases(ahead)}.`
@@ -168,20 +168,20 @@ export function funnelDrawing(picture: Picture): string[] {
   const phases = phasesAhead(picture)
   return [
     ...phases.map(({ phase }) => phase.name),
-    ...phases.map(({ notices }) => `${number(notices.length)} · ${shortMoney(worthOf(notices))}`),
+    ...phases.map(({ notices }) => `${number(notices.length)} · ${formatShortMoney(worthOf(notices))}`),
   ].map(plainSpaces)
 }
 
 function values(picture: Picture): string[] {
   const { open } = picture
   const suspect = open.filter(({ suspect }) => suspect).length
-  const [future, past, none] = bySession(open, picture).map(notices => wholeMoney(worthOf(notices)))
+  const [future, past, none] = bySession(open, picture).map(notices => formatWholeMoney(worthOf(notices)))
   const secret = valueless(open).length - suspect
   const verdicts = CARDS.disputa_por_parecer?.(picture) ?? []
   return [
     ...sentences(
       `${future} em disputa nos editais em andamento com sessão futura; ${past} com sessão passada e ${none} sem data; ${formatPlural(secret, 'não informa o valor', 'não informam o valor')}, ${formatPlural(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
-      `Por parecer: ${verdicts.map(row => `${row.Parecer}, ${shortMoney(Number(row['Valor estimado']) + Number(row['Valor RP']))}`).join('; ')}. Em registro de preços, que não obriga o órgão a comprar: ${number(sum(verdicts.map(row => Number(row['Editais RP']))))} editais (${shortMoney(sum(verdicts.map(row => Number(row['Valor RP']))))}).`,
+      `Por parecer: ${verdicts.map(row => `${row.Parecer}, ${formatShortMoney(Number(row['Valor estimado']) + Number(row['Valor RP']))}`).join('; ')}. Em registro de preços, que não obriga o órgão a comprar: ${number(sum(verdicts.map(row => Number(row['Editais RP']))))} editais (${formatShortMoney(sum(verdicts.map(row => Number(row['Valor RP']))))}).`,
     ),
     ...portions('UF', statesOf(picture), picture),
     ...portions('Modalidade', modalitiesOf(picture), picture),
@@ -213,14 +213,14 @@ function portions(kind: string, all: readonly Portion[], picture: Picture): stri
         .map(portion => `${nameOf(portion)} ${barTextOf(portion)}`)
         .join(', ')}.`,
       rest.length > 0 &&
-        `Valor em disputa · editais com sessão futura. Outras ${number(rest.length)}: ${shortMoney(sum(rest.map(({ inDispute }) => inDispute)))} · ${number(restCount)}.`,
+        `Valor em disputa · editais com sessão futura. Outras ${number(rest.length)}: ${formatShortMoney(sum(rest.map(({ inDispute }) => inDispute)))} · ${number(restCount)}.`,
     ),
     ...table(
       `Editais em andamento por ${kind}`,
       `${kind} | Editais | Sessão futura | Passada | Sem data | Em disputa | Valor em andamento`,
       all.map(portion => [
         ...[nameOf(portion), number(portion.notices.length), ...countsBySession(portion.notices, picture)],
-        ...[wholeMoney(portion.inDispute), wholeMoney(portion.value)],
+        ...[formatWholeMoney(portion.inDispute), formatWholeMoney(portion.value)],
       ]),
     ),
   ]
@@ -228,7 +228,7 @@ function portions(kind: string, all: readonly Portion[], picture: Picture): stri
 
 const nameOf = ({ name }: Portion) => (name === 'não informada' ? 'Não informada' : name)
 const barTextOf = ({ ahead, inDispute }: Portion) =>
-  `${inDispute > 0 ? shortMoney(inDispute) : 'sem valor'} · ${number(ahead.length)}`
+  `${inDispute > 0 ? formatShortMoney(inDispute) : 'sem valor'} · ${number(ahead.length)}`
 
 /** The texts in the drawings of states and modalities. */
 export function portionDrawings(picture: Picture): string[][] {

@@ -1,4 +1,4 @@
-import { day, dayAndTime, formatPlural, line, NONE } from '#src/present/text/format.ts'
+import { fitInLine, formatDay, formatDayAndTime, formatPlural, NONE } from '#src/present/text/format.ts'
 import { inUtc, localTime } from './calendar.ts'
 import type { Notice, Picture } from './picture.ts'
 
@@ -12,11 +12,11 @@ export const SOON = 7
 type Row = readonly (string | null)[]
 
 export function dayOf(local: Temporal.PlainDate | null): string {
-  return day(local && inUtc(local))
+  return formatDay(local && inUtc(local))
 }
 
 export function momentOf(instant: Date): string {
-  return dayAndTime(inUtc(localTime(instant)))
+  return formatDayAndTime(inUtc(localTime(instant)))
 }
 
 export function lastDayOf({ today }: Picture): string {
@@ -53,6 +53,6 @@ function oneLine(text: string): string {
 
 /** Buyer, state and number. */
 export function nameOf({ orgao, uf, numero }: Notice): string | null {
-  const name = line(orgao, 80) ?? 'Órgão não informado'
-  return joined([name, line(uf, 30), line(numero, 30)], ' · ')
+  const name = fitInLine(orgao, 80) ?? 'Órgão não informado'
+  return joined([name, fitInLine(uf, 30), fitInLine(numero, 30)], ' · ')
 }

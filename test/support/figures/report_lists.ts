@@ -1,17 +1,17 @@
 import {
-  dayAndMonth,
-  dayAndTime,
+  fitInLine,
+  formatDayAndMonth,
+  formatDayAndTime,
+  formatDistance,
   formatMoney,
+  formatPercent,
   formatPlural,
-  inDays,
-  line,
+  formatShortMoney,
+  formatWeekday,
+  formatWholeMoney,
   NONE,
   number,
-  percent,
-  shortMoney,
   timeOfDay,
-  weekday,
-  wholeMoney,
 } from '#src/present/text/format.ts'
 import { nameCategory, nameRisk, nameVerdict } from '#src/present/text/names.ts'
 import { down, sorted, sum } from './arithmetic.ts'
@@ -67,9 +67,9 @@ export function sessions(picture: Picture): string[] {
   return [
     ...sentences(
       heading,
-      `${formatPlural(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
-      `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${dayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
-      `Sessões por dia; em destaque, os próximos 7 dias. As sessões por vir exigem ${shortMoney(capital.proposal)} na sessão (garantias de proposta) e ${shortMoney(capital.contract + capital.investment)} na assinatura (garantias contratuais e investimento).`,
+      `${formatPlural(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${formatDayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
+      `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${formatDayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
+      `Sessões por dia; em destaque, os próximos 7 dias. As sessões por vir exigem ${formatShortMoney(capital.proposal)} na sessão (garantias de proposta) e ${formatShortMoney(capital.contract + capital.investment)} na assinatura (garantias contratuais e investimento).`,
     ),
     ...table(
       `Próximas sessões${all.length > LENGTH.sessions ? `: as primeiras ${LENGTH.sessions}` : ''}`,
@@ -86,8 +86,8 @@ function sessionRow(notice: Session, picture: Picture): (string | null)[] {
   const { session, sessionDay, contest, phase, confirmed, recommendation } = notice
   const local = inUtc(session)
   return [
-    `${dayOf(sessionDay)} ${joined([weekday(local), timeOfDay(local)], ', ')} · ${inDays(daysTo(sessionDay, picture))}`,
-    `${nameOf(notice)} ${joined([line(notice.modalidade, CHARACTERS.code), line(notice.objeto, CHARACTERS.object)], ' · ')}`,
+    `${dayOf(sessionDay)} ${joined([formatWeekday(local), timeOfDay(local)], ', ')} · ${formatDistance(daysTo(sessionDay, picture))}`,
+    `${nameOf(notice)} ${joined([fitInLine(notice.modalidade, CHARACTERS.code), fitInLine(notice.objeto, CHARACTERS.object)], ' · ')}`,
     formatMoney(notice.value),
     joined([phase.name, confirmed && 'confirmada', nameVerdict(recommendation)]),
     problemsOf(notice),
@@ -98,7 +98,8 @@ function sessionRow(notice: Session, picture: Picture): (string | null)[] {
 function contestOf(contest: Notice['contest'], picture: Picture): string | null {
   if (contest === null || contest.day === null) return contest?.rule ?? null
   const left = daysTo(contest.day, picture)
-  const day = left < 0 ? `encerrado em ${dayOf(contest.day)}` : `${dayOf(contest.day)} ${inDays(left)}`
+  const day =
+    left < 0 ? `encerrado em ${dayOf(contest.day)}` : `${dayOf(contest.day)} ${formatDistance(left)}`
   return joined([day, contest.rule, contest.certainty === 'a confirmar' && 'a confirmar'], ' · ')
 }
 
@@ -182,9 +183,9 @@ function blockers(picture: Picture): string[] {
     rows
       .slice(0, LENGTH.blockers)
       .map(({ title, category, notices, alone }) => [
-        line(title, CHARACTERS.object),
+        fitInLine(title, CHARACTERS.object),
         categoryOf(category),
-        ...[number(notices.length), number(alone.length), wholeMoney(worthOf(notices))],
+        ...[number(notices.length), number(alone.length), formatWholeMoney(worthOf(notices))],
       ]),
   )
 }
@@ -250,12 +251,12 @@ function deadlines(due: readonly (Alert & { readonly notice: Notice })[], pictur
         deadline &&
           joined(
             [
-              `${dayOf(deadline)} ${inDays(daysTo(deadline, picture))}`,
+              `${dayOf(deadline)} ${formatDistance(daysTo(deadline, picture))}`,
               alert.deadlineCertainty === 'a confirmar' && 'a confirmar',
             ],
             ' · ',
           ),
-        `${isRisk(alert) ? (alert.severityName ?? NONE) : 'oportunidade'} ${alert.action}: ${line(alert.title, CHARACTERS.name) ?? 'sem título'} ${line(alert.description, CHARACTERS.description) ?? ''}`,
+        `${isRisk(alert) ? (alert.severityName ?? NONE) : 'oportunidade'} ${alert.action}: ${fitInLine(alert.title, CHARACTERS.name) ?? 'sem título'} ${fitInLine(alert.description, CHARACTERS.description) ?? ''}`,
         nameOf(notice),
         notice.phase.name,
         dayOf(notice.sessionDay),
@@ -282,16 +283,16 @@ export function buyers(picture: Picture): string[] {
   const cut = all.length > shown.length
   return [
     ...sentences(
-      `${formatPlural(all.length, 'órgão', 'órgãos')} com editais em andamento${cut ? `; os ${shown.length} maiores somam ${percent(share)} do valor em disputa` : ''}.`,
+      `${formatPlural(all.length, 'órgão', 'órgãos')} com editais em andamento${cut ? `; os ${shown.length} maiores somam ${formatPercent(share)} do valor em disputa` : ''}.`,
     ),
     ...table(
       `Órgãos por valor em disputa${cut ? `: os ${shown.length} maiores` : ''}`,
       'Órgão | Em disputa | Valor em andamento | Em andamento | Todos | Descartados | Risco de pagamento | Próxima sessão',
       shown.map(({ orgao, uf, value, open, all, risk, nextSession }) => [
-        joined([line(orgao, CHARACTERS.name) ?? 'Órgão não informado', uf], ' · '),
-        ...[wholeMoney(inDispute(open, picture)), wholeMoney(value)],
+        joined([fitInLine(orgao, CHARACTERS.name) ?? 'Órgão não informado', uf], ' · '),
+        ...[formatWholeMoney(inDispute(open, picture)), formatWholeMoney(value)],
         ...[number(open.length), number(all.length)],
-        percent(all.filter(({ phase }) => phase.status === 'discarded').length / all.length),
+        formatPercent(all.filter(({ phase }) => phase.status === 'discarded').length / all.length),
         ...[riskText(risk), dayOf(nextSession)],
       ]),
     ),
@@ -301,7 +302,12 @@ export function buyers(picture: Picture): string[] {
       'Risco | Editais | Confirmados | Valor em andamento | Em disputa',
       exposureOf(picture).map(({ label, notices, confirmed, worth, future }) => [
         label.charAt(0).toUpperCase() + label.slice(1),
-        ...[number(notices.length), number(confirmed.length), wholeMoney(worth), wholeMoney(future)],
+        ...[
+          number(notices.length),
+          number(confirmed.length),
+          formatWholeMoney(worth),
+          formatWholeMoney(future),
+        ],
       ]),
     ),
   ]

@@ -1,13 +1,13 @@
 import {
-  dayAndMonth,
-  dayAndTime,
+  fitInLine,
+  formatDayAndMonth,
+  formatDayAndTime,
+  formatDistance,
   formatMoney,
   formatPlural,
-  inDays,
-  line,
+  formatShortMoney,
+  formatWholeMoney,
   number,
-  shortMoney,
-  wholeMoney,
 } from '#src/present/text/format.ts'
 import { inUtc, localDay, mondayOf } from './calendar.ts'
 import { labelOf } from './card.ts'
@@ -37,12 +37,12 @@ export function decisions(picture: Picture): string[] {
             those
               .slice(0, DECISIONS)
               .map(({ notice, until, left, parts }) => [
-                `${dayOf(until)} ${inDays(left)}`,
-                `${nameOf(notice)} ${line(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
+                `${dayOf(until)} ${formatDistance(left)}`,
+                `${nameOf(notice)} ${fitInLine(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
                 joined(parts),
                 joined([labelOf(notice.recommendation), labelOf(notice.level)]),
                 formatMoney(notice.value),
-                dayAndTime(notice.session && inUtc(notice.session)),
+                formatDayAndTime(notice.session && inUtc(notice.session)),
               ]),
           ),
           ...more(those.length - DECISIONS, 'edital', 'editais'),
@@ -95,7 +95,7 @@ export function changes(picture: Picture): string[] {
             .slice(0, NEWS)
             .map(({ kind, from, to, at, notice, contest }) => [
               dayOf(localDay(at)),
-              `${nameOf(notice)} ${line(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
+              `${nameOf(notice)} ${fitInLine(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
               ...[kind, from, to],
               contest && dayOf(contest),
             ]),
@@ -126,14 +126,14 @@ function weeksOf({ today, live, moves }: Picture): Week[] {
   })
 }
 
-const label = ({ monday }: Week) => dayAndMonth(inUtc(monday))
+const label = ({ monday }: Week) => formatDayAndMonth(inUtc(monday))
 
 export function weeks(picture: Picture): string[] {
   const all = weeksOf(picture)
   const arrived = all.flatMap(({ arrived }) => arrived)
   return [
     ...sentences(
-      `${formatPlural(arrived.length, 'edital novo', 'editais novos')} em 12 semanas, no valor de ${shortMoney(worthOf(arrived))}.`,
+      `${formatPlural(arrived.length, 'edital novo', 'editais novos')} em 12 semanas, no valor de ${formatShortMoney(worthOf(arrived))}.`,
       `Editais novos por semana: ${all.map(week => `${label(week)} ${number(week.arrived.length)}`).join(', ')}.`,
     ),
     ...table(
@@ -142,7 +142,7 @@ export function weeks(picture: Picture): string[] {
       all.map(({ monday, arrived, ready, discarded }) => [
         dayOf(monday),
         number(arrived.length),
-        wholeMoney(worthOf(arrived)),
+        formatWholeMoney(worthOf(arrived)),
         number(ready),
         number(discarded),
       ]),

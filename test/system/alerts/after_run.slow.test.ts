@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { afterRun } from '#jobs/alerts/alerts.ts'
+import { alertAfterRun } from '#jobs/alerts/alerts.ts'
 import { type CompanyState, readState } from '#src/core/company/state.ts'
 import { type Alerter, configured, startAlerter } from '#test/support/alerting.ts'
 import { syncHere } from '#test/support/here.ts'
@@ -33,7 +33,7 @@ async function watch(company: SyncedCompany): Promise<Watched> {
       webhook.messages.length = 0
       await syncHere({ ...company.environment, ...settings }, request)
       const known = configured(company.environment)
-      await afterRun(alerts, known, (await readState(known.paths)) as CompanyState)
+      await alertAfterRun(alerts, known, (await readState(known.paths)) as CompanyState)
       await alerts.deliver()
       return received(webhook)
     },

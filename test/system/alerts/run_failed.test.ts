@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { afterRun } from '#jobs/alerts/alerts.ts'
+import { alertAfterRun } from '#jobs/alerts/alerts.ts'
 import { noteEnd } from '#jobs/processors.ts'
 import type { Ended } from '#jobs/queues/queue.ts'
 import { takeSlot } from '#jobs/queues/slots.ts'
@@ -33,7 +33,7 @@ async function startFailed() {
   await alerts.deliver()
   const conclude = async (changes: Partial<CompanyState['last_run']> = {}) => {
     const state = (await readState(company.paths)) as CompanyState
-    await afterRun(alerts, company, { ...state, last_run: { ...state.last_run, ...changes } })
+    await alertAfterRun(alerts, company, { ...state, last_run: { ...state.last_run, ...changes } })
     await alerts.deliver()
     return received(webhook)
   }

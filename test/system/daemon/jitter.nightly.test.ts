@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { type Company, jitterMs } from '#jobs/queues/company_registry.ts'
+import { type Company, computeJitterMs } from '#jobs/queues/company_registry.ts'
 import { configured } from '#test/support/alerting.ts'
 import { startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
@@ -22,7 +22,7 @@ test('companies start spread evenly over a tenth of their period, at most a minu
     ['*/5 * * * *', 30_000],
     ['*/10 * * * * *', 1000],
   ] as const) {
-    const waits = slugs.map(slug => jitterMs(companyOf(slug, cron), slugs.length))
+    const waits = slugs.map(slug => computeJitterMs(companyOf(slug, cron), slugs.length))
     expect(Math.max(...waits)).toBeLessThan(spreadMs)
     for (let tenth = 0; tenth < 10; tenth += 1) {
       const from = (tenth * spreadMs) / 10
@@ -30,9 +30,9 @@ test('companies start spread evenly over a tenth of their period, at most a minu
       expect(within, `${cron}, tenth ${tenth}`).toBeGreaterThan(60)
       expect(within, `${cron}, tenth ${tenth}`).toBeLessThan(140)
     }
-    expect(slugs.map(slug => jitterMs(companyOf(slug, cron), slugs.length))).toEqual(waits)
+    expect(slugs.map(slug => computeJitterMs(companyOf(slug, cron), slugs.length))).toEqual(waits)
   }
-  expect(jitterMs(companyOf('acme', '0 * * * *'), 1)).toBe(0)
+  expect(computeJitterMs(companyOf('acme', '0 * * * *'), 1)).toBe(0)
 })
 
 test('each company runs at its own offset after the times of the schedule', async () => {
@@ -53,7 +53,7 @@ test('each company runs at its own offset after the times of the schedule', asyn
     withinMs: 90_000,
   })
   for (const slug of slugs) {
-    const waitMs = jitterMs(companyOf(slug, sync_cron), slugs.length)
+    const waitMs = computeJitterMs(companyOf(slug, sync_cron), slugs.length)
     expect(waitMs).toBeLessThan(3000)
     const [run] = scheduled(slug)
     expect((Date.parse(run?.started_at ?? '') % 30_000) - waitMs, slug).toBeGreaterThanOrEqual(0)

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import { DAEMON_TEST, killProcess, startDaemon, until } from '#test/support/daemon.ts'
 import { nextRun, runsOf, startAcme, startTwoWorkers } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
@@ -21,7 +21,9 @@ test('if a worker is killed together with its run, another one refetches nothing
   const { busy, idle } = await startTwoWorkers(environment)
   await held.reached
   const raw = rawDirectory(company.environment)
-  await until(async () => (await sealedSegments(raw)).length >= 3, { what: 'a sealed segment of analyses' })
+  await until(async () => (await listSealedSegments(raw)).length >= 3, {
+    what: 'a sealed segment of analyses',
+  })
   const [run = 0] = busy.runs()
   await Promise.all([busy.kill(), killProcess(run)])
   held.release()

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { shared } from '#src/lib/concurrency.ts'
+import { shareCalls } from '#src/lib/concurrency.ts'
 
 test('callers that ask before the work starts share one answer, later callers get a new one', async () => {
   const begun: PromiseWithResolvers<number>[] = []
-  const ask = shared(() => {
+  const ask = shareCalls(() => {
     const one = Promise.withResolvers<number>()
     begun.push(one)
     return one.promise

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { newReport } from '#src/core/company/run_report.ts'
+import { createReport } from '#src/core/company/run_report.ts'
 import { type Figure, judge } from '../../../bench/frame/figures.ts'
 import { complaints, isConserved, networkFaultsAt } from '../../../bench/month/network_faults.ts'
 import { overlaps } from '../../../bench/processes/worker.ts'
@@ -158,7 +158,7 @@ describe('The bars of readers', () => {
 
 it('A month rejects a report that does not fit the faults, the world or the server', () => {
   const report = {
-    ...newReport('r', 'incremental', new Date()),
+    ...createReport('r', 'incremental', new Date()),
     ...{ listed: 9, unchanged: 6, loaded: 3, requests: 4, scan_complete: true },
   }
   const fair = { networkFaults: networkFaultsAt('22', 2), notices: 9, requests: 4 }

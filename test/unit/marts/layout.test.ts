@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { DASHBOARDS } from '#config/metabase/dashboards.ts'
-import { filtersOf } from '#src/extras/metabase/dashboards.ts'
+import { listFilters } from '#src/extras/metabase/dashboards.ts'
 import { countDaysFrom } from '#src/marts/open.ts'
 import { readCard } from '#src/present/questions.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
@@ -90,8 +90,8 @@ test.for([
           )
           .toEqual([])
         // A dashboard's filter applies to all of its cards, but not to how old the data are.
-        if (key !== 'atualizacao') expect.soft(filtersOf(sql, filters), key).toEqual(filters)
-        for (const { key: filter } of filtersOf(sql, filters)) {
+        if (key !== 'atualizacao') expect.soft(listFilters(sql, filters), key).toEqual(filters)
+        for (const { key: filter } of listFilters(sql, filters)) {
           const { rows: some } = await marts.table(withValue(sql, filter), { [filter]: 'SP' })
           expect.soft(some.length, `${key} with ${filter}`).toBeLessThanOrEqual(rows.length)
         }

@@ -2,11 +2,11 @@ import { PassThrough } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { createLogger } from '#src/lib/log.ts'
-import { describeRetry, forTerminal, logListener } from '#src/operate/open_log.ts'
+import { describeRetry, formatForTerminal, logListener } from '#src/operate/open_log.ts'
 
 test('a log on a terminal shows no character of a foreign text that it would obey or hide', async () => {
   const shown = new PassThrough()
-  const log = createLogger('info', { company: 'acme' }, await forTerminal(shown))
+  const log = createLogger('info', { company: 'acme' }, await formatForTerminal(shown))
   const foreign = 'A\u202eB\u200bC\u001b[2JD\u009b1mE\nF\u00adG'
   log.warn({ detail: foreign }, `The API answered: ${foreign}`)
   const text = String(shown.read())
@@ -17,7 +17,7 @@ test('a log on a terminal shows no character of a foreign text that it would obe
 
 test('lines on a terminal are sentences, without what only programs need', async () => {
   const shown = new PassThrough()
-  const log = createLogger('info', { company: 'acme', run_id: 'r1' }, await forTerminal(shown))
+  const log = createLogger('info', { company: 'acme', run_id: 'r1' }, await formatForTerminal(shown))
   const report = { mode: 'full', status: 'partial', listed: 1400, added: 3, changed: 2, loaded: 5, failed: 1 }
   log.warn({ ...report, error: 'The API is down.', seconds: 3.24 }, 'run finished')
   log.info({ method: 'GET', path: '/editais', status: 200, ms: 3.1, key: 'edk_1' }, 'Answered')

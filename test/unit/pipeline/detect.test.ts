@@ -9,7 +9,7 @@ import {
 } from '#src/core/pipeline/detect.ts'
 import type { ListedRecord } from '#src/core/pipeline/listed.ts'
 import type { Verdict } from '#src/core/pipeline/validate.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
@@ -179,7 +179,7 @@ describe('which analyses are due', () => {
       {
         edital_id: idOf(1),
         updated_at: entry.edital.updated_at,
-        hash: hashOf(JSON.stringify(entry.analysis)),
+        hash: hashContent(JSON.stringify(entry.analysis)),
         same_version: true,
       },
     ])
@@ -333,7 +333,7 @@ describe('an analysis that was set aside', () => {
 describe('a listed record that cannot be used', () => {
   const raw = '{"id":"n00001"}'
   const record = unusable(idOf(1), raw)
-  const setAside = { id: idOf(1), kind: 'notice', hash: hashOf(raw) } as const
+  const setAside = { id: idOf(1), kind: 'notice', hash: hashContent(raw) } as const
 
   it('is set aside with its reason and its bytes', async () => {
     const plan = await compare(await openWarehouseCase(), [record])
@@ -342,7 +342,7 @@ describe('a listed record that cannot be used', () => {
       {
         edital_id: idOf(1),
         raw: Buffer.from(raw).toString('base64'),
-        hash: hashOf(raw),
+        hash: hashContent(raw),
         excerpt: raw,
         reason: 'a required field is missing',
         path: 'status',

@@ -6,11 +6,11 @@ import {
   EXIT,
   ExcludedError,
   FatalError,
+  getMessage,
   InterruptedError,
-  messageOf,
   RequestError,
 } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { bodyOf, handMadeApi, type Respond, TOO_LARGE } from '#test/support/hand_made_api.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 
@@ -77,7 +77,7 @@ describe('an analysis', () => {
           type: 'analysis',
           edital_id: idOf(1),
           updated_at: UPDATED_AT,
-          hash: hashOf(text),
+          hash: hashContent(text),
           source_updated_at: '2026-11-01T00:01:00-03:00',
         },
         document: { analysis: Buffer.from(text) },
@@ -86,7 +86,7 @@ describe('an analysis', () => {
   })
 
   it('that is what is stored is logged as the same, without its document', async () => {
-    const hash = hashOf(JSON.stringify(analysisOf(idOf(1))))
+    const hash = hashContent(JSON.stringify(analysisOf(idOf(1))))
     const { logged, ...fetched } = await fetch([work(1, { hash, same_version: true })])
     expect(fetched).toMatchObject({ loaded: 1, silentChanges: 0 })
     expect(logged).toEqual([
@@ -149,7 +149,7 @@ describe('an analysis', () => {
           updated_at: '2026-11-01T00:01:00-03:00',
           path: '$',
           reason: 'the body is not JSON',
-          hash: hashOf(bytes),
+          hash: hashContent(bytes),
           raw: bytes.toString('base64'),
           excerpt: '<html>',
         },
@@ -213,7 +213,7 @@ describe('fetching ends early', () => {
     expect(fetched).toMatchObject({ loaded: 5, failed: 20, outcomes: 25 })
     expect(fetched.stopped).toBeInstanceOf(FatalError)
     expect(fetched.stopped).toMatchObject({ exitCode: EXIT.partial })
-    expect(messageOf(fetched.stopped)).toMatch(/^20 requests failed in a row.*it answers 503/)
+    expect(getMessage(fetched.stopped)).toMatch(/^20 requests failed in a row.*it answers 503/)
     expect(api.asked.analyses).toHaveLength(25)
   })
 

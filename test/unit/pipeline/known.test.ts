@@ -7,7 +7,7 @@ import { KnownList } from '#src/core/pipeline/list_index.ts'
 import { NEXT } from '#src/core/pipeline/run.ts'
 import { type Survey, survey } from '#src/core/pipeline/survey.ts'
 import { RequestError } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { ABSENT, bodyOf } from '#test/support/hand_made_api.ts'
 import { noticeEntry } from '#test/support/notices.ts'
@@ -99,7 +99,7 @@ async function storeWorld(warehouse: WarehouseCase, random: Random): Promise<Wor
     const broken = { ...noticeEntry(99).edital, ...BROKEN }
     const unnamed = { ...broken, id: undefined }
     for (const record of [broken, unnamed]) {
-      await warehouse.setAside({ id: record.id ?? null, kind: 'notice', hash: hashOf(bytesOf(record)) })
+      await warehouse.setAside({ id: record.id ?? null, kind: 'notice', hash: hashContent(bytesOf(record)) })
       list.push(record)
     }
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { NOTICE } from '#schema/notice.ts'
-import { type ShownNotice, shownPage } from '#src/core/pipeline/list_index.ts'
+import { makeShownPage, type ShownNotice } from '#src/core/pipeline/list_index.ts'
 import { validatePage } from '#src/core/pipeline/validate.ts'
 import { healthyNotice } from '#test/support/healthy.ts'
 
@@ -12,7 +12,7 @@ function shown(notice: object, spaces?: number): ShownNotice {
   const body = Buffer.from(JSON.stringify(list, null, spaces))
   const page = validatePage(body)
   if (typeof page === 'string') throw new Error(page)
-  const [first] = shownPage('', page).notices
+  const [first] = makeShownPage('', page).notices
   return first as ShownNotice
 }
 

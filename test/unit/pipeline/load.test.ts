@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLoader, type Loader } from '#src/core/pipeline/load.ts'
-import { untimed } from '#src/core/pipeline/request.ts'
-import { sealedSegments } from '#src/core/rawlog/files.ts'
+import { workUntimed } from '#src/core/pipeline/request.ts'
+import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import type { Line } from '#src/core/rawlog/line.ts'
 import { RawLogWriter, type Segment, type Unsealed } from '#src/core/rawlog/writer.ts'
 import { observeSteps } from '#src/lib/durable.ts'
@@ -32,11 +32,11 @@ async function openLoader() {
     rows,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: directory },
     onLoaded: documents => loaded.push(documents),
-    inStage: untimed,
+    inStage: workUntimed,
   })
   const stored = async () =>
     (await db.rows<{ id: string }>('SELECT edital_id AS id FROM editais ORDER BY ALL')).map(({ id }) => id)
-  return { loader, db, clock, loaded, stored, segments: () => sealedSegments(directory) }
+  return { loader, db, clock, loaded, stored, segments: () => listSealedSegments(directory) }
 }
 
 describe('what is logged', () => {
@@ -118,7 +118,7 @@ function openHeldLog(held: Partial<Unsealed>) {
     rows: {} as never,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: '/none' },
     onLoaded: () => {},
-    inStage: untimed,
+    inStage: workUntimed,
   })
   return { loader, sealing, appended, log }
 }

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { isAnotherCompany, isForeignKey, unlistedRecords, verifyMissing } from '#src/core/pipeline/missing.ts'
+import {
+  findUnlistedRecords,
+  isAnotherCompany,
+  isForeignKey,
+  verifyMissing,
+} from '#src/core/pipeline/missing.ts'
 import type { Verdict } from '#src/core/pipeline/validate.ts'
 import { InterruptedError, RequestError } from '#src/lib/errors.ts'
 import type { Entry } from '#src/sandbox/world.ts'
@@ -257,7 +262,7 @@ describe('a list item that was set aside', () => {
     await warehouse.setAside({ id: idOf(4), kind: 'analysis', hash: 'analysis' })
     await warehouse.setAside({ id: idOf(5), kind: 'notice', hash: 'resolved', resolvedAt: STARTED })
     await warehouse.list(noticeEntry(2))
-    const records = await unlistedRecords(warehouse.db)
+    const records = await findUnlistedRecords(warehouse.db)
     expect(records.sort((a, b) => a.hash.localeCompare(b.hash))).toEqual([
       { edital_id: null, hash: 'nameless' },
       { edital_id: idOf(3), hash: 'unlisted' },

@@ -1,13 +1,13 @@
 import { describe, expect, it, test } from 'vitest'
 import { OUTCOMES } from '#schema/sync_runs.ts'
-import { publishedColumns, syncRuns } from '#schema/tables.ts'
-import { assertConserved, newReport } from '#src/core/company/run_report.ts'
+import { listPublishedColumns, syncRuns } from '#schema/tables.ts'
+import { assertConserved, createReport } from '#src/core/company/run_report.ts'
 import type { Fetched } from '#src/core/pipeline/fetch.ts'
 import { composeReport, type Outcomes } from '#src/core/pipeline/report.ts'
 import type { Survey } from '#src/core/pipeline/survey.ts'
 import { EXIT, FatalError, InterruptedError, RequestError } from '#src/lib/errors.ts'
 
-const BEGUN = newReport('20261122T120000Z-000001', 'incremental', new Date('2026-11-22T12:00:00Z'))
+const BEGUN = createReport('20261122T120000Z-000001', 'incremental', new Date('2026-11-22T12:00:00Z'))
 
 /** 100 notices, of which 40 are to be fetched. */
 const PLAN: Survey['plan'] = {
@@ -188,19 +188,19 @@ describe('the report of a run', () => {
 })
 
 test('a report has exactly the columns of sync_runs, in their order', () => {
-  const columns = publishedColumns(syncRuns).map(({ name }) => name)
-  expect(Object.keys(newReport('run', 'full', new Date()))).toEqual(
+  const columns = listPublishedColumns(syncRuns).map(({ name }) => name)
+  expect(Object.keys(createReport('run', 'full', new Date()))).toEqual(
     columns.filter(name => name !== 'company'),
   )
 })
 
 test.each(OUTCOMES)('a listed notice may end as %s', outcome => {
-  const report = { ...newReport('run', 'full', new Date()), listed: 1 }
+  const report = { ...createReport('run', 'full', new Date()), listed: 1 }
   expect(() => assertConserved(report)).toThrow('1 notice listed, but 0 outcomes')
   assertConserved({ ...report, [outcome]: 1 })
 })
 
 test('a negative outcome is never balanced by another one', () => {
-  const report = { ...newReport('run', 'full', new Date()), loaded: 1, failed: -1 }
+  const report = { ...createReport('run', 'full', new Date()), loaded: 1, failed: -1 }
   expect(() => assertConserved(report)).toThrow('0 notices listed')
 })

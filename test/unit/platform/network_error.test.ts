@@ -1,11 +1,16 @@
 import { expect, it } from 'vitest'
-import { redisProblem } from '#jobs/queues/redis_problem.ts'
+import { recognizeRedisProblem } from '#jobs/queues/redis_problem.ts'
 import { refusedAnswer } from '#src/core/api/endpoints.ts'
 import { describeRedirect, isRedirect } from '#src/lib/http/client.ts'
 import { checkKey } from '#src/lib/http/credentials.ts'
-import { explainNetwork, isInOurWords, NetworkError, tlsTrouble } from '#src/lib/http/network_error.ts'
+import {
+  explainNetwork,
+  isInOurWords,
+  NetworkError,
+  recognizeTlsTrouble,
+} from '#src/lib/http/network_error.ts'
 import { isPublicAddress, mayBePublic } from '#src/lib/http/public_lookup.ts'
-import { isRedisRefusal, redisRefusal } from '#src/lib/redis_refusal.ts'
+import { explainRedisRefusal, isRedisRefusal } from '#src/lib/redis_refusal.ts'
 
 const coded = (code: string) => Object.assign(new Error('failed'), { code })
 
@@ -43,12 +48,9 @@ it('an error of the program is not one of the network', () => {
 })
 
 it('a code that is not about TLS says nothing about it', () => {
-  expect(['ECONNREFUSED', 'ENOENT', 'UND_ERR_SOCKET', ''].map(code => tlsTrouble(code, ''))).toEqual([
-    null,
-    null,
-    null,
-    null,
-  ])
+  expect(['ECONNREFUSED', 'ENOENT', 'UND_ERR_SOCKET', ''].map(code => recognizeTlsTrouble(code, ''))).toEqual(
+    [null, null, null, null],
+  )
 })
 
 it.each([
@@ -65,7 +67,7 @@ it.each([
 ])('EPROTO shows a server without TLS only if its text does: %s', (text, trouble) => {
   const error = Object.assign(new Error(text), { code: 'EPROTO' })
   expect(explainNetwork(error, '3 s')).toMatchObject({ trouble, code: 'EPROTO' })
-  expect(redisProblem(error, 'rediss://redis')?.kind).toBe(trouble === 'lost' ? 'away' : 'wrong')
+  expect(recognizeRedisProblem(error, 'rediss://redis')?.kind).toBe(trouble === 'lost' ? 'away' : 'wrong')
 })
 
 it('of a redirect, only the origin of its target is shown', () => {
@@ -149,14 +151,14 @@ it.each([
   ["NOPERM HSET: the user executing the script can't run this command", 'NOPERM, HSET'],
 ])('%s is a refusal with its meaning', (text, code) => {
   expect(isRedisRefusal(text)).toBe(true)
-  expect(redisRefusal(text)).toMatch(/^Redis rejected the command \([A-Z, ]+\): .+\.$/)
-  expect(redisRefusal(text)).toContain(`(${code})`)
+  expect(explainRedisRefusal(text)).toMatch(/^Redis rejected the command \([A-Z, ]+\): .+\.$/)
+  expect(explainRedisRefusal(text)).toContain(`(${code})`)
 })
 
 it('what a retry may not meet again, or a wrong command, is no refusal', () => {
   for (const text of ['ERR syntax error', 'Connection is closed.', 'OOMPH', 'WRONGTYPE Operation']) {
     expect(isRedisRefusal(text), text).toBe(false)
-    expect(redisRefusal(text)).toBe(`Redis rejected the command: ${text}.`)
+    expect(explainRedisRefusal(text)).toBe(`Redis rejected the command: ${text}.`)
   }
 })
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { analysis, notice } from '#schema/zod.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { levelViolations } from '#src/sandbox/generate_analysis.ts'
+import { findLevelViolations } from '#src/sandbox/generate_analysis.ts'
 import { CHANGES, type Change, startLiving, tick } from '#src/sandbox/live.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import type { World } from '#src/sandbox/world.ts'
@@ -32,7 +32,7 @@ describe('a living world', () => {
     const faults = documents(world).flatMap(entry => [
       ...(notice.safeParse(entry.edital).error?.issues ?? []),
       ...(analysis.safeParse(entry.analysis).error?.issues ?? []),
-      ...levelViolations(entry.analysis ?? {}),
+      ...findLevelViolations(entry.analysis ?? {}),
       ...(entry.analysis?.status === entry.edital.status ? [] : ['phases differ']),
     ])
     expect(faults).toEqual([])

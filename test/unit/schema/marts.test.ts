@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ANALYSIS } from '#schema/analysis.ts'
 import { NOTICE, OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
-import { fieldPaths } from '#schema/record.ts'
+import { listFieldPaths } from '#schema/record.ts'
 import { goodRunSql, isGoodRun } from '#schema/sync_runs.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { MARTS, type Mart } from '#src/marts/marts.ts'
-import { martSql } from '#src/marts/open.ts'
+import { readMartSql } from '#src/marts/open.ts'
 
-const sqlOf = (mart: string) => martSql(MARTS.find(({ name }) => name === mart) as Mart)
+const sqlOf = (mart: string) => readMartSql(MARTS.find(({ name }) => name === mart) as Mart)
 
 let db: Database
 beforeAll(async () => {
@@ -32,7 +32,7 @@ describe('rotulos', () => {
     )
 
   it('has a label for each code of the analysis, in the order of the contract', async () => {
-    const codes = [...fieldPaths(ANALYSIS)].flatMap(([path, field]) => {
+    const codes = [...listFieldPaths(ANALYSIS)].flatMap(([path, field]) => {
       if (!('values' in field) || !field.values || field.column === false) return []
       const coluna = path.includes('[].') ? path.replace('[]', '') : `analyses.${path.replace('.', '_')}`
       return field.values.filter(codigo => codigo !== '').map(codigo => ({ coluna, codigo }))

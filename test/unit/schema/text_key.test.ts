@@ -2,7 +2,14 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { cleanIfOtherSql, cleanText, modalityKey, printable, TEXT_MACROS, textKey } from '#schema/text_key.ts'
+import {
+  cleanIfOtherSql,
+  cleanText,
+  makeModalityKey,
+  makePrintable,
+  makeTextKey,
+  TEXT_MACROS,
+} from '#schema/text_key.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { KEYS, spellingsOf } from '#test/support/spelled_entries.ts'
 
@@ -39,8 +46,8 @@ function inProgram(text: string): Read {
   const isNothing = clean === ''
   return {
     limpo: isNothing ? null : clean,
-    chave: isNothing ? null : textKey(text),
-    modalidade: isNothing ? null : modalityKey(text),
+    chave: isNothing ? null : makeTextKey(text),
+    modalidade: isNothing ? null : makeModalityKey(text),
     guardado: clean === text ? null : clean,
   }
 }
@@ -53,8 +60,8 @@ test.each(KEYS.clean.map(([text, clean]) => [JSON.stringify(text), text, clean] 
 )
 
 describe.each([
-  ['texts', KEYS, textKey],
-  ['modalities', KEYS.modalities, modalityKey],
+  ['texts', KEYS, makeTextKey],
+  ['modalities', KEYS.modalities, makeModalityKey],
 ] as const)('%s', (_, { same, different }, key) => {
   test.each(same.map(one => [one[0], one] as const))('%s is one in all its spellings', (__, spellings) => {
     expect([...new Set(spellings.map(key))]).toHaveLength(1)
@@ -116,14 +123,14 @@ test(`however a text is written, it has one key, in SQL as well (seed ${SEED})`,
   const spelled = texts.map(text => fc.sample(spellingsOf(text), { seed: SEED, numRuns: 200 }))
   expect(await readOtherwise(spelled.flat())).toEqual([])
   for (const [n, text] of texts.entries())
-    for (const key of [textKey, modalityKey])
+    for (const key of [makeTextKey, makeModalityKey])
       expect(spelled[n]?.filter(spelling => key(spelling) !== key(text))).toEqual([])
 })
 
 test(`what is clean stays as it is, and any text is cleaned alike (seed ${SEED})`, async () => {
   const texts = fc.sample(fc.string({ unit: unitOf() }), { seed: SEED, numRuns: 1000 })
   expect(texts.filter(text => cleanText(cleanText(text)) !== cleanText(text))).toEqual([])
-  expect(texts.filter(text => textKey(cleanText(text)) !== textKey(text))).toEqual([])
+  expect(texts.filter(text => makeTextKey(cleanText(text)) !== makeTextKey(text))).toEqual([])
   expect(await readOtherwise(texts)).toEqual([])
 })
 
@@ -160,5 +167,5 @@ test('long texts are read in time that grows with their length alone', () => {
 })
 
 test('a terminal gets no character that it would obey, and keeps spaces', () => {
-  expect(printable('a\u001b[31m\u202eb\u200b  c\r\nd\u0085e')).toBe('a [31mb  c d e')
+  expect(makePrintable('a\u001b[31m\u202eb\u200b  c\r\nd\u0085e')).toBe('a [31mb  c d e')
 })

@@ -1,16 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  canonicalDateTime,
+  findPlausibleInstants,
   isDateTime,
   isPlausible,
   isSameTime,
-  localTime,
-  localTimeOf,
-  plausibleInstants,
+  normalizeDateTime,
+  parseLocalTime,
   readTime,
+  shiftToLocalTime,
   timeKey,
-  usualSpelling,
+  unifySpelling,
 } from '#schema/times.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { timeKeySql } from '#src/core/warehouse/sql.ts'
@@ -59,7 +59,7 @@ describe('a text', () => {
     '%j is no time',
     text => {
       expect(readTime(text, ZONE)).toBeNull()
-      expect(localTimeOf(text, ZONE)).toBeNull()
+      expect(parseLocalTime(text, ZONE)).toBeNull()
       expect(timeKey(text, ZONE)).toBe(text)
     },
   )
@@ -89,7 +89,7 @@ describe('two texts', () => {
     const db = await openScratch()
     const times = fc.sample(spelledTimes(), { numRuns: 250, seed: SEED })
     const texts = times.flatMap(spelled => spelled.texts)
-    const rows = texts.map(text => `(${literal(canonicalDateTime(text))})`)
+    const rows = texts.map(text => `(${literal(normalizeDateTime(text))})`)
     const inSql = await db.rows<{ key: string }>(
       `SELECT ${timeKeySql('t.text', ZONE)} AS key FROM (VALUES ${rows.join(', ')}) t(text)`,
     )
@@ -97,7 +97,7 @@ describe('two texts', () => {
     expect(texts.filter((text, n) => inSql[n]?.key !== timeKey(text, ZONE))).toEqual([])
     const several = (all: readonly string[]) => new Set(all).size > 1
     const split = times.filter(({ texts: all }) => {
-      const usual = Object.groupBy(all.map(usualSpelling), text => (text.endsWith('Z') ? 'utc' : 'local'))
+      const usual = Object.groupBy(all.map(unifySpelling), text => (text.endsWith('Z') ? 'utc' : 'local'))
       return several(all.map(text => timeKey(text, ZONE))) || Object.values(usual).some(several)
     })
     expect(split).toEqual([])
@@ -117,11 +117,11 @@ describe('a local time', () => {
     ['0001-01-01T00:00:00Z', false],
     ['9999-12-31', false],
   ])('%s is plausible: %s', (text, expected) => {
-    const { from, before } = plausibleInstants(ZONE)
+    const { from, before } = findPlausibleInstants(ZONE)
     const { micros = 0n } = readTime(text, ZONE) ?? {}
     const at = new Date(Number(micros / 1000n))
-    expect(localTimeOf(text, ZONE) !== null).toBe(expected)
-    expect(isPlausible(localTime(at, ZONE))).toBe(expected)
+    expect(parseLocalTime(text, ZONE) !== null).toBe(expected)
+    expect(isPlausible(shiftToLocalTime(at, ZONE))).toBe(expected)
     expect(at >= new Date(from) && at < new Date(before)).toBe(expected)
   })
 })

@@ -4,8 +4,8 @@ import {
   follow,
   type LoadedLine,
   type NoticeState,
-  servedAnalysis,
-  servedNotice,
+  pickAnalysisFields,
+  pickNoticeFields,
 } from '#src/server/feed/events.ts'
 import { Feed } from '#src/server/feed/feed.ts'
 import { readFeedCursor, writeFeedCursor } from '#src/server/feed/index_file.ts'
@@ -123,13 +123,13 @@ test.each([
   ['2026-11-20T12:00:00', '2026-11-20T12:00:00'],
   ['2026-11-20', '2026-11-20'],
 ])('a time is compared as it is served: %s', (text, served) => {
-  expect(servedNotice({ data_sessao: text })).toEqual({ data_sessao: JSON.stringify(served) })
+  expect(pickNoticeFields({ data_sessao: text })).toEqual({ data_sessao: JSON.stringify(served) })
 })
 
 test('an analysis is compared without nulls, unknown properties and the fields of its notice', () => {
   const document = { objeto: 'o', pricing: { margem_min: null }, verdict: { reason: null, novo: 1 }, novo: 2 }
   const items = [{ descricao: 'Item', quantidade: null, novo: 3 }]
-  expect(servedAnalysis({ ...document, orgao_report: null, items })).toEqual({
+  expect(pickAnalysisFields({ ...document, orgao_report: null, items })).toEqual({
     verdict: '{}',
     items: '[{"descricao":"Item"}]',
     pricing: '{}',

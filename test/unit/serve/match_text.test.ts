@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { fold } from '#schema/text_key.ts'
 import { SEARCH_QUERY } from '#src/server/mirror/search.ts'
-import { matchText, weightsOf } from '#src/server/search/match_text.ts'
-import { indexTexts, wordsFrom } from '#src/server/search/month_search.ts'
-import { parseText, stemOf, withoutNumber } from '#src/server/search/words.ts'
+import { matchText, weighTerms } from '#src/server/search/match_text.ts'
+import { findWordsFrom, indexTexts } from '#src/server/search/month_search.ts'
+import { parseText, removeNumber, stemWord } from '#src/server/search/words.ts'
 
 /** Words that repeat themselves and each other, and two forms of one. */
 const WORD = fc.constantFrom('aa', 'bb', 'obra', 'obras')
@@ -37,8 +37,8 @@ test('a phrase is found where its words follow one another, however often they r
         // Half of them are in a notice.
         const own = notices[from % notices.length]?.slice(0, 32) ?? []
         const phrase = from % 2 === 0 && own.length > 1 ? own : words
-        const stems = notices.map(text => text.map(stemOf))
-        const expected = notices.keys().filter(place => has(stems[place] ?? [], phrase.map(stemOf)))
+        const stems = notices.map(text => text.map(stemWord))
+        const expected = notices.keys().filter(place => has(stems[place] ?? [], phrase.map(stemWord)))
         expect(await placesWith(notices, phrase)).toEqual(expected.toArray())
       },
     ),
@@ -68,7 +68,7 @@ test('a prefix finds exactly the words that begin with it', () =>
       fc.string({ unit: fc.constantFrom('a', 'b', '9', '𠀀'), minLength: 1, maxLength: 3 }),
       (words, prefix) => {
         const index = indexTexts([{ own: [words.join(' ')], parts: [] }])
-        const found = [...wordsFrom(index, prefix)].map(number => index.words[number])
+        const found = [...findWordsFrom(index, prefix)].map(number => index.words[number])
         expect(found).toEqual(index.words.filter(word => word.startsWith(prefix)))
       },
     ),
@@ -78,7 +78,7 @@ test('terms are weighed with pauses: each may be a prefix of every word', async 
   const query = parseText('aa* aaa* aaaa*')
   if ('problem' in query) throw new Error(query.problem)
   let pauses = 0
-  const weights = await weightsOf(
+  const weights = await weighTerms(
     query.terms,
     [
       indexTexts([
@@ -128,8 +128,8 @@ const PAIRS = `
 
 test('a word has the stem of its plural', () => {
   const pairs = PAIRS.split(',').map(pair => pair.trim().split(' ').map(fold) as [string, string])
-  expect(pairs.filter(([one, many]) => stemOf(one) !== stemOf(many))).toEqual([])
-  expect(pairs.filter(([one, many]) => withoutNumber(one) !== withoutNumber(many))).toEqual([])
+  expect(pairs.filter(([one, many]) => stemWord(one) !== stemWord(many))).toEqual([])
+  expect(pairs.filter(([one, many]) => removeNumber(one) !== removeNumber(many))).toEqual([])
 })
 
 test('words of another meaning have other stems, and words that only end like a plural are found', () => {
@@ -141,7 +141,7 @@ test('words of another meaning have other stems, and words that only end like a 
     ['mar', 'mesa'],
     ['obra', 'obreiro'],
   ] as const)
-    expect(stemOf(fold(one)), one).not.toBe(stemOf(fold(other)))
+    expect(stemWord(fold(one)), one).not.toBe(stemWord(fold(other)))
   for (const word of ['onibus', 'lapis', 'virus', 'tenis', 'gratis', 'biceps', 'as', 's', 'es'])
-    expect(stemOf(word), word).not.toBe('')
+    expect(stemWord(word), word).not.toBe('')
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { renderNoticePage } from '#src/server/pages/notice_page.ts'
-import { lastDayOf } from '#src/server/pages/today.ts'
+import { findLastDay } from '#src/server/pages/today.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 
 const PAGE = {
@@ -262,9 +262,9 @@ test('a last day is shown until it has passed, also if the other one is still to
     regra_impugnar: 'três dias úteis',
     esclarecer: '2026-12-09',
   }
-  expect(lastDayOf(row, 'impugnar', '2026-12-04')).toMatchObject({ days: 0, why: 'três dias úteis' })
-  expect(lastDayOf(row, 'impugnar', '2026-12-05')).toBeNull()
-  expect(lastDayOf(row, 'esclarecer', '2026-12-05')).toMatchObject({ days: 4, why: '' })
-  expect(lastDayOf({ ...row, impugnar: '9999-12-04' }, 'impugnar', '2026-12-05')).toBeNull()
-  expect(lastDayOf(null, 'impugnar', '2026-12-05')).toBeNull()
+  expect(findLastDay(row, 'impugnar', '2026-12-04')).toMatchObject({ days: 0, why: 'três dias úteis' })
+  expect(findLastDay(row, 'impugnar', '2026-12-05')).toBeNull()
+  expect(findLastDay(row, 'esclarecer', '2026-12-05')).toMatchObject({ days: 4, why: '' })
+  expect(findLastDay({ ...row, impugnar: '9999-12-04' }, 'impugnar', '2026-12-05')).toBeNull()
+  expect(findLastDay(null, 'impugnar', '2026-12-05')).toBeNull()
 })

@@ -1,17 +1,17 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { listPublishedColumns, TABLES } from '#schema/tables.ts'
 import {
   type CatalogFile,
   cacheDirectory,
-  catalogHash,
-  catalogTemplate,
+  findCatalogTemplate,
+  hashCatalog,
   writeCatalog,
 } from '#src/core/lake/catalog.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { VIEWS } from '#src/marts/marts.ts'
 import { loadMarts } from '#src/marts/open.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
@@ -29,7 +29,9 @@ async function makeSnapshot(db: Database) {
   for (const table of TABLES) {
     const path = `${table.name}/empty.parquet`
     await mkdir(join(directory, table.name))
-    const columns = publishedColumns(table).map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
+    const columns = listPublishedColumns(table).map(
+      ({ name, type }) => `NULL::${type} AS ${identifier(name)}`,
+    )
     await db.run(
       `COPY (SELECT ${columns.join(', ')} WHERE false) TO ${literal(join(directory, path))} (FORMAT parquet)`,
     )
@@ -43,8 +45,8 @@ async function makeSnapshot(db: Database) {
 
 async function templateIn(db: Database, sourceTimezone: string, directory: string) {
   const marts = await loadMarts()
-  const hash = catalogHash(sourceTimezone, marts)
-  return await catalogTemplate(db, { sourceTimezone, hash, marts }, directory)
+  const hash = hashCatalog(sourceTimezone, marts)
+  return await findCatalogTemplate(db, { sourceTimezone, hash, marts }, directory)
 }
 
 /** DuckDB writes the columns that a view excludes in any order. */
@@ -104,7 +106,7 @@ test('a catalog made from a template equals one made without; it names no compan
     expect(again.sha256).toBe((await templateIn(db, ZONE, directory))?.sha256)
     expect((await readFile(again.path)).length).toBeGreaterThan(4096)
     // Each time zone has its own. Without a directory, no template is made.
-    expect(catalogHash('America/Manaus', await loadMarts())).not.toBe(catalogHash(ZONE, await loadMarts()))
+    expect(hashCatalog('America/Manaus', await loadMarts())).not.toBe(hashCatalog(ZONE, await loadMarts()))
     expect(await templateIn(db, ZONE, join(directory, 'missing'))).toBeNull()
   })
 })
@@ -129,7 +131,7 @@ test('rows of stored marts are copied only if they follow from the same inputs',
     await db.inFile(path, () => db.run("INSERT INTO grafias (company, edital_id) VALUES ('acme', 'e1')"))
     const like = {
       path,
-      sha256: hashOf(await readFile(path)),
+      sha256: hashContent(await readFile(path)),
       inputs: { grafias: 'a', republicacoes: 'a' },
     }
     for (const [inputs, rows] of Object.entries({ a: 1, b: 0 })) {

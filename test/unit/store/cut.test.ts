@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
 import { BoundedFiles } from '#src/core/warehouse/bounded_files.ts'
-import { carriedDocument, carriedText, MAX_ROW_BYTES } from '#src/core/warehouse/cut.ts'
+import { carryDocument, carryText, MAX_ROW_BYTES } from '#src/core/warehouse/cut.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import { cutFields } from '#test/support/oracle/long_texts.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
@@ -13,11 +13,11 @@ const MARK = /… \[texto cortado: (\d+) bytes, sha256 ([0-9a-f]{16})\]$/
 const bytesOf = (text: unknown) => Buffer.byteLength(typeof text === 'string' ? text : JSON.stringify(text))
 
 function carriedNotice(fields: object): Record<string, string> {
-  return carriedDocument('notice', { ...noticeEntry(1).edital, ...fields }).document as Record<string, string>
+  return carryDocument('notice', { ...noticeEntry(1).edital, ...fields }).document as Record<string, string>
 }
 
 function carriedAnalysis(fields: object): Record<string, unknown> {
-  return carriedDocument('analysis', { ...noticeEntry(1).analysis, ...fields }).document as Record<
+  return carryDocument('analysis', { ...noticeEntry(1).analysis, ...fields }).document as Record<
     string,
     unknown
   >
@@ -26,7 +26,7 @@ function carriedAnalysis(fields: object): Record<string, unknown> {
 describe('a text of a row', () => {
   it('stays as it is up to the bound', () => {
     const objeto = 'a'.repeat(MAX_ROW_BYTES - 1000)
-    const { document, cuts } = carriedDocument('notice', { ...noticeEntry(1).edital, objeto })
+    const { document, cuts } = carryDocument('notice', { ...noticeEntry(1).edital, objeto })
     expect(cuts).toEqual([])
     expect(document).toEqual({ ...noticeEntry(1).edital, objeto })
   })
@@ -66,7 +66,7 @@ describe('a text of a row', () => {
       verdict: { reason: 'because' },
       requirements: [{ title: 'a' }, requirements[1]],
     })
-    expect(carriedDocument('analysis', { ...noticeEntry(1).analysis, requirements }).cuts).toEqual([
+    expect(carryDocument('analysis', { ...noticeEntry(1).analysis, requirements }).cuts).toEqual([
       { path: 'analysis.requirements[].required', bytes: 100_000 },
     ])
   })
@@ -100,12 +100,12 @@ it('every row fits, whatever its texts are, and the same document always gives t
     fc.property(fields, some => {
       const document = JSON.parse(JSON.stringify({ ...noticeEntry(1).edital, ...some }).toWellFormed())
       const carried = carriedNotice(document)
-      const { cuts } = carriedDocument('notice', document)
+      const { cuts } = carryDocument('notice', document)
       expect(cuts.map(({ path }) => path).sort()).toEqual(cutFields(document, 'notice').sort())
       const { updated_at, created_at, ...texts } = carried
       const bytes = Object.values(texts).map(value => (typeof value === 'string' ? bytesOf(value) : 0))
       expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(MAX_ROW_BYTES)
-      expect(JSON.parse(carriedText('notice', JSON.stringify(document)))).toEqual(
+      expect(JSON.parse(carryText('notice', JSON.stringify(document)))).toEqual(
         JSON.parse(JSON.stringify(carried)),
       )
       expect(carriedNotice(carried)).toEqual(carried)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { analysisVersions, editais, publishedColumns, syncRuns, type Table } from '#schema/tables.ts'
+import { analysisVersions, editais, listPublishedColumns, syncRuns, type Table } from '#schema/tables.ts'
 import { planTable, writeTable } from '#src/core/lake/export.ts'
 import type { Manifest, SnapshotFile } from '#src/core/lake/manifest.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
@@ -21,14 +21,14 @@ function fileOf(table: Table, month: string | null): SnapshotFile {
 }
 
 /** A snapshot of the log up to a segment. */
-function snapshotOf(table: Table, applied: number, ...months: readonly (string | null)[]): Manifest {
+function getSnapshot(table: Table, applied: number, ...months: readonly (string | null)[]): Manifest {
   const files = months.map(month => fileOf(table, month))
   return { applied_segment: applied, tables: { [table.name]: { files } } } as unknown as Manifest
 }
 
 describe('the plan of a table', () => {
   it('writes the months that a later segment touched, and links the others', () => {
-    const previous = snapshotOf(editais, 5, '2026-09', '2026-10', '2026-11')
+    const previous = getSnapshot(editais, 5, '2026-09', '2026-10', '2026-11')
     const versions = [
       version(editais, '2026-09', 4),
       version(editais, '2026-10', 5),
@@ -42,7 +42,7 @@ describe('the plan of a table', () => {
   })
 
   it('writes a month that is new', () => {
-    const plan = planTable(editais, snapshotOf(editais, 5, '2026-10'), [version(editais, '2026-12', 6)])
+    const plan = planTable(editais, getSnapshot(editais, 5, '2026-10'), [version(editais, '2026-12', 6)])
     expect(plan).toMatchObject({ stale: ['2026-12'], reused: [fileOf(editais, '2026-10')] })
   })
 
@@ -56,7 +56,7 @@ describe('the plan of a table', () => {
   })
 
   it('is not affected by other tables', () => {
-    const previous = snapshotOf(analysisVersions, 5, '2026-10')
+    const previous = getSnapshot(analysisVersions, 5, '2026-10')
     expect(planTable(analysisVersions, previous, [version(editais, '2026-10', 6)])).toMatchObject({
       stale: [],
       reused: [fileOf(analysisVersions, '2026-10')],
@@ -64,12 +64,12 @@ describe('the plan of a table', () => {
   })
 
   it('reuses no file without a month: its table had no rows', () => {
-    const plan = planTable(editais, snapshotOf(editais, 5, null), [version(editais, '2026-10', 6)])
+    const plan = planTable(editais, getSnapshot(editais, 5, null), [version(editais, '2026-10', 6)])
     expect(plan).toMatchObject({ stale: ['2026-10'], reused: [] })
   })
 
   it('always writes a table that is one file', () => {
-    expect(planTable(syncRuns, snapshotOf(syncRuns, 5, null), [])).toEqual({
+    expect(planTable(syncRuns, getSnapshot(syncRuns, 5, null), [])).toEqual({
       table: syncRuns,
       stale: null,
       reused: [],
@@ -136,7 +136,7 @@ describe('the files of a table', () => {
       `DESCRIBE FROM read_parquet(${literal(join(snapshot, files[0]?.path ?? ''))})`,
     )
     expect(columns.map(column => column.column_name)).toEqual(
-      publishedColumns(editais).map(({ name }) => name),
+      listPublishedColumns(editais).map(({ name }) => name),
     )
   })
 

@@ -7,11 +7,11 @@ import {
   STATUS,
 } from '#src/extras/object_store/iceberg/manifests.ts'
 import {
-  currentSchema,
-  expiry,
-  newTable,
+  createTableMetadata,
+  findCurrentSchema,
+  findExpired,
+  findSortOrder,
   snapshotTag,
-  sortOrderOf,
   withSchema,
 } from '#src/extras/object_store/iceberg/metadata.ts'
 import { boundBytes } from '#src/extras/object_store/iceberg/snapshot.ts'
@@ -41,9 +41,12 @@ test('the bound of a long text is its beginning, and never excludes the text', (
 test('a column keeps its id while it keeps its name and type, and no id is used twice', () => {
   const column = (name: string, type: 'VARCHAR' | 'BIGINT' | 'DOUBLE') => ({ name, type, comment: name })
   const table = (...columns: ReturnType<typeof column>[]) => ({ name: 't', comment: 'T', columns })
-  const ids = (metadata: ReturnType<typeof newTable>) =>
-    Object.fromEntries(currentSchema(metadata)?.fields.map(({ name, id }) => [name, id]) ?? [])
-  const first = withSchema(newTable('u', 's3://b/t'), table(column('a', 'VARCHAR'), column('b', 'BIGINT')))
+  const ids = (metadata: ReturnType<typeof createTableMetadata>) =>
+    Object.fromEntries(findCurrentSchema(metadata)?.fields.map(({ name, id }) => [name, id]) ?? [])
+  const first = withSchema(
+    createTableMetadata('u', 's3://b/t'),
+    table(column('a', 'VARCHAR'), column('b', 'BIGINT')),
+  )
   expect(ids(first)).toEqual({ a: 1, b: 2 })
   const second = withSchema(
     first,
@@ -64,16 +67,18 @@ test('a table prefers the order of its notices, or of its first column, and a ne
     comment: 'T',
     columns: columns.map(([name, type]) => ({ name, type, comment: name })),
   })
-  const sources = (metadata: ReturnType<typeof newTable>) =>
-    sortOrderOf(metadata).fields.map(one => one['source-id'])
+  const sources = (metadata: ReturnType<typeof createTableMetadata>) =>
+    findSortOrder(metadata).fields.map(one => one['source-id'])
   const text = table(['company', 'VARCHAR'], ['titulo', 'VARCHAR'], ['edital_id', 'VARCHAR'])
-  const first = withSchema(newTable('u', 's3://b/t'), text)
+  const first = withSchema(createTableMetadata('u', 's3://b/t'), text)
   expect(sources(first)).toEqual([3])
   expect(withSchema(first, text)['sort-orders']).toEqual(first['sort-orders'])
   const second = withSchema(first, table(['company', 'VARCHAR'], ['edital_id', 'BIGINT']))
   expect([sources(second), second['sort-orders'].map(order => order['order-id'])]).toEqual([[4], [0, 1, 2]])
   expect(
-    sources(withSchema(newTable('u', 's3://b/t'), table(['company', 'VARCHAR'], ['uf', 'VARCHAR']))),
+    sources(
+      withSchema(createTableMetadata('u', 's3://b/t'), table(['company', 'VARCHAR'], ['uf', 'VARCHAR'])),
+    ),
   ).toEqual([2])
 })
 
@@ -82,10 +87,10 @@ test('the snapshot that latest.json names never expires, even if the clock was s
   const tag = { 'snapshot-id': 1, type: 'tag' } as const
   const refs = { [snapshotTag(before)]: tag, [snapshotTag(latest)]: tag }
   const now = new Date('2026-12-14')
-  const { snapshots, expired } = expiry({ refs }, { keepMs: 0, now, latest })
+  const { snapshots, expired } = findExpired({ refs }, { keepMs: 0, now, latest })
   expect(snapshots).toEqual([before, latest])
   expect([...expired]).toEqual([before])
-  expect(expiry({ refs }, { keepMs: 86_400_000, now, latest }).expired.size).toBe(0)
+  expect(findExpired({ refs }, { keepMs: 86_400_000, now, latest }).expired.size).toBe(0)
 })
 
 test('a manifest reads back as it was written, and the same entries give the same bytes', async () => {

@@ -1,7 +1,13 @@
 import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { add, hashRemoteSchema, metaData, protocol, versionOf } from '#src/extras/object_store/delta/table.ts'
+import {
+  add,
+  hashRemoteSchema,
+  metaData,
+  parseVersion,
+  protocol,
+} from '#src/extras/object_store/delta/table.ts'
 import { isRemoteBehind, writeRemoteState } from '#src/extras/object_store/state.ts'
 import type { Bound, RemoteColumn, RemoteType } from '#src/extras/object_store/tables/format.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
@@ -69,10 +75,10 @@ test('the id of a table derives from its place, and its columns are known by a h
 })
 
 test('the version is in the name of a commit or checkpoint', () => {
-  expect(versionOf('x/_delta_log/00000000000000000012.json')).toBe(12)
-  expect(versionOf('x/_delta_log/00000000000000000010.checkpoint.parquet')).toBe(10)
-  expect(versionOf('x/_delta_log/_last_checkpoint')).toBeNull()
-  expect(versionOf('x/_delta_log/00000000000000000010.json.tmp')).toBeNull()
+  expect(parseVersion('x/_delta_log/00000000000000000012.json')).toBe(12)
+  expect(parseVersion('x/_delta_log/00000000000000000010.checkpoint.parquet')).toBe(10)
+  expect(parseVersion('x/_delta_log/_last_checkpoint')).toBeNull()
+  expect(parseVersion('x/_delta_log/00000000000000000010.json.tmp')).toBeNull()
 })
 
 const AT = '2026-11-22T12:00:00.000Z'

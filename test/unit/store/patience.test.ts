@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { bounded, Patience } from '#src/lib/objects/patience.ts'
+import { limitBody, Patience } from '#src/lib/objects/patience.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
@@ -102,7 +102,7 @@ test('a body is cut at the bound, and its source is closed', async () => {
     })(),
   )
   const attempt = { signal: new AbortController().signal, moved: () => {} }
-  const body = bounded(source, attempt, 10_500, () => new Error('too many'))
+  const body = limitBody(source, attempt, 10_500, () => new Error('too many'))
   let bytes = 0
   const read = (async () => {
     for await (const chunk of body) bytes += (chunk as Buffer).length

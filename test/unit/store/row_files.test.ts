@@ -1,11 +1,11 @@
 import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { alerts, items, publishedColumns, requirements } from '#schema/tables.ts'
+import { alerts, items, listPublishedColumns, requirements } from '#schema/tables.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { listRowFiles, RowFiles, rowPath } from '#src/core/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import {
@@ -90,7 +90,7 @@ describe('rows of analyses', () => {
     const files = await listRowFiles(db)
     for (const file of files) {
       const bytes = await readFile(rowPath(rows.directory, file))
-      expect(file).toMatchObject({ bytes: bytes.length, sha256: hashOf(bytes), month: OCTOBER })
+      expect(file).toMatchObject({ bytes: bytes.length, sha256: hashContent(bytes), month: OCTOBER })
     }
     for (const table of [requirements, items, alerts]) {
       const file = files.find(({ table_name }) => table_name === table.name)
@@ -98,7 +98,7 @@ describe('rows of analyses', () => {
       const path = literal(rowPath(rows.directory, file))
       const columns = await db.rows<{ column_name: string }>(`DESCRIBE FROM read_parquet(${path})`)
       expect(columns.map(({ column_name }) => column_name)).toEqual(
-        publishedColumns(table).map(({ name }) => name),
+        listPublishedColumns(table).map(({ name }) => name),
       )
       expect(await db.rows(`SELECT DISTINCT company FROM read_parquet(${path})`)).toEqual([
         { company: 'acme' },

@@ -7,8 +7,8 @@ import {
   type ColumnType,
   editais,
   items,
+  listStoredColumns,
   requirements,
-  storedColumns,
   TABLES,
   type Table,
 } from '#schema/tables.ts'
@@ -223,7 +223,7 @@ describe('a fingerprint', () => {
 
   it('differs if a field of the list differs', async () => {
     const print = await openPrints()
-    const fields = storedColumns(editais).filter(({ from }) => 'field' in from)
+    const fields = listStoredColumns(editais).filter(({ from }) => 'field' in from)
     expect(fields.length).toBeGreaterThan(10)
     const prints = new Set([await print('NULL AS run_id')])
     for (const { name, type } of fields) prints.add(await print(`${VALUES[type] ?? '1'}::${type} AS ${name}`))

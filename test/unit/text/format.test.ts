@@ -1,28 +1,28 @@
 import { describe, expect, it, test } from 'vitest'
-import { counted } from '#src/lib/count.ts'
-import { formatWritten, line } from '#src/present/text/format.ts'
+import { pluralize } from '#src/lib/count.ts'
+import { fitInLine, formatWritten } from '#src/present/text/format.ts'
 
 describe('line', () => {
   it('is one line, without what is invisible', () => {
-    expect(line(' Aquisição\n\tde  merenda\u200b ', 40)).toBe('Aquisição de merenda')
-    expect(line(' a\u00a0\u200bb ', 3)).toBe('a b')
-    expect(line('\u200b \n', 40)).toBeNull()
-    expect(line(null, 40)).toBeNull()
+    expect(fitInLine(' Aquisição\n\tde  merenda\u200b ', 40)).toBe('Aquisição de merenda')
+    expect(fitInLine(' a\u00a0\u200bb ', 3)).toBe('a b')
+    expect(fitInLine('\u200b \n', 40)).toBeNull()
+    expect(fitInLine(null, 40)).toBeNull()
   })
 
   it('ends with a whole word, without its punctuation', () => {
-    expect(line('Aquisição de gêneros, para a merenda', 25)).toBe('Aquisição de gêneros…')
-    expect(line('Aquisição de material, de limpeza; e outros', 30)).toBe('Aquisição de material, de…')
-    expect(line('um dois. - três quatro', 12)).toBe('um dois…')
-    expect(line('a'.repeat(50), 10)).toBe(`${'a'.repeat(9)}…`)
-    expect(line(`${'-'.repeat(19_985)}${'z'.repeat(300)}`, 20_000)).toHaveLength(20_000)
-    expect(line(`a${' -'.repeat(50_000)}`, 20_000)).toBe('a…')
+    expect(fitInLine('Aquisição de gêneros, para a merenda', 25)).toBe('Aquisição de gêneros…')
+    expect(fitInLine('Aquisição de material, de limpeza; e outros', 30)).toBe('Aquisição de material, de…')
+    expect(fitInLine('um dois. - três quatro', 12)).toBe('um dois…')
+    expect(fitInLine('a'.repeat(50), 10)).toBe(`${'a'.repeat(9)}…`)
+    expect(fitInLine(`${'-'.repeat(19_985)}${'z'.repeat(300)}`, 20_000)).toHaveLength(20_000)
+    expect(fitInLine(`a${' -'.repeat(50_000)}`, 20_000)).toBe('a…')
   })
 
   it('reads only the beginning of a long text', () => {
-    expect(line(`a${'\u200b'.repeat(1_000_000)}b`, 40)).toBe('a…')
-    expect(line(`${' '.repeat(1_000_000)}b`, 40)).toBeNull()
-    expect(line(`aaaa${' '.repeat(100)}b`, 40)).toBe('aaaa b')
+    expect(fitInLine(`a${'\u200b'.repeat(1_000_000)}b`, 40)).toBe('a…')
+    expect(fitInLine(`${' '.repeat(1_000_000)}b`, 40)).toBeNull()
+    expect(fitInLine(`aaaa${' '.repeat(100)}b`, 40)).toBe('aaaa b')
   })
 })
 
@@ -32,11 +32,11 @@ test.each([
   [2, '2 notices'],
   [1234, '1,234 notices'],
 ])('%i has the right number and grouping', (count, text) => {
-  expect(counted(count, 'notice')).toBe(text)
+  expect(pluralize(count, 'notice')).toBe(text)
 })
 
 test('an irregular plural is given', () => {
-  expect([counted(1, 'analysis', 'analyses'), counted(3, 'analysis', 'analyses')]).toEqual([
+  expect([pluralize(1, 'analysis', 'analyses'), pluralize(3, 'analysis', 'analyses')]).toEqual([
     '1 analysis',
     '3 analyses',
   ])

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   type Bound,
+  boundText,
   type ColumnStatistics,
   type Commit,
   DATA_PATH,
@@ -13,17 +14,16 @@ import {
   type RemoteType,
   type TableFormat,
   tableKey,
-  textBound,
 } from '#src/extras/object_store/tables/format.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
-import { hashOf, uuidOf } from '#src/lib/hash.ts'
+import { deriveUuid, hashContent } from '#src/lib/hash.ts'
 import {
   COUNT,
   create,
   ForeignObject,
   type JsonKind,
-  jsonIn,
   type ObjectStore,
+  parseJsonObject,
   RemoteError,
   readJson,
 } from '#src/lib/objects/objects.ts'
@@ -121,7 +121,7 @@ export function metaData(table: RemoteTable, location: string, at: Date): Action
   }))
   return {
     metaData: {
-      id: uuidOf(`delta ${location}`),
+      id: deriveUuid(`delta ${location}`),
       name: table.name,
       description: table.comment,
       format: { provider: 'parquet', options: {} },
@@ -139,7 +139,7 @@ export function metaData(table: RemoteTable, location: string, at: Date): Action
 }
 
 export function hashRemoteSchema({ columns, comment }: RemoteTable): string {
-  return hashOf(JSON.stringify([comment, columns])).slice(0, 32)
+  return hashContent(JSON.stringify([comment, columns])).slice(0, 32)
 }
 
 export function add(file: RemoteFile, statistics: readonly ColumnStatistics[], table: RemoteTable): Add {
@@ -150,16 +150,20 @@ export function add(file: RemoteFile, statistics: readonly ColumnStatistics[], t
     // Paths have a hash of the content, so the time of a copy means nothing.
     modificationTime: 0,
     dataChange: true,
-    stats: statsOf(file.rows, statistics, table),
+    stats: composeStats(file.rows, statistics, table),
   }
 }
 
-function statsOf(rows: number, statistics: readonly ColumnStatistics[], { columns }: RemoteTable): string {
+function composeStats(
+  rows: number,
+  statistics: readonly ColumnStatistics[],
+  { columns }: RemoteTable,
+): string {
   const known = statistics.map((one, index) => ({ ...one, type: columns[index]?.type as RemoteType }))
   const bounds = (side: 'min' | 'max') =>
     known.flatMap(({ name, type, ...column }) => {
       const bound = column[side]
-      const value = bound === null ? null : boundOf(bound, type, side)
+      const value = bound === null ? null : convertBound(bound, type, side)
       return value === null ? [] : [[name, value]]
     })
   const nulls = known.flatMap(({ name, nulls }) => (nulls === null ? [] : [[name, nulls]]))
@@ -172,12 +176,12 @@ function statsOf(rows: number, statistics: readonly ColumnStatistics[], { column
 }
 
 /** Returns null if the protocol or JSON cannot express it. */
-function boundOf(bound: Bound, type: RemoteType, side: 'min' | 'max'): string | number | null {
+function convertBound(bound: Bound, type: RemoteType, side: 'min' | 'max'): string | number | null {
   switch (type) {
     case 'BOOLEAN':
       return null
     case 'VARCHAR':
-      return textBound(String(bound), side, TEXT_CHARACTERS)
+      return boundText(String(bound), side, TEXT_CHARACTERS)
     case 'INTEGER':
     case 'BIGINT':
       return Number.isSafeInteger(Number(bound)) ? Number(bound) : null
@@ -244,7 +248,7 @@ const INFO: JsonKind<{
 
 /** Reads which files a commit adds and removes. @throws ForeignObject if a line is not one of ours. */
 function changesIn(bytes: Buffer, address: string) {
-  return linesIn(bytes).map(line => jsonIn(line, CHANGE, address))
+  return linesIn(bytes).map(line => parseJsonObject(line, CHANGE, address))
 }
 
 /**
@@ -252,10 +256,10 @@ function changesIn(bytes: Buffer, address: string) {
  * @throws ForeignObject if it is no commit, or claims to be ours and is not.
  */
 function noteIn(bytes: Buffer, address: string): { readonly note: Note; readonly at: number } | null {
-  const infos = linesIn(bytes).map(line => jsonIn(line, INFO, address).commitInfo)
+  const infos = linesIn(bytes).map(line => parseJsonObject(line, INFO, address).commitInfo)
   const { inCommitTimestamp: at, userMetadata } = infos.find(info => info !== undefined) ?? {}
   if (at === undefined || !userMetadata?.startsWith('{"snapshot":')) return null
-  return { note: jsonIn(Buffer.from(userMetadata), NOTE, address), at }
+  return { note: parseJsonObject(Buffer.from(userMetadata), NOTE, address), at }
 }
 
 function linesIn(bytes: Buffer): Buffer[] {
@@ -270,25 +274,25 @@ function linesIn(bytes: Buffer): Buffer[] {
 }
 
 /** Returns the directory of a Delta table's log. */
-function logOf(directory: string): string {
+function logDirectory(directory: string): string {
   return `${directory}/_delta_log/`
 }
 
 function commitPath(directory: string, version: number): string {
-  return `${logOf(directory)}${digits(version)}.json`
+  return `${logDirectory(directory)}${digits(version)}.json`
 }
 
 function checkpointPath(directory: string, version: number): string {
-  return `${logOf(directory)}${digits(version)}.checkpoint.parquet`
+  return `${logDirectory(directory)}${digits(version)}.checkpoint.parquet`
 }
 
 /** Returns the key of the object that names the newest checkpoint. */
 function hintPath(directory: string): string {
-  return `${logOf(directory)}_last_checkpoint`
+  return `${logDirectory(directory)}_last_checkpoint`
 }
 
 /** Returns the version of a commit or a checkpoint; null for anything else. */
-export function versionOf(key: string): number | null {
+export function parseVersion(key: string): number | null {
   const [, version] = /\/(\d{20})\.(?:json|checkpoint\.parquet)$/.exec(key) ?? []
   return version === undefined ? null : Number(version)
 }
@@ -318,14 +322,14 @@ async function writeCheckpoint(
   store: ObjectStore,
   directory: string,
   version: number,
-  { actions, parquetOf }: { readonly actions: readonly Action[]; readonly parquetOf: Commit['parquetOf'] },
+  { actions, makeParquet }: { readonly actions: readonly Action[]; readonly makeParquet: Commit['makeParquet'] },
 ): Promise<void> {
   // In a checkpoint, files are not a change.
   const rows = actions.map(({ add, ...others }) => ({
     ...others,
     ...(add ? { add: { ...add, dataChange: false } } : {}),
   }))
-  await store.put(checkpointPath(directory, version), await parquetOf(COLUMNS, rows))
+  await store.put(checkpointPath(directory, version), await makeParquet(COLUMNS, rows))
   await store.put(hintPath(directory), Buffer.from(JSON.stringify({ version, size: rows.length })))
 }
 
@@ -361,7 +365,7 @@ async function readDeltaCheckpoint(
  * Creates the format of Delta tables: commit `N` is `_delta_log/<N>.json`, created only if it does not exist, so that only one
  * writer can win. Each of our commits lists all files of the table, so that a publish reads one object.
  */
-export function deltaTables(store: ObjectStore, company: string): TableFormat {
+export function createDeltaTables(store: ObjectStore, company: string): TableFormat {
   return {
     open: (table, known) => openTable(store, tableKey(company, table), known),
     lastChange: () => 0,
@@ -406,7 +410,8 @@ async function newestCommit(
 /** Finds the last version by listing, which is needed only if no `latest.json` knows it. */
 async function listedVersion(store: ObjectStore, directory: string): Promise<number | null> {
   let last: number | null = null
-  for await (const { key } of store.list(logOf(directory))) last = Math.max(last ?? 0, versionOf(key) ?? 0)
+  for await (const { key } of store.list(logDirectory(directory)))
+    last = Math.max(last ?? 0, parseVersion(key) ?? 0)
   return last
 }
 
@@ -445,20 +450,20 @@ async function commit(
     ...removed.map(path => ({
       remove: { path, deletionTimestamp: at.getTime(), dataChange: true as const },
     })),
-    ...(await addsOf(added, wanted)),
+    ...(await makeAdds(added, wanted)),
   ]
   await createCommit(store, commitPath(directory, version), actions)
   if (version > 0 && version % CHECKPOINT_EVERY === 0)
     await writeCheckpoint(store, directory, version, {
-      actions: [...head, ...(await addsOf(files, wanted))],
-      parquetOf: wanted.parquetOf,
+      actions: [...head, ...(await makeAdds(files, wanted))],
+      makeParquet: wanted.makeParquet,
     })
   return version
 }
 
-async function addsOf(files: readonly RemoteFile[], { table, statisticsOf }: Commit): Promise<Action[]> {
+async function makeAdds(files: readonly RemoteFile[], { table, readStatistics }: Commit): Promise<Action[]> {
   const adds: Action[] = []
-  for (const file of files) adds.push({ add: add(file, await statisticsOf(file), table) })
+  for (const file of files) adds.push({ add: add(file, await readStatistics(file), table) })
   return adds
 }
 
@@ -504,11 +509,11 @@ async function expire(
   { keepMs, now }: Expiry,
 ): Promise<Expired> {
   const logs: string[] = []
-  for await (const { key } of store.list(logOf(directory))) logs.push(key)
+  for await (const { key } of store.list(logDirectory(directory))) logs.push(key)
   const commits = await readAll(
     store,
     directory,
-    logs.filter(key => key.endsWith('.json')).flatMap(key => versionOf(key) ?? []),
+    logs.filter(key => key.endsWith('.json')).flatMap(key => parseVersion(key) ?? []),
   )
   const isKept = (_: Base, index: number) => {
     const successor = commits[index + 1]
@@ -516,19 +521,21 @@ async function expire(
   }
   const kept = commits.filter(isKept)
   const oldest = kept[0]?.version ?? 0
-  const checkpoints = logs.filter(key => key.endsWith('.checkpoint.parquet')).map(key => versionOf(key) ?? 0)
+  const checkpoints = logs
+    .filter(key => key.endsWith('.checkpoint.parquet'))
+    .map(key => parseVersion(key) ?? 0)
   const from = Math.max(0, ...checkpoints.filter(version => version <= oldest))
-  const isNeeded = (key: string) => (versionOf(key) ?? from) >= from
-  const filesOf = (some: readonly Base[]) =>
+  const isNeeded = (key: string) => (parseVersion(key) ?? from) >= from
+  const listFiles = (some: readonly Base[]) =>
     some.flatMap(({ note }) => note.files.map(path => `${directory}/${path}`))
   const forgotten = commits.filter(one => !kept.includes(one))
-  const named = new Set([hintPath(directory), ...logs.filter(isNeeded), ...filesOf(kept)])
+  const named = new Set([hintPath(directory), ...logs.filter(isNeeded), ...listFiles(kept)])
   return {
     version: base?.version ?? null,
     removed: forgotten.filter(({ version }) => version < from).length,
     kept: kept.length,
     isNamed: key => named.has(key),
-    superseded: new Set([...logs.filter(key => !isNeeded(key)), ...filesOf(forgotten)]),
+    superseded: new Set([...logs.filter(key => !isNeeded(key)), ...listFiles(forgotten)]),
   }
 }
 

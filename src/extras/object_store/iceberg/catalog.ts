@@ -11,30 +11,30 @@ import {
 } from '#src/extras/object_store/tables/format.ts'
 import { type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import {
-  currentSchema,
-  expiry,
-  keeping,
+  createTableMetadata,
+  dropTags,
+  findCurrentSchema,
+  findExpired,
+  findSortOrder,
   MAIN,
-  newTable,
-  sortOrderOf,
   type TableMetadata,
   withSchema,
 } from './metadata.ts'
-import { changeOf, openRestCatalog, type RestCatalog, type TableChange } from './rest_catalog.ts'
+import { describeChange, openRestCatalog, type RestCatalog, type TableChange } from './rest_catalog.ts'
 import {
   assertOurs,
   type IcebergTable,
+  listNamedObjects,
   listTableFiles,
-  nextMetadata,
-  objectsOf,
   readTable,
+  writeNextMetadata,
 } from './snapshot.ts'
 
 /**
  * Opens Iceberg v2 tables in a REST catalog: it writes their metadata and decides which writer wins; data files, manifests and
  * their lists are ours. Commits of all tables are collected, and sent as one.
  */
-export async function catalogTables(
+export async function openCatalogTables(
   store: ObjectStore,
   settings: CatalogSettings,
   company: string,
@@ -74,7 +74,7 @@ async function open(opened: Opened, name: string, create?: RemoteTable): Promise
   const found = await catalog.load(name)
   const metadata = found ?? (create ? await createTable(opened, directory, create) : null)
   if (metadata === null) return EMPTY
-  assertOwner(catalog.nameOf(name), metadata, company)
+  assertOwner(catalog.readName(name), metadata, company)
   opened.lastChange = Math.max(opened.lastChange, metadata['last-updated-ms'])
   const table = await readTable(store, directory, metadata)
   const files = listTableFiles(store, table)
@@ -121,19 +121,19 @@ function assertOwner(name: string, metadata: TableMetadata, company: string): vo
 /** Creates an empty table: catalogs differ in what they accept within a transaction. */
 async function createTable({ store, catalog, company }: Opened, directory: string, table: RemoteTable) {
   const location = `${store.root}/${directory}`
-  const described = withSchema(newTable('', location), table)
+  const described = withSchema(createTableMetadata('', location), table)
   return await catalog.create(table.name, {
     location,
-    schema: currentSchema(described),
-    order: sortOrderOf(described),
+    schema: findCurrentSchema(described),
+    order: findSortOrder(described),
     properties: { ...PROPERTIES, ...described.properties, [COMPANY_PROPERTY]: company },
   })
 }
 
 /** Collects the change of a table. @returns the id of the snapshot that has exactly the wanted files. */
 async function commit({ store, changes }: Opened, table: IcebergTable, wanted: Commit): Promise<number> {
-  const next = await nextMetadata(store, table, wanted)
-  const change = changeOf(wanted.table.name, table.metadata, next)
+  const next = await writeNextMetadata(store, table, wanted)
+  const change = describeChange(wanted.table.name, table.metadata, next)
   if (change) changes.push(change)
   return next['current-snapshot-id']
 }
@@ -159,13 +159,13 @@ function keepsTags({ refs, snapshots }: TableMetadata): boolean {
 
 async function expire(opened: Opened, name: string, table: IcebergTable, older: Expiry): Promise<Expired> {
   const { store, catalog } = opened
-  const { snapshots, expired } = expiry(table.metadata, older)
-  const metadata = keeping(table.metadata, expired, older.now)
+  const { snapshots, expired } = findExpired(table.metadata, older)
+  const metadata = dropTags(table.metadata, expired, older.now)
   const version = metadata['current-snapshot-id'] === -1 ? null : metadata['current-snapshot-id']
-  const change = changeOf(name, table.metadata, metadata)
+  const change = describeChange(name, table.metadata, metadata)
   await commitAll(catalog, change ? [change] : [])
   const forgotten = table.metadata.snapshots.filter(one => !metadata.snapshots.includes(one))
-  const named = await objectsOf(store, table.directory, metadata.snapshots)
+  const named = await listNamedObjects(store, table.directory, metadata.snapshots)
   // Without tags, the catalog keeps the history and knows what is named.
   const isNamed = (key: string) => named.has(key) || !isOurs(table.directory, key)
   return {
@@ -173,7 +173,7 @@ async function expire(opened: Opened, name: string, table: IcebergTable, older: 
     removed: expired.size,
     kept: snapshots.length - expired.size,
     isNamed: keepsTags(table.metadata) ? isNamed : () => true,
-    superseded: await objectsOf(store, table.directory, forgotten),
+    superseded: await listNamedObjects(store, table.directory, forgotten),
   }
 }
 

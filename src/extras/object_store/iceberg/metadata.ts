@@ -115,7 +115,7 @@ export function snapshotTag(snapshot: string): string {
 }
 
 /** Returns a table without rows or columns. */
-export function newTable(uuid: string, location: string): TableMetadata {
+export function createTableMetadata(uuid: string, location: string): TableMetadata {
   return {
     'format-version': 2,
     'table-uuid': uuid,
@@ -142,7 +142,7 @@ export function newTable(uuid: string, location: string): TableMetadata {
 /** Returns the columns that readers see; a column keeps its id as long as it keeps its name and type. */
 export function withSchema(metadata: TableMetadata, table: RemoteTable): TableMetadata {
   const known = new Map(
-    currentSchema(metadata)?.fields.map(field => [`${field.name} ${field.type}`, field.id]),
+    findCurrentSchema(metadata)?.fields.map(field => [`${field.name} ${field.type}`, field.id]),
   )
   let lastId = metadata['last-column-id']
   const newId = () => {
@@ -196,18 +196,18 @@ function sortOrders(
 }
 
 /** Returns the order that the table prefers. */
-export function sortOrderOf(metadata: TableMetadata): SortOrder {
+export function findSortOrder(metadata: TableMetadata): SortOrder {
   const { 'sort-orders': orders, 'default-sort-order-id': id } = metadata
   return orders.find(order => order['order-id'] === id) ?? UNSORTED
 }
 
 const UNSORTED: SortOrder = { 'order-id': 0, fields: [] }
 
-export function currentSchema(metadata: TableMetadata): IcebergSchema | null {
+export function findCurrentSchema(metadata: TableMetadata): IcebergSchema | null {
   return metadata.schemas.find(schema => schema['schema-id'] === metadata['current-schema-id']) ?? null
 }
 
-export function currentSnapshot(metadata: TableMetadata): Snapshot | null {
+export function findCurrentSnapshot(metadata: TableMetadata): Snapshot | null {
   return metadata.snapshots.find(one => one['snapshot-id'] === metadata['current-snapshot-id']) ?? null
 }
 
@@ -233,7 +233,7 @@ export function withTag(metadata: TableMetadata, snapshot: string, at: Date): Ta
 }
 
 /** Drops the tags of these snapshots of the lake, and what no other tag names. Returns the same object if nothing changes. */
-export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>, now: Date): TableMetadata {
+export function dropTags(metadata: TableMetadata, expired: ReadonlySet<string>, now: Date): TableMetadata {
   const gone = new Set([...expired].map(snapshotTag))
   const refs = Object.fromEntries(Object.entries(metadata.refs).filter(([name]) => !gone.has(name)))
   const named = new Set([
@@ -261,7 +261,7 @@ export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>, n
 }
 
 /** Snapshots of the lake that a table has, by its tags; and those that have expired. */
-export function expiry(
+export function findExpired(
   { refs }: Pick<TableMetadata, 'refs'>,
   older: Expiry,
 ): { readonly snapshots: readonly string[]; readonly expired: ReadonlySet<string> } {
@@ -272,24 +272,24 @@ export function expiry(
     ...names.filter(name => name !== older.latest),
     ...names.filter(name => name === older.latest),
   ]
-  return { snapshots, expired: expiredOf(snapshots, older) }
+  return { snapshots, expired: listExpired(snapshots, older) }
 }
 
 /**
  * Returns the snapshots that have expired. What counts is when a newer one appeared: until then readers could begin to read it.
  * Names begin with their time.
  */
-function expiredOf(names: readonly string[], { keepMs, now }: Expiry): ReadonlySet<string> {
+function listExpired(names: readonly string[], { keepMs, now }: Expiry): ReadonlySet<string> {
   const expired = names.filter((name, index) => {
     const successor = names[index + 1]
     // The successor has an earlier time if the clock was set back.
-    return successor !== undefined && now.getTime() - Math.max(timeOf(successor), timeOf(name)) > keepMs
+    return successor !== undefined && now.getTime() - Math.max(parseTime(successor), parseTime(name)) > keepMs
   })
   return new Set(expired)
 }
 
 /** Reads the time from a snapshot's name, such as `20261123T070105Z-000020`. */
-function timeOf(snapshot: string): number {
+function parseTime(snapshot: string): number {
   const [, year, month, day, hour, minute, second] =
     /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z/.exec(snapshot) ?? []
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)

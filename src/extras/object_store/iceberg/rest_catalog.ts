@@ -15,7 +15,7 @@ import { NetworkError } from '#src/lib/http/network_error.ts'
 import { RemoteError, readKeyFile } from '#src/lib/objects/objects.ts'
 import type { Patience } from '#src/lib/objects/patience.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
-import { MAIN, MS, type SortOrder, sortOrderOf, type TableMetadata } from './metadata.ts'
+import { findSortOrder, MAIN, MS, type SortOrder, type TableMetadata } from './metadata.ts'
 
 /** The changes to a table that a REST catalog is asked for; names are those of its specification. */
 export type TableChange = {
@@ -27,7 +27,11 @@ export type TableChange = {
 }
 
 /** Returns null if nothing changes. The catalog refuses it if another program changed the table since `before`. */
-export function changeOf(table: string, before: TableMetadata, next: TableMetadata): TableChange | null {
+export function describeChange(
+  table: string,
+  before: TableMetadata,
+  next: TableMetadata,
+): TableChange | null {
   const updates = [
     ...schemaUpdates(before, next),
     ...sortUpdates(before, next),
@@ -59,8 +63,8 @@ function schemaUpdates(before: TableMetadata, next: TableMetadata): object[] {
 }
 
 function sortUpdates(before: TableMetadata, next: TableMetadata): object[] {
-  const order = sortOrderOf(next)
-  if (isDeepStrictEqual(sortOrderOf(before).fields, order.fields)) return []
+  const order = findSortOrder(next)
+  if (isDeepStrictEqual(findSortOrder(before).fields, order.fields)) return []
   return [
     { action: 'add-sort-order', 'sort-order': order },
     // The order that was added last.
@@ -145,7 +149,7 @@ function openRestClient({ uri, login, retryMs }: CatalogSettings, patience: Pati
   const { pathname } = new URL(uri)
   let token: Promise<string | null> | null = null
   const send = async (method: 'GET' | 'POST', path: string, body?: object): Promise<CatalogAnswer> => {
-    token ??= tokenOf(login, patience)
+    token ??= requestToken(login, patience)
     const known = await token
     const answer = await ask(http, name, {
       method,
@@ -215,27 +219,32 @@ async function ask(http: HttpClient, name: string, request: HttpRequest): Promis
   }
   if (isRedirect(reply.status))
     throw new RemoteError(`${name} ${describeRedirect(reply, 'ICEBERG_CATALOG_URI')}.`)
-  return answerOf(reply)
+  return makeAnswer(reply)
 }
 
-function answerOf({ status, body, isCut }: HttpReply): CatalogAnswer {
+function makeAnswer({ status, body, isCut }: HttpReply): CatalogAnswer {
   if (isCut) return { status: null, json: {}, text: 'the answer is too large', type: '' }
-  const json = jsonOf(body)
+  const json = parseJson(body)
   const { message = '', type = '' } = (json.error ?? {}) as { message?: unknown; type?: unknown }
-  const text = lineOf(message)
+  const text = shortenLine(message)
   // By the specification, the state of a commit is unknown after these.
   if (status === 500 || status === 502 || status === 504)
-    return { status: null, json, text: `it answered ${status}${text && `: ${text}`}`, type: lineOf(type) }
-  return { status, json, text, type: lineOf(type) }
+    return {
+      status: null,
+      json,
+      text: `it answered ${status}${text && `: ${text}`}`,
+      type: shortenLine(type),
+    }
+  return { status, json, text, type: shortenLine(type) }
 }
 
 /** Returns a server's own words, safe for a terminal: on one line, bounded, without control characters. */
-function lineOf(text: unknown): string {
+function shortenLine(text: unknown): string {
   const line = String(text).replace(/[\p{C}\s]+/gu, ' ')
   return line.trim().slice(0, MAX_TEXT).replace(/\.$/, '')
 }
 
-function jsonOf(body: Buffer): Readonly<Record<string, unknown>> {
+function parseJson(body: Buffer): Readonly<Record<string, unknown>> {
   try {
     const value = JSON.parse(body.toString()) as unknown
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
@@ -298,7 +307,7 @@ function loginAdvice(login: CatalogLogin | null): string {
     : 'Check the rights of the client in ICEBERG_CREDENTIAL_FILE, and ICEBERG_OAUTH_SCOPE.'
 }
 
-async function tokenOf(login: CatalogLogin | null, patience: Patience): Promise<string | null> {
+async function requestToken(login: CatalogLogin | null, patience: Patience): Promise<string | null> {
   if (login === null) return null
   if ('tokenFile' in login) return readKeyFile('ICEBERG_TOKEN_FILE', login.tokenFile)
   const { oauthUri, credentialFile, scope } = login
@@ -317,7 +326,7 @@ async function tokenOf(login: CatalogLogin | null, patience: Patience): Promise<
   })
   const { access_token: token, error } = answer.json
   if (answer.status === 200 && typeof token === 'string' && token !== '') return token
-  const why = lineOf(typeof error === 'string' ? error : answer.text)
+  const why = shortenLine(typeof error === 'string' ? error : answer.text)
   throw new RemoteError(
     `${name} returned no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check ICEBERG_CREDENTIAL_FILE and the ICEBERG_OAUTH settings.`,
   )
@@ -328,7 +337,7 @@ export type RestCatalog = {
   /** Name as the subject of a sentence. */
   readonly name: string
   /** Returns a table's name, for messages. */
-  nameOf(table: string): string
+  readName(table: string): string
   /** Loads a table's metadata; null if there is no such table. */
   load(table: string): Promise<TableMetadata | null>
   /** Creates an empty table; one that already exists is loaded. */
@@ -359,8 +368,8 @@ const TRANSACTION = 'POST /v1/{prefix}/transactions/commit'
 export async function openRestCatalog(settings: CatalogSettings, patience: Patience): Promise<RestCatalog> {
   const client = openRestClient(settings, patience)
   try {
-    const config = await configOf(client, settings)
-    return catalogOf(client, settings.namespace, config)
+    const config = await readConfig(client, settings)
+    return makeCatalog(client, settings.namespace, config)
   } catch (error) {
     client.close()
     throw error
@@ -376,7 +385,7 @@ type Config = {
   readonly hasTransactions: boolean
 }
 
-async function configOf(client: RestClient, { warehouse }: CatalogSettings): Promise<Config> {
+async function readConfig(client: RestClient, { warehouse }: CatalogSettings): Promise<Config> {
   const query = warehouse === null ? '' : `?warehouse=${encodeURIComponent(warehouse)}`
   const answer = await client.get(`config${query}`)
   const { defaults, overrides, endpoints } = answer.json as {
@@ -415,21 +424,21 @@ function strange({ name }: RestClient, what: string): RemoteError {
   )
 }
 
-function catalogOf(client: RestClient, levels: readonly string[], config: Config): RestCatalog {
+function makeCatalog(client: RestClient, levels: readonly string[], config: Config): RestCatalog {
   const { prefix, separator } = config
   const tables = `${prefix}namespaces/${levels.join(separator)}/tables`
-  const nameOf = (table: string) => [...levels, table].join('.')
+  const readName = (table: string) => [...levels, table].join('.')
   const load = async (table: string) => {
     const answer = await client.get(`${tables}/${table}`)
     if (answer.status === 404) return null
-    if (answer.status === 200) return metadataOf(client, answer)
-    throw client.refusal(`load ${nameOf(table)}`, answer)
+    if (answer.status === 200) return readMetadata(client, answer)
+    throw client.refusal(`load ${readName(table)}`, answer)
   }
   let hasTransactions = config.hasTransactions
   let namespace: Promise<void> | null = null
   return {
     name: client.name,
-    nameOf,
+    readName,
     load,
     async create(table, { order, ...wanted }) {
       namespace ??= ensureNamespace(client, config, levels)
@@ -442,14 +451,14 @@ function catalogOf(client: RestClient, levels: readonly string[], config: Config
         'write-order': order,
         'stage-create': false,
       })
-      if (answer.status === 200) return metadataOf(client, answer)
+      if (answer.status === 200) return readMetadata(client, answer)
       // It may already exist, if an earlier answer was lost.
       const found = answer.status === null || answer.status === 409 ? await load(table) : null
       if (found) return found
-      throw client.refusal(`create ${nameOf(table)}`, answer)
+      throw client.refusal(`create ${readName(table)}`, answer)
     },
     async commit(changes) {
-      const about = { client, levels, nameOf }
+      const about = { client, levels, readName }
       if (hasTransactions && changes.length > 1) {
         const done = await commitTogether(about, `${prefix}transactions/commit`, changes)
         if (done !== 'unsupported') return done
@@ -481,42 +490,42 @@ async function ensureNamespace(
 type About = {
   readonly client: RestClient
   readonly levels: readonly string[]
-  readonly nameOf: (table: string) => string
+  readonly readName: (table: string) => string
 }
 
 /** Statuses of a catalog that does not support this request. */
 const UNSUPPORTED = new Set([404, 405, 406, 501])
 
 async function commitTogether(
-  { client, levels, nameOf }: About,
+  { client, levels, readName }: About,
   path: string,
   changes: readonly TableChange[],
 ): Promise<boolean | 'unsupported'> {
   const answer = await client.post(path, {
-    'table-changes': changes.map(change => requestOf(change, levels)),
+    'table-changes': changes.map(change => makeRequest(change, levels)),
   })
   const { status, type } = answer
   if (status === 200 || status === 204) return true
   if (status === null) return false
   if (UNSUPPORTED.has(status) && !/^NoSuch(Table|Namespace)/.test(type)) return 'unsupported'
-  throw refusedCommit(client, `${nameOf(changes[0]?.table ?? '')} and other tables`, answer)
+  throw refusedCommit(client, `${readName(changes[0]?.table ?? '')} and other tables`, answer)
 }
 
 /** Commits one table after another, in the same order each time: if one is refused, the next publish does the rest. */
 async function commitEach(
-  { client, levels, nameOf }: About,
+  { client, levels, readName }: About,
   tables: string,
   changes: readonly TableChange[],
 ): Promise<boolean> {
   for (const change of changes) {
-    const answer = await client.post(`${tables}/${change.table}`, requestOf(change, levels))
+    const answer = await client.post(`${tables}/${change.table}`, makeRequest(change, levels))
     if (answer.status === null) return false
-    if (answer.status !== 200) throw refusedCommit(client, nameOf(change.table), answer)
+    if (answer.status !== 200) throw refusedCommit(client, readName(change.table), answer)
   }
   return true
 }
 
-function requestOf({ table, requirements, updates }: TableChange, namespace: readonly string[]): object {
+function makeRequest({ table, requirements, updates }: TableChange, namespace: readonly string[]): object {
   return { identifier: { namespace, name: table }, requirements, updates }
 }
 
@@ -555,12 +564,12 @@ const METADATA = z.object({
 })
 
 /** Fields that a catalog leaves out are empty; those of a schema get the order that ours have, to be compared. */
-function metadataOf(client: RestClient, { json }: CatalogAnswer): TableMetadata {
+function readMetadata(client: RestClient, { json }: CatalogAnswer): TableMetadata {
   if (!METADATA.safeParse(json.metadata).success) throw strange(client, 'the metadata of a table')
   const metadata = json.metadata as TableMetadata
   return {
     ...metadata,
-    schemas: metadata.schemas.map(schema => ({ ...schema, fields: schema.fields.map(fieldOf) })),
+    schemas: metadata.schemas.map(schema => ({ ...schema, fields: schema.fields.map(normalizeField) })),
     properties: metadata.properties ?? {},
     'current-snapshot-id': metadata['current-snapshot-id'] ?? -1,
     snapshots: (metadata.snapshots ?? []).map(one => ({ ...one, summary: one.summary ?? {} })),
@@ -572,6 +581,6 @@ function metadataOf(client: RestClient, { json }: CatalogAnswer): TableMetadata 
   }
 }
 
-function fieldOf({ id, name, required, type, doc }: IcebergField): IcebergField {
+function normalizeField({ id, name, required, type, doc }: IcebergField): IcebergField {
   return { id, name, required, type, doc: doc ?? '' }
 }

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
-import { printable } from '#schema/text_key.ts'
+import { makePrintable } from '#schema/text_key.ts'
 import {
   type Bound,
+  boundText,
   type ColumnStatistics,
   type Commit,
   DATA_PATH,
   type RemoteFile,
   type RemoteTable,
   type RemoteType,
-  textBound,
 } from '#src/extras/object_store/tables/format.ts'
 import { runConcurrently } from '#src/lib/concurrency.ts'
-import { messageOf } from '#src/lib/errors.ts'
-import { hashOf } from '#src/lib/hash.ts'
+import { getMessage } from '#src/lib/errors.ts'
+import { hashContent } from '#src/lib/hash.ts'
 import { ForeignObject, type ObjectStore, RemoteError } from '#src/lib/objects/objects.ts'
 import {
   type DataFile,
@@ -26,8 +26,8 @@ import {
   STATUS,
 } from './manifests.ts'
 import {
-  currentSchema,
-  currentSnapshot,
+  findCurrentSchema,
+  findCurrentSnapshot,
   makePresent,
   SNAPSHOT_PROPERTY,
   type Snapshot,
@@ -47,7 +47,7 @@ const TEXT_CHARACTERS = 16
 export function boundBytes(bound: Bound, type: RemoteType, side: 'lower' | 'upper'): Buffer | null {
   switch (type) {
     case 'VARCHAR':
-      return textBytes(textBound(String(bound), side === 'lower' ? 'min' : 'max', TEXT_CHARACTERS))
+      return textBytes(boundText(String(bound), side === 'lower' ? 'min' : 'max', TEXT_CHARACTERS))
     case 'BOOLEAN':
       return Buffer.from([bound === true ? 1 : 0])
     case 'INTEGER':
@@ -90,7 +90,7 @@ export async function readTable(
   directory: string,
   metadata: TableMetadata,
 ): Promise<IcebergTable> {
-  return { directory, metadata, entries: await entriesOf(store, directory, metadata) }
+  return { directory, metadata, entries: await readEntries(store, directory, metadata) }
 }
 
 /** Throws RemoteError if another program committed to the table. */
@@ -116,7 +116,7 @@ export function listTableFiles(store: ObjectStore, { directory, entries }: Icebe
  * Returns the metadata with the wanted snapshot; its manifest and list are written before this returns.
  * @returns the same object if the table has this snapshot already.
  */
-export async function nextMetadata(
+export async function writeNextMetadata(
   store: ObjectStore,
   base: IcebergTable,
   wanted: Commit,
@@ -126,9 +126,9 @@ export async function nextMetadata(
   const tagged = before.refs[snapshotTag(snapshot)]
   if (tagged && tagged['snapshot-id'] === before['current-snapshot-id']) return before
   const described = withSchema(before, wanted.table)
-  const schema = currentSchema(described) as IcebergSchema
+  const schema = findCurrentSchema(described) as IcebergSchema
   const isSameSchema = schema['schema-id'] === before['current-schema-id']
-  const changed = await changesOf(store, directory, entries, { wanted, schema, before })
+  const changed = await planChanges(store, directory, entries, { wanted, schema, before })
   const { added, deleted } = changed
   if (isSameSchema && added.length + deleted.length === 0 && before['current-snapshot-id'] !== -1)
     return withTag(described, snapshot, at)
@@ -141,7 +141,7 @@ type Changes = {
   readonly deleted: readonly ManifestEntry[]
 }
 
-async function changesOf(
+async function planChanges(
   store: ObjectStore,
   directory: string,
   entries: readonly ManifestEntry[],
@@ -151,15 +151,18 @@ async function changesOf(
   const id = snapshotId(before['table-uuid'], wanted.snapshot)
   const sequence = before['last-sequence-number'] + 1
   const known = new Map(entries.map(entry => [entry.data_file.file_path, entry]))
-  const uriOf = ({ path }: RemoteFile) => `${store.root}/${directory}/${path}`
+  const makeUri = ({ path }: RemoteFile) => `${store.root}/${directory}/${path}`
   const kept: ManifestEntry[] = []
   const added: ManifestEntry[] = []
   for (const file of wanted.files) {
-    const entry = known.get(uriOf(file))
-    known.delete(uriOf(file))
+    const entry = known.get(makeUri(file))
+    known.delete(makeUri(file))
     if (entry) kept.push({ ...entry, status: STATUS.existing })
     else {
-      const data_file = dataFile(uriOf(file), file, await wanted.statisticsOf(file), { ...wanted, schema })
+      const data_file = dataFile(makeUri(file), file, await wanted.readStatistics(file), {
+        ...wanted,
+        schema,
+      })
       added.push({
         status: STATUS.added,
         snapshot_id: id,
@@ -181,13 +184,13 @@ function dataFile(
 ): DataFile {
   const columns = statistics.map((known, index) => {
     const type = table.columns[index]?.type ?? 'VARCHAR'
-    const bytesOf = (side: 'lower' | 'upper', bound: ColumnStatistics['min']) =>
+    const encodeBound = (side: 'lower' | 'upper', bound: ColumnStatistics['min']) =>
       bound === null ? null : boundBytes(bound, type, side)
     return {
       ...known,
       id: schema.fields[index]?.id as number,
-      lower: bytesOf('lower', known.min),
-      upper: bytesOf('upper', known.max),
+      lower: encodeBound('lower', known.min),
+      upper: encodeBound('upper', known.max),
     }
   })
   const pairs = <T>(of: (column: (typeof columns)[number]) => T | null) =>
@@ -216,15 +219,15 @@ async function addSnapshot(
   { wanted, schema }: { wanted: Commit; schema: IcebergSchema },
 ): Promise<TableMetadata> {
   const id = snapshotId(before['table-uuid'], wanted.snapshot)
-  const parent = currentSnapshot(before)
+  const parent = findCurrentSnapshot(before)
   const sequence = before['last-sequence-number'] + 1
   const entries = [...kept, ...added, ...deleted]
   const manifest = await encodeManifest(entries, schema)
-  const manifestKey = `${directory}/metadata/${hashOf(manifest).slice(0, 32)}.avro`
+  const manifestKey = `${directory}/metadata/${hashContent(manifest).slice(0, 32)}.avro`
   await store.put(manifestKey, manifest)
-  const rowsOf = (some: readonly ManifestEntry[]) =>
+  const sumRows = (some: readonly ManifestEntry[]) =>
     some.reduce((sum, { data_file }) => sum + data_file.record_count, 0)
-  const bytesOf = (some: readonly ManifestEntry[]) =>
+  const encodeBound = (some: readonly ManifestEntry[]) =>
     some.reduce((sum, { data_file }) => sum + data_file.file_size_in_bytes, 0)
   const list = await encodeManifestList(
     [
@@ -237,14 +240,14 @@ async function addSnapshot(
         added_files_count: added.length,
         existing_files_count: kept.length,
         deleted_files_count: deleted.length,
-        added_rows_count: rowsOf(added),
-        existing_rows_count: rowsOf(kept),
-        deleted_rows_count: rowsOf(deleted),
+        added_rows_count: sumRows(added),
+        existing_rows_count: sumRows(kept),
+        deleted_rows_count: sumRows(deleted),
       },
     ],
     { id, parent: parent?.['snapshot-id'] ?? null, sequence },
   )
-  const listKey = `${directory}/metadata/snap-${id}-${hashOf(list).slice(0, 32)}.avro`
+  const listKey = `${directory}/metadata/snap-${id}-${hashContent(list).slice(0, 32)}.avro`
   await store.put(listKey, list)
   return makePresent(before, {
     'snapshot-id': id,
@@ -257,43 +260,43 @@ async function addSnapshot(
       operation: parent ? 'overwrite' : 'append',
       'added-data-files': String(added.length),
       'deleted-data-files': String(deleted.length),
-      'added-records': String(rowsOf(added)),
-      'deleted-records': String(rowsOf(deleted)),
+      'added-records': String(sumRows(added)),
+      'deleted-records': String(sumRows(deleted)),
       'total-data-files': String(kept.length + added.length),
-      'total-records': String(rowsOf([...kept, ...added])),
-      'total-files-size': String(bytesOf([...kept, ...added])),
+      'total-records': String(sumRows([...kept, ...added])),
+      'total-files-size': String(encodeBound([...kept, ...added])),
       [SNAPSHOT_PROPERTY]: wanted.snapshot,
     },
   })
 }
 
 /** Returns the files of the current snapshot. */
-async function entriesOf(
+async function readEntries(
   store: ObjectStore,
   directory: string,
   metadata: TableMetadata,
 ): Promise<ManifestEntry[]> {
-  const snapshot = currentSnapshot(metadata)
+  const snapshot = findCurrentSnapshot(metadata)
   if (snapshot === null) return []
   const { entries } = await readSnapshot(store, directory, snapshot)
   return entries.filter(({ status }) => status !== STATUS.deleted)
 }
 
 /** Keys of everything that snapshots of a table name: lists, manifests and files. */
-export async function objectsOf(
+export async function listNamedObjects(
   store: ObjectStore,
   directory: string,
   snapshots: readonly Snapshot[],
 ): Promise<ReadonlySet<string>> {
   const named = new Set<string>()
   const waiting = [...snapshots]
-  const keyOf = (uri: string) => uri.slice(store.root.length + 1)
+  const makeKey = (uri: string) => uri.slice(store.root.length + 1)
   await runConcurrently(READS_AT_ONCE, async stopped => {
     for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
       const { manifest, entries } = await readSnapshot(store, directory, next)
-      for (const address of [next['manifest-list'], manifest]) named.add(keyOf(address))
+      for (const address of [next['manifest-list'], manifest]) named.add(makeKey(address))
       for (const { status, data_file } of entries)
-        if (status !== STATUS.deleted) named.add(keyOf(data_file.file_path))
+        if (status !== STATUS.deleted) named.add(makeKey(data_file.file_path))
     }
   })
   return named
@@ -320,12 +323,12 @@ type AvroKind<T> = {
 /** Reads a snapshot. @throws ForeignObject if it names what is no part of this table, or a part is not what we wrote. */
 async function readSnapshot(store: ObjectStore, directory: string, snapshot: Snapshot) {
   const read = async <T>(uri: string, { path, mostBytes, decode }: AvroKind<T>) => {
-    const found = await store.get(keyBelow(store, directory, uri, path), mostBytes)
+    const found = await store.get(resolveKey(store, directory, uri, path), mostBytes)
     if (found === null) throw new RemoteError(`${uri} is missing: another program removed it.`)
     try {
       return decode(found.bytes)
     } catch (error) {
-      throw new ForeignObject(uri, `is no part of this table (${messageOf(error)})`)
+      throw new ForeignObject(uri, `is no part of this table (${getMessage(error)})`)
     }
   }
   const [list, ...others] = await read(snapshot['manifest-list'], LIST)
@@ -334,7 +337,7 @@ async function readSnapshot(store: ObjectStore, directory: string, snapshot: Sna
   const { manifest_path: manifest } = list
   const entries = await read(manifest, MANIFEST)
   for (const { data_file } of entries) {
-    keyBelow(store, directory, data_file.file_path, DATA_PATH)
+    resolveKey(store, directory, data_file.file_path, DATA_PATH)
     if (data_file.record_count < 0 || data_file.file_size_in_bytes < 0)
       throw new ForeignObject(manifest, 'has a file of less than nothing')
   }
@@ -346,11 +349,11 @@ async function readSnapshot(store: ObjectStore, directory: string, snapshot: Sna
  * @param path what it must be, below the table.
  * @throws ForeignObject if it is anywhere else.
  */
-export function keyBelow(store: ObjectStore, directory: string, uri: string, path: RegExp): string {
+export function resolveKey(store: ObjectStore, directory: string, uri: string, path: RegExp): string {
   const table = `${store.root}/${directory}`
   if (uri.startsWith(`${table}/`) && path.test(uri.slice(table.length + 1)))
     return uri.slice(store.root.length + 1)
-  throw new ForeignObject(table, `names ${printable(uri.slice(0, 300))}, which is no part of it`)
+  throw new ForeignObject(table, `names ${makePrintable(uri.slice(0, 300))}, which is no part of it`)
 }
 
 /** Derives a snapshot's id: always the same, and below 2^53, so that JavaScript's JSON and Avro libraries can read it. */

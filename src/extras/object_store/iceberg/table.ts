@@ -6,17 +6,17 @@ import {
   type TableFormat,
   tableKey,
 } from '#src/extras/object_store/tables/format.ts'
-import { uuidOf } from '#src/lib/hash.ts'
+import { deriveUuid } from '#src/lib/hash.ts'
 import { create, type ObjectStore, RemoteError, readJson } from '#src/lib/objects/objects.ts'
-import { expiry, keeping, METADATA, newTable, type TableMetadata } from './metadata.ts'
+import { createTableMetadata, dropTags, findExpired, METADATA, type TableMetadata } from './metadata.ts'
 import {
   assertOurs,
   type IcebergTable,
-  keyBelow,
+  listNamedObjects,
   listTableFiles,
-  nextMetadata,
-  objectsOf,
   readTable,
+  resolveKey,
+  writeNextMetadata,
 } from './snapshot.ts'
 
 /**
@@ -24,7 +24,7 @@ import {
  * so that only one writer can win. There is no `version-hint.text`: it would cost a write for each table, and readers that follow
  * it would see tables of different snapshots. `latest.json` names the version of each.
  */
-export function icebergTables(store: ObjectStore, company: string): TableFormat {
+export function createIcebergTables(store: ObjectStore, company: string): TableFormat {
   return {
     open: (name, known) => open(store, tableKey(company, name), known),
     lastChange: () => 0,
@@ -56,13 +56,16 @@ async function open(store: ObjectStore, directory: string, known: number | null)
 async function openTable(store: ObjectStore, directory: string, known: number | null): Promise<FileTable> {
   const location = `${store.root}/${directory}`
   const latest = await latestVersion(store, directory, known ?? (await newestVersion(store, directory)))
-  const { version, metadata } = latest ?? { version: 0, metadata: newTable(uuidOf(location), location) }
+  const { version, metadata } = latest ?? {
+    version: 0,
+    metadata: createTableMetadata(deriveUuid(location), location),
+  }
   return { version, ...(await readTable(store, directory, metadata)) }
 }
 
 /** Commits a snapshot to a table. @returns the number of the version that has it. */
 async function commit(store: ObjectStore, base: FileTable, wanted: Commit): Promise<number> {
-  return await commitMetadata(store, base, await nextMetadata(store, base, wanted))
+  return await commitMetadata(store, base, await writeNextMetadata(store, base, wanted))
 }
 
 /**
@@ -118,12 +121,12 @@ async function latestVersion(
 }
 
 async function expire(store: ObjectStore, table: FileTable, older: Expiry): Promise<Expired> {
-  const { snapshots, expired } = expiry(table.metadata, older)
-  const metadata = keeping(table.metadata, expired, older.now)
+  const { snapshots, expired } = findExpired(table.metadata, older)
+  const metadata = dropTags(table.metadata, expired, older.now)
   const version = await commitMetadata(store, table, metadata)
   const forgotten = table.metadata.snapshots.filter(one => !metadata.snapshots.includes(one))
   const own = metadataPath(table.directory, version)
-  const named = new Set([own, ...(await objectsOf(store, table.directory, metadata.snapshots))])
+  const named = new Set([own, ...(await listNamedObjects(store, table.directory, metadata.snapshots))])
   return {
     version,
     removed: expired.size,
@@ -131,7 +134,7 @@ async function expire(store: ObjectStore, table: FileTable, older: Expiry): Prom
     isNamed: key => named.has(key),
     superseded: new Set([
       ...oldMetadata(store, table, older),
-      ...(await objectsOf(store, table.directory, forgotten)),
+      ...(await listNamedObjects(store, table.directory, forgotten)),
     ]),
   }
 }
@@ -145,7 +148,7 @@ function oldMetadata(
   const log = metadata['metadata-log']
   const supersededAt = (index: number) => log[index + 1]?.['timestamp-ms'] ?? metadata['last-updated-ms']
   const old = log.filter((_, index) => now.getTime() - supersededAt(index) > keepMs)
-  return old.map(entry => keyBelow(store, directory, entry['metadata-file'], METADATA_PATH))
+  return old.map(entry => resolveKey(store, directory, entry['metadata-file'], METADATA_PATH))
 }
 
 function withLog(next: TableMetadata, file: string, before: TableMetadata): TableMetadata {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { FormatName } from '#config/lake.ts'
-import { comment } from '#schema/columns.ts'
-import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { composeComment } from '#schema/columns.ts'
+import { listPublishedColumns, TABLES } from '#schema/tables.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import {
@@ -41,19 +41,19 @@ export type RemoteTable = {
 
 /** Every table, then every mart. */
 export const REMOTE_TABLES: readonly RemoteTable[] = [
-  ...TABLES.map(table => ({ ...table, columns: publishedColumns(table) })),
+  ...TABLES.map(table => ({ ...table, columns: listPublishedColumns(table) })),
   ...MARTS,
 ].map(table => ({
   name: table.name,
-  comment: comment(table),
+  comment: composeComment(table),
   columns: table.columns.map(column => ({
     name: column.name,
-    type: typeOf(column.type, `${table.name}.${column.name}`),
-    comment: comment(column),
+    type: convertType(column.type, `${table.name}.${column.name}`),
+    comment: composeComment(column),
   })),
 }))
 
-function typeOf(type: string, column: string): RemoteType {
+function convertType(type: string, column: string): RemoteType {
   const known = REMOTE_TYPES.find(one => one === type)
   if (known === undefined) throw new Error(`${column}: ${type} is not a type of a remote table`)
   return known
@@ -75,9 +75,12 @@ export type Commit = {
   /** The lake's snapshot, and its time, which is the same in all tables and later than that of the previous one. */
   readonly snapshot: string
   readonly at: Date
-  readonly statisticsOf: (file: RemoteFile) => Promise<readonly ColumnStatistics[]>
+  readonly readStatistics: (file: RemoteFile) => Promise<readonly ColumnStatistics[]>
   /** Writes a Parquet file of these columns; `rows` are JSON objects. */
-  readonly parquetOf: (columns: Readonly<Record<string, string>>, rows: readonly object[]) => Promise<Buffer>
+  readonly makeParquet: (
+    columns: Readonly<Record<string, string>>,
+    rows: readonly object[],
+  ) => Promise<Buffer>
 }
 
 /** A table as it is in the object store, in one format. */
@@ -157,7 +160,7 @@ type Chunk = {
 }
 
 /** Statistics of a file's columns, from its footer alone. */
-export async function statisticsOf(
+export async function readStatistics(
   db: Database,
   path: string,
   columns: readonly RemoteColumn[],
@@ -237,7 +240,7 @@ const LAST_CODE_POINT = 0x10ffff
  * Returns the beginning of a text, as a bound; an upper bound has its last character raised, so that it is above the text. Null
  * if the text has no upper bound of that length.
  */
-export function textBound(text: string, side: 'min' | 'max', characters: number): string | null {
+export function boundText(text: string, side: 'min' | 'max', characters: number): string | null {
   const points = Array.from(text, character => character.codePointAt(0) as number)
   if (points.length <= characters) return text
   const kept = points.slice(0, characters)
@@ -314,7 +317,10 @@ export function tableKey(company: string, table: string): string {
 }
 
 /** Returns all tables that were published in these formats. */
-export function tableNames(latest: Latest, formats: ReadonlyMap<TableKeeper, unknown>): ReadonlySet<string> {
+export function listTableNames(
+  latest: Latest,
+  formats: ReadonlyMap<TableKeeper, unknown>,
+): ReadonlySet<string> {
   return new Set([...formats.keys()].flatMap(format => Object.keys(latest[format] ?? {})))
 }
 
