@@ -322,7 +322,7 @@ async function writeCheckpoint(
   store: ObjectStore,
   directory: string,
   version: number,
-  { actions, makeParquet }: { readonly actions: readonly Action[]; readonly makeParquet: Commit['makeParquet'] },
+  { actions, makeParquet }: { readonly actions: readonly Action[] } & Pick<Commit, 'makeParquet'>,
 ): Promise<void> {
   // In a checkpoint, files are not a change.
   const rows = actions.map(({ add, ...others }) => ({
