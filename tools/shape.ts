@@ -41,19 +41,20 @@ export function measureShape(): Measure[] {
     // a mart compared the prices of buyers; 66,040 until retries ended after minutes and counted down, an `--id` of nothing said so, and a wrong
     // setting had its line; 66,155 until republished purchases counted once, a mart said how regularly notices are read, the report had
     // last week's values, and a run read only what the list shows differently (274 lines that said things twice went); 66,361 until
-    // requirements and alerts kept their history, with a mart of what changed, and the core got its marts from the program; 66,825 until functions were verbs, with longer names.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_825, goal: 48_000 },
+    // requirements and alerts kept their history, with a mart of what changed, and the core got its marts from the program; 66,825 until functions were verbs, with longer names;
+    // 66,840 until `editais --version`.
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 66_840, goal: 48_000 },
     // 16,833 until marts and the reading of deadlines were layers of their own, of which a core without them knows nothing.
-    { name: 'lines of the core', count: linesIn(CORE), limit: 11_338, goal: 12_000 },
+    { name: 'lines of the core', count: linesIn(CORE), limit: 11_345, goal: 12_000 },
     // 61,850 until each route of operators had its keys tested, and each extra was taken away; 62,060 until the stand-in for
     // Metabase did what a real one does; 62,251 until a test measured the cards, and the model had those of *Hoje*; 63,215 until the
     // package, init and the pages had tests; 63,833 until twelve questions were asked of an agent's tools, calendars and links were read, and the
     // README was run line by line; 64,499 until the end of retries was tested; 64,566 until republished purchases, readings and
     // last week had a model, and lists of any kind were planned with and without an index.
-    { name: 'lines of test', count: linesIn(['test']), limit: 64_952, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 64_958, goal: 46_000 },
     // 6,495 until some changed notices, an API that takes time to answer, and a daemon's run were measured.
     { name: 'lines of bench', count: linesIn(['bench']), limit: 6_621, goal: 5_000 },
-    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 435, goal: 300 },
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 436, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
     {
       name: 'pairs of folders that import each other',

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs'
 import { readFile, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Settings } from '#config/settings.ts'
 import type { Alerts } from '#jobs/alerts/alerts.ts'
@@ -13,6 +11,7 @@ import { createWebhookMetrics, type WebhookMetrics } from '#jobs/webhooks/delive
 import { OUTCOMES, type RunCounter } from '#schema/sync_runs.ts'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import type { RunReport } from '#src/core/company/run_report.ts'
+import { readVersion } from '#src/lib/version.ts'
 import { listReaders } from '#src/operate/extras.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/server/contract/metrics.ts'
 import type { ServedCompanies } from '#src/server/served_companies.ts'
@@ -335,7 +334,7 @@ type Watched = {
 /** Gauges of the worker itself, and of what it depends on. @returns a function that updates them. */
 function createWorkerGauges(registry: Registry, watched: Watched): () => Promise<void> {
   const gauges = defineWorkerGauges(registry)
-  gauges.version.set({ version: versionOfProgram() }, 1)
+  gauges.version.set({ version: readVersion() }, 1)
   return async () => {
     const [memory, disks, raised] = await Promise.all([
       measureMemory(watched.slots ?? new Set()),
@@ -445,9 +444,4 @@ async function listDisks({ companies }: Watched['registry']) {
 async function countAlerts({ redis, alerts }: Watched) {
   if (!alerts) return []
   return await askRedis(redis, REDIS_WITHIN_MS, () => alerts.active()).catch(() => [])
-}
-
-function versionOfProgram(): string {
-  const path = join(import.meta.dirname, '../../package.json')
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
 }

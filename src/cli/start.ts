@@ -3,6 +3,7 @@ import { type Environment, loadEnvironment } from '#config/settings.ts'
 import { makePrintableLines } from '#schema/text_key.ts'
 import { EXIT, explain, FatalError } from '#src/lib/errors.ts'
 import { endProcess, endWithReader } from '#src/lib/exit.ts'
+import { readVersion } from '#src/lib/version.ts'
 import type { Sync } from './init.ts'
 import type { Forget } from './recover.ts'
 import type { Enqueue } from './sync.ts'
@@ -70,10 +71,15 @@ async function commandsOfExtras(): Promise<Record<string, Open>> {
   return Object.fromEntries(all.map(([name, open]) => [name, environment => open(environment, EXTRA_TOOLS)]))
 }
 
+const VERSION = '--version'
+
 async function createProgram(name: string | undefined, environment: Environment): Promise<Command> {
   const program = new Command('editais')
     .description('Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.')
+    .version(readVersion(), VERSION, 'print the version')
     .addHelpText('after', '\nIn a checkout, type npx first: npx editais sync --help')
+  // The commands are not needed for it.
+  if (name === VERSION) return program.exitOverride()
   const isOwn = name !== undefined && Object.hasOwn(COMMANDS, name)
   const commands = isOwn ? COMMANDS : { ...COMMANDS, ...(await commandsOfExtras()) }
   const known = name !== undefined && Object.hasOwn(commands, name) ? [name] : Object.keys(commands)

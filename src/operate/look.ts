@@ -6,12 +6,13 @@ import {
   explainDue,
   explainOutdated,
   findUsableIndex,
+  isStillThere,
   KnownList,
   type ListIndex,
   makeShownPage,
   pageHash,
-  readListIndex,
   type ShownPage,
+  type UsableIndex,
 } from '#src/core/pipeline/list_index.ts'
 import { type ReadPage, scan } from '#src/core/pipeline/scan.ts'
 import { validatePage } from '#src/core/pipeline/validate.ts'
@@ -60,7 +61,7 @@ export async function look(context: LookContext): Promise<Look> {
   if (now().getTime() >= Date.parse(index.made_at) + maxAgeMs) return notAsked('the last run is old')
   const due = explainDue(index, now())
   if (due !== null) return notAsked(due)
-  const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, index))
+  const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, usable))
   return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
 }
 
@@ -68,10 +69,9 @@ export async function look(context: LookContext): Promise<Look> {
  * Returns why this look counts no more, or null: a manual run may have begun or ended while the list was read, and another host
  * may have run at any time.
  */
-async function whyReplaced(context: LookContext, { run_id, place }: ListIndex): Promise<string | null> {
-  const index = await readListIndex(context.paths)
-  if (index?.run_id !== run_id) return 'another run ended meanwhile'
-  if (await context.isOther?.(place.segments)) return 'another host wrote to the log'
+async function whyReplaced(context: LookContext, { index, sum }: UsableIndex): Promise<string | null> {
+  if (!(await isStillThere(context.paths, sum))) return 'another run ended meanwhile'
+  if (await context.isOther?.(index.place.segments)) return 'another host wrote to the log'
   return (await explainOutdated(index, context, context.now())) ?? explainDue(index, context.now())
 }
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -348,6 +348,12 @@ describe('--help', () => {
       for (const option of OPTIONS[command] ?? []) expect(stdout, command).toContain(option)
     }
   })
+})
+
+it('prints its version, and needs no settings', async () => {
+  const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'))
+  const printed = await runShared(['--version'], {}, await temporaryDirectory())
+  expect(printed).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
 /** Makes each mistake and checks the output. With `alone`, the first runs in its own process, which must end by itself. */

@@ -57,8 +57,8 @@ async function makeFirstRun(environment: Environment): Promise<void> {
   if (status !== 'ok') throw new Error(`the first run ended as ${status}`)
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)
-  const index = await readListIndex(paths)
-  const why = index && (await explainOutdated(index, { paths, settings }, new Date()))
+  const read = await readListIndex(paths)
+  const why = read && (await explainOutdated(read.index, { paths, settings }, new Date()))
   if (why) throw new Error(`the index of the first run is outdated: ${why}`)
 }
 
@@ -72,9 +72,9 @@ async function settleAt(paths: CompanyPaths, settings: Settings): Promise<void> 
   const state: CompanyState = JSON.parse(await readFile(paths.state, 'utf8'))
   const snapshot = { ...state.snapshot, directory }
   await replace(paths.state, `${JSON.stringify({ ...state, snapshot })}\n`)
-  const index = await readListIndex(paths)
+  const read = await readListIndex(paths)
   // With its new basis and place.
-  if (index) await writeListIndex({ paths, settings }, index, index.place.segments)
+  if (read) await writeListIndex({ paths, settings }, read.index, read.index.place.segments)
 }
 
 /** Returns the hash of the catalog with the new paths. */

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { createReadStream, readFileSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import type { Settings } from '#config/settings.ts'
 import { NOTICE } from '#schema/notice.ts'
 import { isGoodRun } from '#schema/sync_runs.ts'
@@ -153,30 +154,36 @@ export class KnownList {
   }
 }
 
+/** An index that nothing has run or changed since, with the state of its run, and the checksum of its file. */
+export type UsableIndex = { readonly index: ListIndex; readonly state: KnownState; readonly sum: string }
+
 /**
  * Returns the index that the last run left, and its state, if nothing has run or changed since; otherwise the reason. Whether
  * something stored is due is for `explainDue`.
  */
-export async function findUsableIndex(
-  { paths, settings }: Basis,
-  now: Date,
-): Promise<{ readonly index: ListIndex; readonly state: KnownState } | string> {
-  const index = await readListIndex(paths)
-  if (index === null) return 'the last run left work to do'
+export async function findUsableIndex({ paths, settings }: Basis, now: Date): Promise<UsableIndex | string> {
+  const read = await readListIndex(paths)
+  if (read === null) return 'the last run left work to do'
+  const { index, sum } = read
   const outdated = await explainOutdated(index, { paths, settings }, now)
   if (outdated !== null) return outdated
   const state = await readState(paths)
   if (state?.last_run.run_id !== index.run_id || !isGoodRun(state.last_run))
     return 'the state belongs to another run'
   if ((await readFailure(paths)) !== null) return 'the last run left no report'
-  return { index, state }
+  return { index, state, sum }
 }
 
-/** Returns null if there is none, or it is damaged. */
-export async function readListIndex({ listIndex }: CompanyPaths): Promise<ListIndex | null> {
-  const content = await readFile(listIndex, 'utf8').catch(() => '')
-  const [sum, text = ''] = content.split('\n')
-  return sum === hashContent(text) ? (JSON.parse(text) as ListIndex) : null
+/** Returns the index, and the checksum that its file begins with; null if there is none, or it is damaged. */
+export async function readListIndex(paths: CompanyPaths): Promise<Pick<UsableIndex, 'index' | 'sum'> | null> {
+  const [sum = '', content = ''] = (await readFile(paths.listIndex, 'utf8').catch(() => '')).split('\n')
+  return sum === hashContent(content) ? { index: JSON.parse(content) as ListIndex, sum } : null
+}
+
+/** Returns whether the index on the disk is the one with this checksum: each run leaves another one. */
+export async function isStillThere({ listIndex }: CompanyPaths, sum: string): Promise<boolean> {
+  const chunks = createReadStream(listIndex, { end: sum.length - 1, encoding: 'latin1' })
+  return (await text(chunks).catch(() => '')) === sum
 }
 
 /** Returns what has changed since the index was made; null if nothing has. Reads names, sizes and times of files only. */
