@@ -4,7 +4,6 @@ import { runBench } from './frame/runner.ts'
 import { killAll } from './processes/processes.ts'
 import { attack } from './situations/attack.ts'
 import { bi } from './situations/bi.ts'
-import { daemon } from './situations/daemon.ts'
 import { hosts } from './situations/hosts.ts'
 import { idle } from './situations/idle.ts'
 import { lake } from './situations/lake.ts'
@@ -14,7 +13,7 @@ import { steady } from './situations/steady.ts'
 import { sync } from './situations/sync.ts'
 
 /** The first one is the default. */
-const SITUATIONS = [sync, daemon, steady, idle, bi, lake, hosts, month, serve, attack]
+const SITUATIONS = [sync, steady, idle, bi, lake, hosts, month, serve, attack]
 
 endWithReader()
 process.exitCode = await runBench(SITUATIONS, process.argv.slice(2), {

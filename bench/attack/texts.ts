@@ -1,9 +1,8 @@
 import { join } from 'node:path'
-import { generateWorld } from '#src/sandbox/generate.ts'
-import { startSandbox } from '#src/sandbox/server.ts'
 import type { Edital } from '#src/sandbox/world.ts'
 import { peakRssBytes } from '#tools/proc.ts'
 import { companyOf } from '../company/api.ts'
+import { type Living, startLiving } from '../company/living.ts'
 import { createKey, type Place, placeOf, runAt } from '../company/place.ts'
 import { asRow, type Figure, figure, megabytes, most } from '../frame/figures.ts'
 import type { Bench } from '../frame/situation.ts'
@@ -57,11 +56,11 @@ async function measureOne(
     redis,
   }: { readonly seed: string; readonly directory: string; readonly redis: Environment },
 ): Promise<Figure[]> {
-  const company = companyOf({ notices: notices + HEALTHY, seed })
-  const world = generateWorld({ ...company, company: company.slug, start: new Date() })
+  const { companies, sandbox } = await startLiving([companyOf({ notices: notices + HEALTHY, seed })])
+  const company = companies[0] as Living
+  const { world } = company
   for (const [n, id] of world.ids().slice(0, notices).entries())
     world.update(id, { edital: { [field]: `${n} ${WORD.repeat(bytes / Buffer.byteLength(WORD))}` } })
-  const sandbox = await startSandbox({ companies: [{ slug: company.slug, key: company.apiKey, world }] })
   const place = await placeOf(directory, { ...company, url: sandbox.url }, redis)
   try {
     const sync = await runAt(place, 'sync', ['--full', '--json'])

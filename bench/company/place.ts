@@ -1,10 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
-import { latestLink, readManifest } from '#src/core/lake/manifest.ts'
 import { type Costed, runScript } from '../processes/costs.ts'
 import type { Environment } from '../processes/processes.ts'
-import type { Api, Company } from './api.ts'
+import type { Company } from './api.ts'
 
 const SOURCE_TIMEZONE = 'America/Sao_Paulo'
 /** Only the first run of each company is due. */
@@ -73,17 +72,4 @@ export async function placeOfAll(
     ...settings,
   }
   return { directory, env }
-}
-
-/** @throws Error if rows in the latest snapshot of any company differ from the API's documents. */
-export async function expectTables(place: Place, companies: readonly Company[], api: Api): Promise<void> {
-  const wrong: string[] = []
-  for (const [index, { slug, notices }] of companies.entries()) {
-    const manifest = await readManifest(latestLink(pathsOf(place, slug).lake))
-    const rows = { editais: notices, analyses: notices, ...api.about[index]?.rows }
-    for (const [table, count] of Object.entries(rows)) {
-      if (manifest?.tables[table]?.rows !== count) wrong.push(`${slug}: ${table}`)
-    }
-  }
-  if (wrong.length > 0) throw new Error(`Rows differ from the API: ${wrong.join(', ')}`)
 }

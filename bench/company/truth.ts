@@ -50,23 +50,3 @@ export async function wrongNotices(lake: string, facts: readonly Facts[]): Promi
     db.close()
   }
 }
-
-type Run = { readonly run_id: string; readonly status: string }
-
-/** Runs without exactly one row with their status in the latest snapshot, and rows without a run. */
-export async function runsAmiss(lake: string, runs: readonly Run[]): Promise<string[]> {
-  const { db } = await openSnapshot(lake)
-  try {
-    const rows = await db.rows<Run>('SELECT run_id, status FROM sync_runs')
-    const counts = new Map<string, number>()
-    const count = (by: number) => (run: Run) => {
-      const key = `${run.run_id} ${run.status}`
-      counts.set(key, (counts.get(key) ?? 0) + by)
-    }
-    runs.forEach(count(1))
-    rows.forEach(count(-1))
-    return [...counts].flatMap(([key, difference]) => (difference === 0 ? [] : [key]))
-  } finally {
-    db.close()
-  }
-}

@@ -70,13 +70,12 @@ export function medianOf(figures: readonly Figure[], key: string): number {
 /** A bar and whether it was met. */
 export type Verdict = Bar & { readonly what: string; readonly value: number; readonly met: boolean }
 
-/** Judges the figures that have a bar and a value, by the median of the rounds or by the worst of them. */
-export function judge(figures: readonly Figure[], by: 'median' | 'worst'): Verdict[] {
+/** Judges the figures that have a bar and a value, by the median of the rounds. */
+export function judge(figures: readonly Figure[]): Verdict[] {
   return figures.flatMap(each => {
     const { bar, values } = each
     if (bar === null || values.length === 0) return []
-    const worst = bar.kind === 'most' ? Math.max(...values) : Math.min(...values)
-    const value = by === 'worst' ? worst : median(values)
+    const value = median(values)
     const met = bar.kind === 'most' ? value <= bar.limit : value >= bar.limit
     return [{ what: nameOf(each), value, ...bar, met }]
   })

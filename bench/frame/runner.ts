@@ -90,7 +90,7 @@ export async function measureSituation(
   const notes: string[] = []
   const records: Record<string, unknown[]> = {}
   const figures = await situation.measure(openBench(directory, given, { notes, records }), given as never)
-  const bars = judge(figures, situation.judgedBy ?? 'median')
+  const bars = judge(figures)
   return { situation: situation.name, machine: describeMachine(), options, figures, bars, notes, records }
 }
 

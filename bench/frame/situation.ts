@@ -1,4 +1,4 @@
-import { type Command, Option as CommandOption, InvalidArgumentError } from 'commander'
+import { type Command, Option as CommandOption } from 'commander'
 import { wholeNumber } from '#src/present/terminal/options.ts'
 import type { Figure } from './figures.ts'
 
@@ -28,17 +28,6 @@ export function counts(about: string, fallback: readonly number[], min = 1): Opt
   return { about, fallback, value: 'counts', parse: all => all.split(',').map(wholeNumber(min)) }
 }
 
-/** Some of these names, separated by commas; all of them by default. */
-export function names<N extends string>(about: string, all: readonly N[]): Option<readonly N[]> {
-  const parse = (given: string) =>
-    given.split(',').map(name => {
-      const known = all.find(each => each === name)
-      if (known !== undefined) return known
-      throw new InvalidArgumentError(`${name} is not one of ${all.join()}.`)
-    })
-  return { about: `${about}: one or more of ${all.join()}`, fallback: all, value: 'names', parse }
-}
-
 /** For situations that are measured several times in a row: see `Bench.rounds`. */
 export const ROUNDS = { runs: count('number of rounds; figures are their medians', 1) }
 
@@ -60,8 +49,6 @@ export type Situation<O extends Options = Options> = {
   readonly name: string
   readonly about: string
   readonly options: O
-  /** By which of several rounds its bars are judged; by default, the median. */
-  readonly judgedBy?: 'worst'
   /** Whether it reads processes in `/proc`, so that it needs Linux. */
   readonly needsProc?: true
   /** Called before anything else. */

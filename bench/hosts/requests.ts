@@ -1,5 +1,5 @@
 import type { Sandbox } from '#src/sandbox/server.ts'
-import type { ChangingCompany } from './companies.ts'
+import type { Living } from '../company/living.ts'
 
 /** A request to the API, in the order of their arrival. */
 export type Asked = {
@@ -14,7 +14,7 @@ export type Asked = {
 }
 
 /** Collects the requests for lists and analyses. */
-export function collectAsked({ faults }: Sandbox, companies: readonly ChangingCompany[]): readonly Asked[] {
+export function collectAsked({ faults }: Sandbox, companies: readonly Living[]): readonly Asked[] {
   const asked: Asked[] = []
   const worlds = new Map(companies.map(({ slug, world }) => [slug, world]))
   faults.onRequest = ({ kind, company, id, address, connection }) => {

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
-import { startSandbox } from '#src/sandbox/server.ts'
-import { placeOfAll } from '../company/place.ts'
+import { companiesOf } from '../company/api.ts'
+import { type Living, startLiving } from '../company/living.ts'
+import { type Place, pathsOf, placeOfAll, runAt } from '../company/place.ts'
+import { factsOf, wrongNotices } from '../company/truth.ts'
 import { type Figure, figure, most } from '../frame/figures.ts'
 import type { Bench } from '../frame/situation.ts'
 import { startRedis } from '../processes/redis.ts'
 import { startStore } from '../processes/store.ts'
 import { overlaps, runsOf } from '../processes/worker.ts'
-import { type ChangingCompany, compareAll, makeCompanies } from './companies.ts'
 import { Fleet } from './fleet.ts'
 import type { Network } from './network.ts'
 import { collectAsked, requestOverlap } from './requests.ts'
@@ -40,9 +41,8 @@ export async function measureStorm(bench: Bench, options: StormOptions, network:
   const { directory } = bench
   const host = network.address
   const random = createRandom(`storm ${options.seed}`)
-  const companies = makeCompanies(options.companies, options.small, random)
-  const served = companies.map(({ slug, apiKey, world }) => ({ slug, key: apiKey, world }))
-  const sandbox = await startSandbox({ companies: served, host })
+  const size = { notices: options.small, seed: options.seed }
+  const { companies, sandbox } = await startLiving(companiesOf(options.companies, size), { host })
   const asked = collectAsked(sandbox, companies)
   const redis = await startRedis(`${directory}/redis`, host)
   const store = await startStore(`${directory}/store`, host)
@@ -130,10 +130,15 @@ async function loseNowAndThen(
   return losses
 }
 
-function changeNowAndThen(companies: readonly ChangingCompany[], random: Random) {
+/** Each change has a later `updated_at`, so that each version need be requested only once. */
+function changeNowAndThen(companies: readonly Living[], random: Random) {
   let changes = 0
+  let lastMs = 0
   const timer = setInterval(() => {
-    random.pick(companies).change()
+    lastMs = Math.max(Date.now(), lastMs + 1)
+    const { world } = random.pick(companies)
+    const updated_at = new Date(lastMs).toISOString()
+    world.update(random.pick(world.ids()), { edital: { objeto: `Objeto ${lastMs}`, updated_at } })
     changes += 1
   }, CHANGE_EVERY_MS)
   return {
@@ -142,6 +147,20 @@ function changeNowAndThen(companies: readonly ChangingCompany[], random: Random)
       return changes
     },
   }
+}
+
+/**
+ * Restores each company on an empty disk, without a request to the API, and compares it with its world.
+ * @returns what differs.
+ */
+async function compareAll(companies: readonly Living[], place: Place): Promise<string[]> {
+  const wrong: string[] = []
+  for (const { slug, world } of companies) {
+    await runAt(place, 'restore', ['--company', slug])
+    const differing = await wrongNotices(pathsOf(place, slug).lake, factsOf(world))
+    if (differing.length > 0) wrong.push(`${slug}: ${differing.slice(0, 3).join(', ')}`)
+  }
+  return wrong
 }
 
 /** Stops the store's process for a while, at even distances. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { childrenOf, isRunning } from '#tools/proc.ts'
 import { beforeKillAll } from './processes.ts'
@@ -7,9 +6,6 @@ import { type ServiceOptions, startService } from './service.ts'
 const ADMIN_TOKEN = 'adm_of_the_bench_only'
 /** No run of the bench takes longer. */
 const RUN_WITHIN_MS = 10 * 60_000
-const POLL_MS = 1000
-/** Logged by the worker if another process holds the company. */
-const HELD = /^The company is held by /
 /** Logged if a run of this worker ended because another worker had taken its company over. */
 const TAKEN_OVER = /: another worker (took over|has sealed) /
 
@@ -22,8 +18,6 @@ type Log = {
   readonly runs: Run[]
   /** Messages of level error. */
   readonly errors: string[]
-  /** How often a run found its company held. */
-  held: number
   /** How many runs ended because another worker had taken their company over. */
   takenOver: number
 }
@@ -50,14 +44,13 @@ export type Worker = {
 export type Stopped = {
   /** From the signal to the exit. */
   readonly seconds: number
-  /** Runs in progress at the signal, and those of them that outlived the worker. */
-  readonly runs: number
+  /** Runs that outlived the worker. */
   readonly leftBehind: number
 }
 
 /** Starts a worker, as `startService` does. */
 export async function startWorker(options: Omit<ServiceOptions, 'onLine'>): Promise<Worker> {
-  const log: Log = { runs: [], errors: [], held: 0, takenOver: 0 }
+  const log: Log = { runs: [], errors: [], takenOver: 0 }
   let waiting = Promise.withResolvers<Run>()
   const service = await startService('start', {
     ...options,
@@ -91,7 +84,7 @@ export async function startWorker(options: Omit<ServiceOptions, 'onLine'>): Prom
       const runs = childrenOf(pid)
       const { seconds } = await service.end('SIGTERM')
       forget()
-      return { seconds, runs: runs.length, leftBehind: runs.filter(isRunning).length }
+      return { seconds, leftBehind: runs.filter(isRunning).length }
     },
     async kill() {
       killRuns(pid)
@@ -118,7 +111,7 @@ function killRuns(pid: number): void {
 }
 
 /** Sends a signal to a process that may have ended. */
-export function signal(pid: number, name: NodeJS.Signals): void {
+function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
@@ -130,7 +123,6 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 function readLine(text: string, log: Log): Run | null {
   const line = parse(text)
   const { msg = '' } = line
-  if (HELD.test(msg)) log.held += 1
   if (TAKEN_OVER.test(msg)) log.takenOver += 1
   if (line.level === 'error') log.errors.push(msg || text)
   if (msg !== 'run finished') return null
@@ -146,15 +138,17 @@ function parse(text: string): Partial<Run> & { readonly msg?: string; readonly l
   }
 }
 
-/** Waits until the workers' queue of runs is empty. */
-export async function untilIdle(worker: Worker): Promise<void> {
+/** Waits until each company was synced. @throws Error if a run failed. */
+export async function untilSynced(
+  worker: Worker,
+  companies: readonly { readonly slug: string }[],
+): Promise<void> {
   for (;;) {
-    const text = await worker.metrics()
-    const counts = [...text.matchAll(/^editais_queue_jobs\{queue="runs",state="([\w-]+)"\} (\d+)$/gm)]
-    if (counts.length === 0) throw new Error(`/metrics has no counts of the queue:\n${text}`)
-    const open = counts.filter(([, state]) => state !== 'completed' && state !== 'failed')
-    if (open.every(([, , count]) => count === '0')) return
-    await sleep(POLL_MS)
+    const { runs } = worker.log
+    const bad = runs.find(({ status }) => status !== 'ok')
+    if (bad) throw new Error(`A run failed: ${JSON.stringify(bad)}`)
+    if (companies.every(({ slug }) => runs.some(({ company }) => company === slug))) return
+    await worker.next()
   }
 }
 
@@ -174,11 +168,6 @@ export function overlaps(runs: readonly Times[]): number {
     endedMs.set(company, Math.max(endedMs.get(company) ?? 0, at(finished_at)))
   }
   return count
-}
-
-/** How long a run took. */
-export function secondsOf({ started_at, finished_at }: Omit<Times, 'company'>): number {
-  return (at(finished_at) - at(started_at)) / 1000
 }
 
 const at = (iso: string | null) => Date.parse(iso ?? '')

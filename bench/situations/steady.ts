@@ -7,11 +7,11 @@ import { childrenOf, cpuSecondsWithChildren, fileDescriptors, rssBytes } from '#
 import { companiesOf, startApi } from '../company/api.ts'
 import { filesOf } from '../company/files.ts'
 import { pathsOf, placeOfAll } from '../company/place.ts'
-import { untilRun } from '../daemon/crowd.ts'
 import { asRow, type Figure, figure, least, megabytes, most, percentile, sum } from '../frame/figures.ts'
 import { count, situation } from '../frame/situation.ts'
 import { startRedis } from '../processes/redis.ts'
-import { startWorker } from '../processes/worker.ts'
+import { watchHealth } from '../processes/watch.ts'
+import { startWorker, untilSynced, type Worker } from '../processes/worker.ts'
 
 const SAMPLE_EVERY_MS = 5000
 /** Snapshots are removed soon, so that the disk becomes steady within the time that is measured. */
@@ -47,7 +47,7 @@ const NAMES: Readonly<Record<keyof Sample, readonly [label: string, unit: 'MB' |
 export const steady = situation({
   name: 'steady',
   about:
-    'A worker whose companies change and run all the time: what it holds in memory, descriptors, Redis and on the disk must not grow, and what a run costs. Compares the last fifth of the time with the second one.',
+    'A worker (npm start) whose companies are all due at once, and then change and run all the time: what a run costs, and whether it answers meanwhile. What it holds in memory, descriptors, Redis and on the disk must not grow: compares the last fifth of the time with the second one.',
   options: {
     companies: count('number of companies', 20),
     notices: count('size of each company', 100),
@@ -72,9 +72,10 @@ export const steady = situation({
     const worker = await startWorker(place)
     const client = new Redis(redis.url)
     const samples: Sample[] = []
-    const slugs = companies.map(({ slug }) => slug)
-    const places = slugs.map(slug => pathsOf(place, slug))
-    await untilRun([worker], slugs, 1)
+    const places = companies.map(({ slug }) => pathsOf(place, slug))
+    const watched = watchHealth(worker.url)
+    await untilSynced(worker, companies)
+    const firstSeconds = worker.seconds()
     const [ranBefore, cpuBefore] = [worker.log.runs.length, cpuSecondsWithChildren(worker.pid)]
     let changeMs = Date.now()
     for (const endMs = changeMs + seconds * 1000; Date.now() < endMs; ) {
@@ -96,19 +97,33 @@ export const steady = situation({
     const { runs, errors } = worker.log
     const secondsPerRun = (cpuSecondsWithChildren(worker.pid) - cpuBefore) / (runs.length - ranBefore)
     const bad = runs.filter(({ status }) => status !== 'ok')
-    await worker.stop()
+    const health = await watched.end()
+    const metricsSeconds = await secondsOfMetrics(worker)
+    const stopped = await worker.stop()
     await api.close()
     client.disconnect()
     await redis.close()
     return [
+      figure('first_seconds', 'all companies for the first time, s', 1, firstSeconds),
       figure('runs', 'runs that ended', 0, runs.length, least(2 * number)),
       figure('run_cpu_seconds', 'CPU of worker and runs, s per run', 2, secondsPerRun),
       figure('bad_runs', 'runs that were not ok', 0, bad.length, most(0)),
       figure('errors', 'errors in the log', 0, errors.length, most(0)),
+      figure('health_p99_ms', '/healthz: p99, ms', 1, health.p99, most(100)),
+      figure('health_failed', '/healthz: unanswered or not 200', 0, health.failed, most(0)),
+      figure('metrics_seconds', '/metrics, s', 3, metricsSeconds),
+      figure('stop_seconds', 'SIGTERM to exit, s', 2, stopped.seconds, most(10)),
+      figure('left_behind', 'processes left behind', 0, stopped.leftBehind, most(0)),
       ...(Object.keys(NAMES) as (keyof Sample)[]).flatMap(name => compare(name, samples)),
     ]
   },
 })
+
+async function secondsOfMetrics(worker: Worker): Promise<number> {
+  const fromMs = performance.now()
+  await worker.metrics()
+  return (performance.now() - fromMs) / 1000
+}
 
 function cronOf(seconds: number): string {
   if (seconds < 60) return `*/${seconds} * * * * *`

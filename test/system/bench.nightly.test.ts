@@ -14,11 +14,8 @@ import { childrenOf } from '#tools/proc.ts'
 import { companyOf, startApi } from '../../bench/company/api.ts'
 import { createCompany } from '../../bench/company/company.ts'
 import { placeOf } from '../../bench/company/place.ts'
-import { runsAmiss, wrongNotices } from '../../bench/company/truth.ts'
-import { judge } from '../../bench/frame/figures.ts'
+import { wrongNotices } from '../../bench/company/truth.ts'
 import { measureSituation } from '../../bench/frame/runner.ts'
-import { figuresOf } from '../../bench/month/figures.ts'
-import type { Hour, Measured } from '../../bench/month/measure.ts'
 import { killAll, npmScript } from '../../bench/processes/processes.ts'
 import { month } from '../../bench/situations/month.ts'
 import { expectSameRows, measureFirst } from '../../bench/sync/measure.ts'
@@ -188,57 +185,40 @@ it('fails if the rows of the script are not those of the sync', async () => {
 }, 30_000)
 
 it.skipIf(inject('redisBinary') === null || process.platform !== 'linux')(
-  'the bench of the daemon measures workers that share a company, and an idle worker',
+  'a worker is measured with companies that change all the time, and with nothing new',
   async () => {
-    const sizes = ['--companies', '1', '--notices', '5', '--idle', '1', '--backfill', '0']
-    const daemon = await bench('daemon', ...sizes)
-    expect(valueIn(daemon, 'runs')).toBeGreaterThanOrEqual(2)
-    for (const key of ['overlaps', 'health_failed']) expect(valueIn(daemon, key), key).toBe(0)
-    for (const key of ['worker_peak_rss_megabytes', 'idle_rss_megabytes', 'health_p99_ms'])
-      expect(valueIn(daemon, key), key).toBeGreaterThan(0)
-    expect(daemon.printed.bars).toContainEqual(
-      expect.objectContaining({ limit: 1500, kind: 'most', met: true }),
-    )
+    const small = ['--companies', '2', '--notices', '5']
+    const steady = await bench('steady', ...small, '--every', '10', '--changes', '1', '--seconds', '60')
+    expect(valueIn(steady, 'runs')).toBeGreaterThanOrEqual(4)
+    for (const key of ['bad_runs', 'errors', 'health_failed', 'left_behind'])
+      expect(valueIn(steady, key), key).toBe(0)
+    for (const key of ['first_seconds', 'run_cpu_seconds', 'metrics_seconds', 'stop_seconds'])
+      expect(valueIn(steady, key), key).toBeGreaterThan(0)
+
+    const idle = await bench('idle', ...small, '--seconds', '10')
+    for (const key of ['worker_ms', 'redis_ms', 'run_ms', 'last_seconds', 'load_24h_percent'])
+      expect(valueIn(idle, key), key).toBeGreaterThan(0)
     expect(await left()).toEqual([])
   },
-  60_000,
+  180_000,
 )
 
-it.skipIf(process.platform !== 'linux')(
-  'the bench of a month runs a living company, and finds no fault in its runs or notices',
-  async () => {
-    const directory = await mkdtemp(join(temporary, 'month-'))
-    // One of the analyses in the first hour arrives truncated.
-    const found = await measureSituation(month, { notices: 20, hours: 2, seed: '22' }, directory).finally(
-      killAll,
-    )
-    const value = (key: string) => found.figures.find(each => each.key === key)?.values[0]
-    const measured = found.records.measured?.[0] as Measured
-    const { hours } = measured
-    expect(hours).toMatchObject([
-      { networkFaults: 'truncated', status: 'partial' },
-      { networkFaults: 'fair', status: 'ok' },
-    ])
-    expect(['segments', 'snapshots', 'sync_runs'].map(value)).toEqual([3, 3, 3])
-    expect(['runs', 'not_ok', 'tables_differ', 'rss_ratio'].map(value)).toEqual([2, 1, 0, undefined])
-    expect(found.bars.filter(({ met }) => !met)).toEqual([])
+it('the bench of a month runs a living company, and rebuilds and compares it', async () => {
+  const directory = await mkdtemp(join(temporary, 'month-'))
+  const found = await measureSituation(month, { notices: 20, hours: 26, seed: '22' }, directory).finally(
+    killAll,
+  )
+  const value = (key: string) => found.figures.find(each => each.key === key)?.values[0]
+  expect(['runs', 'wrong_notices', 'segments_a_day'].map(value)).toEqual([26, 0, 24])
+  for (const key of ['changes', 'loaded', 'rebuild_seconds', 'segment_ms', 'year_rebuild_seconds'])
+    expect(value(key), key).toBeGreaterThan(0)
+  const cells = (column: string) =>
+    found.figures.filter(each => each.column === column).map(each => each.label)
+  expect(cells('segments')).toEqual(['1', '2'])
 
-    const { lake } = companyPaths(join(directory, 'data'), 'bench')
-    expect(await wrongNotices(lake, [])).toHaveLength(value('notices') as number)
-    expect(await runsAmiss(lake, hours)).toHaveLength(2)
-
-    // Garbage that is collected is not a leak; growth that stays is.
-    const missed = (megabytes: (hour: number) => number) => {
-      const many = Array.from({ length: 72 }, (_, hour) => ({
-        ...(hours[0] as Hour),
-        rssBytes: megabytes(hour) * 1e6,
-      }))
-      return judge(figuresOf({ ...measured, hours: many }), 'median').filter(({ met }) => !met)
-    }
-    expect(missed(hour => 200 + (hour % 10) * 10)).toEqual([])
-    expect(missed(hour => 200 + (hour % 10) * 10 + hour)).toHaveLength(2)
-  },
-)
+  const { lake } = companyPaths(join(directory, 'data'), 'bench')
+  expect(await wrongNotices(lake, [])).toHaveLength(value('notices') as number)
+}, 120_000)
 
 describe('the generated company', () => {
   it('is the same for the same seed, and differs for another', () => {

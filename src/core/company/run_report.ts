@@ -7,7 +7,7 @@ import { type Cause, EXIT, type ExitCode } from '#src/lib/errors.ts'
 import type { CompanyPaths } from './company.ts'
 
 export type RunMode = 'full' | 'incremental' | 'filtered' | 'replay'
-export type RunStatus = 'ok' | 'partial' | 'failed' | 'interrupted'
+type RunStatus = 'ok' | 'partial' | 'failed' | 'interrupted'
 
 /** The report of a run: a row of `sync_runs`, and the output of `--json`. */
 export type RunReport = {

@@ -285,7 +285,7 @@ async function relations(
  * Returns SQL for a value that two relations share if they have the same rows, in any order.
  * @param rows a relation.
  */
-export function fingerprintOfRows(rows: string): string {
+function fingerprintOfRows(rows: string): string {
   return `(SELECT {'rows': count(*), 'mixed': bit_xor(hash(t)), 'summed': sum(hash(t)::HUGEINT)} FROM ${rows} t)`
 }
 

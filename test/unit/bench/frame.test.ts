@@ -16,10 +16,10 @@ import {
   percentile,
 } from '../../../bench/frame/figures.ts'
 import { runBench } from '../../../bench/frame/runner.ts'
-import { type Bench, count, names, ROUNDS, situation } from '../../../bench/frame/situation.ts'
+import { type Bench, count, counts, ROUNDS, situation } from '../../../bench/frame/situation.ts'
 import { type Asked, requestOverlap } from '../../../bench/hosts/requests.ts'
 
-const verdictOf = (given: Figure, by: 'median' | 'worst' = 'median') => judge([given], by)[0]
+const verdictOf = (given: Figure) => judge([given])[0]
 
 describe('A bar', () => {
   it('is met at its limit, and missed beyond it', () => {
@@ -31,23 +31,20 @@ describe('A bar', () => {
     expect(from(Number.NaN)).toBe(false)
   })
 
-  it('is judged by the median of the rounds, or by the worst one', () => {
+  it('is judged by the median of the rounds', () => {
     const rounds = (bar: ReturnType<typeof most>) =>
       merged([1, 5, 3].map(value => [figure('k', 'k', 0, value, bar)]))[0] as Figure
     expect(verdictOf(rounds(most(4)))).toMatchObject({ value: 3, met: true })
-    expect(verdictOf(rounds(most(4)), 'worst')).toMatchObject({ value: 5, met: false })
-    expect(verdictOf(rounds(least(2)), 'worst')).toMatchObject({ value: 1, met: false })
+    expect(verdictOf(rounds(least(4)))).toMatchObject({ value: 3, met: false })
   })
 
   it('is not judged where it does not apply, nor without a value', () => {
-    expect(
-      judge([figure('k', 'k', 0, 9, most(1, false)), figure('k', 'k', 0, null, most(1))], 'median'),
-    ).toEqual([])
+    expect(judge([figure('k', 'k', 0, 9, most(1, false)), figure('k', 'k', 0, null, most(1))])).toEqual([])
   })
 
   it('names its figure with the table, row and column', () => {
     const bar = most(1)
-    const what = (figures: Figure[]) => judge(figures, 'median').map(verdict => verdict.what)
+    const what = (figures: Figure[]) => judge(figures).map(verdict => verdict.what)
     expect(what([figure('k', '  wall, s', 0, 1, bar)])).toEqual(['wall, s'])
     expect(what(asColumn('20 notices', [figure('k', 'wall, s', 0, 1, bar)]))).toEqual(['20 notices, wall, s'])
     expect(what(asRow('serve', 'idle', [figure('k', 'p99, ms', 0, 1, bar)]))).toEqual([
@@ -76,7 +73,7 @@ async function runWith(
   const fake = situation({
     name: 'fake',
     about: 'Measures nothing.',
-    options: { limit: count('the limit', 1), kinds: names('some', ['one', 'two']), ...ROUNDS },
+    options: { limit: count('the limit', 1), sizes: counts('some', [1, 2]), ...ROUNDS },
     measure,
   })
   const quiet = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
@@ -121,7 +118,7 @@ describe('The runner', () => {
     expect(JSON.parse(printed)).toEqual({
       situation: 'fake',
       machine: expect.stringContaining('cores'),
-      options: { limit: 4, kinds: ['one', 'two'], runs: 1, seed: 'bench' },
+      options: { limit: 4, sizes: [1, 2], runs: 1, seed: 'bench' },
       figures: [
         { key: 'seconds', label: 'a run, s', table: null, column: null, value: 2.06, values: [2.06] },
         { key: 'none', label: 'nothing', table: null, column: null, value: null, values: [] },
@@ -189,7 +186,7 @@ describe('The runner', () => {
     })
     expect([needy.code, needy.progress]).toEqual([1, 'It needs Redis.\n'])
     expect((await runWith(found(1), '--limit', 'much')).code).toBe(2)
-    expect((await runWith(found(1), '--kinds', 'three')).progress).toContain('three is not one of one,two.')
+    expect((await runWith(found(1), '--sizes', '3,many')).code).toBe(2)
     expect((await runWith(found(1), '--unknown')).code).toBe(2)
     expect((await runWith(found(1), 'unknown')).code).toBe(2)
   })
