@@ -10,7 +10,7 @@ const CHECKED_DOCUMENTS = 50
 /** About as many as one block of the raw log holds. */
 const COMPRESSED_DOCUMENTS = 110
 /** Changes affect only notices created in this many newest months. */
-export const CHANGED_WITHIN_MONTHS = 2
+const CHANGED_WITHIN_MONTHS = 2
 
 /** Properties of the company; sizes in bytes of JSON. */
 export type About = {

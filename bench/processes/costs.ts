@@ -4,19 +4,6 @@ import { fileURLToPath } from 'node:url'
 import { endedChildrenCpuSeconds } from '#tools/proc.ts'
 import { type Around, type Ended, npmScript, type Program, run } from './processes.ts'
 
-/** Cost of a piece of work: wall-clock seconds, and CPU seconds of all threads of the process. */
-export type Spent = { readonly wallSeconds: number; readonly cpuSeconds: number }
-
-/** Starts a watch on this process; the returned function reads it. */
-export function startWatch(): () => Spent {
-  const startedMs = performance.now()
-  const before = process.cpuUsage()
-  return () => {
-    const { user, system } = process.cpuUsage(before)
-    return { wallSeconds: (performance.now() - startedMs) / 1000, cpuSeconds: (user + system) / 1e6 }
-  }
-}
-
 /** The file that `probe.mjs` writes about the process that it watches. */
 type Probed = {
   /** User and system time of the process itself, until its exit handlers ran. */

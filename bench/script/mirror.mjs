@@ -99,7 +99,7 @@ async function load(changed, gone, file) {
     await Promise.all([import('@duckdb/node-api'), import('./tables.mjs')])
   const instance = await DuckDBInstance.create('warehouse.duckdb', { preserve_insertion_order: 'false' })
   const connection = await instance.connect()
-  await connection.run(stageAnalyses([file]))
+  await connection.run(stageAnalyses(file))
   await connection.run('BEGIN')
   await connection.run(`CREATE OR REPLACE TABLE editais AS ${selectNotices('next.ndjson')}`)
   const replaced = [...changed, ...gone].map(id => `'${id}'`).join()

@@ -87,13 +87,13 @@ const struct = types =>
   `STRUCT(${Object.entries(types)
     .map(([name, type]) => `"${name}" ${type}`)
     .join(', ')})`
-const read = (files, types) =>
-  `read_json([${files.map(file => `'${file}'`).join(', ')}], format = 'newline_delimited', columns = {${columns(types)}})`
+const read = (file, types) =>
+  `read_json('${file}', format = 'newline_delimited', columns = {${columns(types)}})`
 
-/** Stages the analyses in `files` as the table `documents`. */
-export const stageAnalyses = files => {
+/** Stages the analyses in a file as the table `documents`. */
+export const stageAnalyses = file => {
   const arrays = Object.entries(CHILDREN).map(([name, types]) => [name, `${struct(types)}[]`])
-  return `CREATE TEMP TABLE documents AS FROM ${read(files, { ...ANALYSIS, ...Object.fromEntries(arrays) })}`
+  return `CREATE TEMP TABLE documents AS FROM ${read(file, { ...ANALYSIS, ...Object.fromEntries(arrays) })}`
 }
 
 /** The tables that analyses fill, with what each takes from `documents`. */
@@ -109,10 +109,9 @@ export const FROM_ANALYSES = {
 
 /** The rows of `editais` from a file with one page of the list a line. */
 export const selectNotices = file =>
-  `SELECT unnest(editais, max_depth := 2) FROM ${read([file], { editais: `${struct(NOTICE)}[]` })}`
+  `SELECT unnest(editais, max_depth := 2) FROM ${read(file, { editais: `${struct(NOTICE)}[]` })}`
 
 export const TABLES = ['editais', ...Object.keys(FROM_ANALYSES)]
 
 /** Writes one table to one Parquet file. */
-export const copy = (table, directory = '.') =>
-  `COPY ${table} TO '${directory}/${table}.parquet' (FORMAT parquet, COMPRESSION zstd)`
+export const copy = table => `COPY ${table} TO '${table}.parquet' (FORMAT parquet, COMPRESSION zstd)`

@@ -1,14 +1,13 @@
 import { realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { latestLink, type Manifest, readManifest } from '#src/core/lake/manifest.ts'
+import { latestLink } from '#src/core/lake/manifest.ts'
 import { VIEWS } from '#src/marts/marts.ts'
 import type { MartOrder, MartTimes } from '../bi/mart.ts'
 import { type Api, type Company, companyOf, startApi } from '../company/api.ts'
-import { type File, filesOf } from '../company/files.ts'
-import { type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
+import { filesOf } from '../company/files.ts'
+import { pathsOf, placeOf, runAt } from '../company/place.ts'
 import { CHANGED_SHARE, syncOnce } from '../company/runs.ts'
-import { CHANGED_WITHIN_MONTHS } from '../company/world.ts'
 import { asRow, type Figure, figure, median, megabytes, most, sum } from '../frame/figures.ts'
 import { type Bench, count, ROUNDS, situation } from '../frame/situation.ts'
 import { answerOf } from '../processes/processes.ts'
@@ -40,7 +39,6 @@ export type Measured = {
   readonly fullSeconds: number
   readonly changedSeconds: number
   readonly changes: number
-  readonly months: Months
   readonly written: Written
   readonly report: { readonly wallSeconds: number; readonly bytes: number }
   /** By name of the mart, each in its own process. */
@@ -57,45 +55,39 @@ async function measureRound(bench: Bench, api: Api, company: Company): Promise<M
   const place = await placeOf(bench.directory, { ...company, url: api.url })
   bench.step('full sync')
   const full = await syncOnce(api, place, { loaded: notices, full: true })
-  const before = await latest(place)
+  const latest = () => realpath(latestLink(pathsOf(place).lake))
+  const before = await latest()
   bench.step('some notices of the newest months changed')
   const changes = await api.change(CHANGED_SHARE)
   const changed = await syncOnce(api, place, { loaded: changes })
-  const after = await latest(place)
-  if (after.directory === before.directory) throw new Error('The change was not published')
-  const written = await compareSnapshots(before.directory, after.directory)
+  const after = await latest()
+  if (after === before) throw new Error('The change was not published')
+  const written = await compareSnapshots(before, after)
   bench.step('marts')
   const marts: Record<string, MartTimes> = {}
   // One after another, so that each has all cores, as a single reader has.
   for (const { name } of VIEWS) {
-    const order: MartOrder = { catalog: join(after.directory, 'catalog.duckdb'), mart: name }
+    const order: MartOrder = { catalog: join(after, 'catalog.duckdb'), mart: name }
     marts[name] = await answerOf<MartTimes>(MART, order, bench.directory)
   }
   bench.step('report')
   const output = join(bench.directory, 'report.html')
   const { wallSeconds } = await runAt(place, 'report', ['--output', output])
   return {
-    ...{ notices, changes, written, marts, months: monthsOf(after) },
+    ...{ notices, changes, written, marts },
     fullSeconds: full.wallSeconds,
     changedSeconds: changed.wallSeconds,
     report: { wallSeconds, bytes: (await stat(output)).size },
   }
 }
 
-async function latest(place: Place): Promise<Manifest> {
-  const { lake } = pathsOf(place)
-  const manifest = await readManifest(await realpath(latestLink(lake)))
-  if (!manifest) throw new Error(`The latest snapshot in ${lake} cannot be read`)
-  return manifest
-}
-
 /** The figures of a round, with the bars that apply to this company's size. */
 export function figuresOf(measured: Measured): Figure[] {
-  const { notices, marts, report, fullSeconds, changedSeconds, changes, months } = measured
+  const { notices, marts, report, fullSeconds, changedSeconds, changes, written } = measured
   const isStated = notices <= STATED_FOR
   const times = Object.values(marts)
   const rss = megabytes(Math.max(...times.map(({ peakRssBytes }) => peakRssBytes)))
-  const newest = (months.newestNotices / months.notices) * 100
+  const share = (written.bytes / written.snapshotBytes) * 100
   return [
     figure('open_ms', 'opening the catalog (median of the marts), ms', 1, median(times.map(m => m.openMs))),
     figure('mart_peak_rss_megabytes', 'a process that reads a mart: highest peak RSS, MB', 0, rss),
@@ -103,11 +95,10 @@ export function figuresOf(measured: Measured): Figure[] {
     figure('report_megabytes', 'report: MB', 3, megabytes(report.bytes), most(2, isStated)),
     figure('full_wall_seconds', 'full sync: wall, s', 2, fullSeconds),
     figure('changed_wall_seconds', '0.5 % changed, in the two newest months: wall, s', 2, changedSeconds),
-    figure('months', '  months with notices', 0, months.months),
-    figure('newest_notices', '  notices in the two newest', 0, months.newestNotices),
-    figure('newest_percent', '  notices in the two newest, % of all', 1, newest),
     figure('changes', '  notices changed', 0, changes),
-    ...writtenFigures(measured, newest),
+    figure('snapshot_megabytes', '  the whole new snapshot, MB', 2, megabytes(written.snapshotBytes)),
+    figure('written_megabytes', '  written for it, MB', 2, megabytes(written.bytes)),
+    figure('written_percent', '  written for it, %', 1, share, most(WRITTEN_PERCENT, notices >= SHARE_FROM)),
     ...Object.entries(marts).flatMap(([name, { rows, firstMs, warmMs }]) =>
       asRow('mart', name, [
         figure('rows', 'rows', 0, rows),
@@ -118,40 +109,12 @@ export function figuresOf(measured: Measured): Figure[] {
   ]
 }
 
-function writtenFigures({ written, months, notices }: Measured, newest: number): Figure[] {
-  const { monthsWritten, snapshotBytes, bytes } = written
-  const aside = newest > WRITTEN_PERCENT ? ` (they alone hold ${Math.round(newest)} % of the notices)` : ''
-  return [
-    figure('months_written', '  months rewritten', 0, monthsWritten),
-    figure('snapshot_megabytes', '  the whole new snapshot, MB', 2, megabytes(snapshotBytes)),
-    figure('written_megabytes', '  written for it, MB', 2, megabytes(bytes)),
-    figure(
-      'written_percent',
-      `0.5 % changed, in the two newest of ${months.months} months${aside}: written, %`,
-      1,
-      (bytes / snapshotBytes) * 100,
-      most(WRITTEN_PERCENT, notices >= SHARE_FROM),
-    ),
-  ]
-}
-
 /** Measures what a snapshot wrote, without the files that it shares with the previous one; whole files, in bytes. */
 type Written = {
   readonly snapshotBytes: number
   /** Of all files that the previous snapshot does not have. */
   readonly bytes: number
-  readonly monthsWritten: number
 }
-
-/** How a snapshot's notices are spread over the months of their `created_at`. */
-type Months = {
-  readonly months: number
-  readonly notices: number
-  /** Notices of the newest months; only these change. */
-  readonly newestNotices: number
-}
-
-const MONTH = /(\d{4}-\d{2})\.parquet$/
 
 /** Compares two snapshots file by file: a shared file has the same inode in both. @throws Error if one has none. */
 async function compareSnapshots(before: string, after: string): Promise<Written> {
@@ -159,27 +122,6 @@ async function compareSnapshots(before: string, after: string): Promise<Written>
   const files = await filesOf(after)
   if (known.size === 0 || files.length === 0) throw new Error(`No files in ${before} or ${after}`)
   const own = files.filter(({ inode }) => !known.has(inode))
-  return {
-    snapshotBytes: bytesOf(files),
-    bytes: bytesOf(own),
-    monthsWritten: new Set(own.flatMap(({ path }) => MONTH.exec(path)?.[1] ?? [])).size,
-  }
-}
-
-function bytesOf(files: readonly File[]): number {
-  return sum(files.map(({ bytes }) => bytes))
-}
-
-/** Expects a snapshot with notices. */
-export function monthsOf({ tables }: Pick<Manifest, 'tables'>): Months {
-  const files = (tables.editais?.files ?? []).map(({ month, rows }) => ({ month: month ?? '', rows }))
-  const newest = files.reduce((latest, { month }) => (month > latest ? month : latest), '')
-  const [year, month] = newest.split('-').map(Number) as [number, number]
-  const since = new Date(Date.UTC(year, month - CHANGED_WITHIN_MONTHS)).toISOString().slice(0, 7)
-  const count = (those: typeof files) => sum(those.map(({ rows }) => rows))
-  return {
-    months: files.length,
-    notices: count(files),
-    newestNotices: count(files.filter(file => file.month >= since)),
-  }
+  const bytesOf = (some: typeof files) => sum(some.map(({ bytes }) => bytes))
+  return { snapshotBytes: bytesOf(files), bytes: bytesOf(own) }
 }

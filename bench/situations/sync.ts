@@ -15,7 +15,7 @@ type Options = {
 export const sync = situation({
   name: 'sync',
   about:
-    'Syncs of a generated company beside a script that mirrors the same API (bench/script): a full one, also of an API that takes time to answer, one with nothing changed, one with some notices changed, and the first one of 30 notices; also the requests alone, plain DuckDB, and `status`. docs/internals/bench.md explains it.',
+    'Syncs of a generated company beside a script that mirrors the same API (bench/script): a full one, also of an API that takes time to answer, one with nothing changed, one with some notices changed, and the first one of 30 notices; also `status`. docs/internals/bench.md explains it.',
   options: {
     notices: counts('size of the company; several sizes, separated by commas, are compared', [20_000]),
     changed: count('notices of the two newest months that change, at most all of them', 100),

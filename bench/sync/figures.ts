@@ -28,7 +28,7 @@ export type About = {
 
 /** All figures, in the order they are printed. */
 export function figuresOf(measured: Measured, about: About): Figure[] {
-  const { full, scriptFull, requests, load, compression, first, scriptFirst, status } = measured
+  const { full, scriptFull, first, scriptFirst, status } = measured
   const { notices } = about
   const isStated = notices <= STATED_FOR
   const isCompared = notices >= RATIO_FROM
@@ -37,18 +37,13 @@ export function figuresOf(measured: Measured, about: About): Figure[] {
     ...growth(full, about),
     ...stagesOf(full, most(15, isCompared)),
     ...rates(full),
+    figure('server_cpu_seconds', 'full sync: CPU of the API, s', 2, full.apiCpuSeconds),
     ...loopDelays(full, most(20)),
     ...costs('script_full', 'script, full', scriptFull),
     ...ratios('full', 'full sync', full, scriptFull, {
       cpu: most(1.15, isCompared),
       wall: most(1.1, isCompared),
     }),
-    ...costs('requests', 'requests alone', requests),
-    figure('requests_server_cpu_seconds', '  CPU of the API, s', 2, requests.apiCpuSeconds),
-    figure('server_cpu_seconds', '  CPU of the API during the full sync, s', 2, full.apiCpuSeconds),
-    ...costs('load', 'plain DuckDB', load),
-    ...Object.entries(load.steps).map(([step, s]) => figure(`load_${step}_seconds`, `  ${step}, s`, 2, s)),
-    figure('compression_cpu_seconds', 'compression alone (zstd 1): CPU, s', 2, compression.cpuSeconds),
     ...unchangedFigures(measured, { notices, isStated, isCompared }),
     ...changedFigures(measured, about),
     ...costs('first', `first sync of ${FIRST_NOTICES} notices`, first, { cpu: most(0.6) }),

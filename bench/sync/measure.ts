@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { latestLink, snapshotsDirectory } from '#src/core/lake/manifest.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
@@ -7,24 +8,15 @@ import { cpuSeconds } from '#tools/proc.ts'
 import type { Api, Company } from '../company/api.ts'
 import { type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
 import { type SyncRun, syncOnce } from '../company/runs.ts'
-import type { Costed, Spent } from '../processes/costs.ts'
-import {
-  type Load,
-  measureCompression,
-  measureLoad,
-  measureRequests,
-  type RequestsAlone,
-  runMirrorScript,
-} from './floors.ts'
+import { type Costed, runCosted } from '../processes/costs.ts'
 import { type CpuByThread, watchStages } from './threads.ts'
+
+const SCRIPT = fileURLToPath(new URL('../script/mirror.mjs', import.meta.url))
 
 /** One round of all measurements of one company, made one after another. */
 export type Measured = {
   readonly full: FullRun
   readonly scriptFull: Costed
-  readonly requests: RequestsAlone
-  readonly load: Load
-  readonly compression: Spent
   readonly unchanged: SyncRun
   readonly scriptUnchanged: Costed
   readonly status: Costed
@@ -58,10 +50,6 @@ export async function measureRound(
   const { directory, step } = where
   const { company, api } = mirrored
   const { full, scriptFull, ours, theirs, script } = await measureFull(mirrored, where)
-  step('floors')
-  const requests = await measureRequests(api, orderOf(mirrored), { full, directory })
-  const load = await measureLoad(theirs.directory)
-  const compression = await measureCompression(theirs.directory)
   step('nothing changed')
   const unchanged = await syncOnce(api, ours, { loaded: 0 })
   const scriptUnchanged = await script(0)
@@ -73,18 +61,7 @@ export async function measureRound(
   await expectSameRows(ours, theirs)
   step('first sync')
   return {
-    ...{
-      full,
-      scriptFull,
-      requests,
-      load,
-      compression,
-      unchanged,
-      scriptUnchanged,
-      status,
-      changed,
-      scriptChanged,
-    },
+    ...{ full, scriptFull, unchanged, scriptUnchanged, status, changed, scriptChanged },
     ...(await measureFirst(small, directory)),
   }
 }
@@ -114,18 +91,23 @@ export async function measureFirst(
   return { first, scriptFirst }
 }
 
-function orderOf({ api, company, concurrency }: Mirrored) {
-  return { url: api.url, apiKey: company.apiKey, concurrency }
-}
-
 /** Directories for the sync and the script, and how the latter is run. */
 async function openBoth(mirrored: Mirrored, directory: string, name: string) {
-  const { api, company, concurrency } = mirrored
-  const settings = { API_CONCURRENCY: String(concurrency) }
+  const { api, company } = mirrored
+  const concurrency = String(mirrored.concurrency)
+  const settings = { API_CONCURRENCY: concurrency }
   const ours = await placeOf(join(directory, `${name}-sync`), { ...company, url: api.url }, settings)
   const theirs = { directory: join(directory, `${name}-script`) }
   await mkdir(theirs.directory)
-  const script = (loaded: number) => runMirrorScript(api, orderOf(mirrored), { ...theirs, loaded })
+  const env = { API_BASE_URL: api.url, API_KEY: company.apiKey, CONCURRENCY: concurrency }
+  /** @throws Error unless it requested so many analyses. */
+  const script = async (loaded: number) => {
+    await api.counters()
+    const costed = await runCosted([SCRIPT], { ...theirs, env })
+    const { requests } = (await api.counters()).analysis
+    if (requests === loaded) return costed
+    throw new Error(`The script requested ${requests} analyses instead of ${loaded}.`)
+  }
   return { ours, theirs, script }
 }
 

@@ -98,7 +98,7 @@ describe('the bench', () => {
 
   it('measures wall time, CPU time and memory of every command, and that of the script beside', () => {
     const commands = ['full', 'unchanged', 'changed', 'first'].flatMap(key => [key, `script_${key}`])
-    for (const command of [...commands, 'requests', 'load', 'status']) {
+    for (const command of [...commands, 'status']) {
       for (const kind of ['wall_seconds', 'cpu_seconds', 'peak_rss_megabytes']) {
         expect(value(`${command}_${kind}`), `${command}_${kind}`).toBeGreaterThan(0)
       }

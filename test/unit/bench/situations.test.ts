@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Figure, judge } from '../../../bench/frame/figures.ts'
 import { overlaps } from '../../../bench/processes/worker.ts'
-import {
-  figuresOf as figuresOfBi,
-  type Measured as MeasuredBi,
-  monthsOf,
-} from '../../../bench/situations/bi.ts'
+import { figuresOf as figuresOfBi, type Measured as MeasuredBi } from '../../../bench/situations/bi.ts'
 import { figuresOf, lateFigures } from '../../../bench/sync/figures.ts'
 import type { FullRun, Measured } from '../../../bench/sync/measure.ts'
 
@@ -30,7 +26,6 @@ describe('The bars of a sync', () => {
   const measured = {
     ...{ full, unchanged: one, changed: changing(100), first: run, status: cost },
     ...{ scriptFull: one, scriptUnchanged: one, scriptChanged: one, scriptFirst: cost },
-    ...{ requests: { ...cost, apiCpuSeconds: 0 }, load: { ...cost, steps: {} }, compression: cost },
   }
   type Changes = { readonly [K in keyof typeof measured]?: object }
   const about = { notices: 20_000, first: null }
@@ -113,8 +108,7 @@ describe('The bars of readers', () => {
   const mart = { rows: 1, openMs: 1, firstMs: 999, warmMs: 200, peakRssBytes: 1 }
   const measured: MeasuredBi = {
     ...{ notices: 20_000, fullSeconds: 1, changedSeconds: 1, changes: 1, marts: { orgaos: mart } },
-    months: { months: 24, notices: 100, newestNotices: 8 },
-    written: { snapshotBytes: 100, bytes: 20, monthsWritten: 2 },
+    written: { snapshotBytes: 100, bytes: 20 },
     report: { wallSeconds: 5, bytes: 2e6 },
   }
   const missed = (changes: Partial<MeasuredBi>) => missedIn(figuresOfBi({ ...measured, ...changes }))
@@ -124,33 +118,12 @@ describe('The bars of readers', () => {
     expect(missed({})).toEqual([])
     const beyond = { report: { wallSeconds: 5.1, bytes: 2.1e6 }, marts: { orgaos: { ...mart, warmMs: 201 } } }
     expect(missed(beyond).map(({ limit }) => limit)).toEqual([5, 2, 200])
-  })
-
-  it('report if the newest months alone exceed what may be written', () => {
-    const what = (newestNotices: number) => missed({ written, months: { ...measured.months, newestNotices } })
-    expect(what(8)).toMatchObject([{ what: '0.5 % changed, in the two newest of 24 months: written, %' }])
-    expect(what(31)).toMatchObject([{ what: expect.stringContaining('they alone hold 31 %') }])
+    expect(missed({ written })).toMatchObject([{ what: 'written for it, %', value: 21, limit: 20 }])
   })
 
   it('apply only to sizes for which they are meaningful', () => {
     expect(missed({ written, notices: 30 })).toEqual([])
     expect(missed({ written, notices: 60_000, marts: { orgaos: { ...mart, warmMs: 999 } } })).toHaveLength(1)
-  })
-
-  it('count the notices of the two newest months, across a year end too', () => {
-    const rows = { '2024-11': 4, '2024-12': 2, '2025-01': 1 }
-    const files = Object.entries(rows).map(([month, rows]) => ({
-      month,
-      rows,
-      path: `editais/${month}.parquet`,
-      bytes: 1,
-      sha256: '',
-    }))
-    expect(monthsOf({ tables: { editais: { rows: 7, bytes: 3, files } } })).toEqual({
-      months: 3,
-      notices: 7,
-      newestNotices: 3,
-    })
   })
 })
 
