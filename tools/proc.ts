@@ -73,6 +73,20 @@ export function childrenOf(pid: number): number[] {
   return text.split(' ').filter(Boolean).map(Number)
 }
 
+/** Memory of the largest process that its main thread started; 0 if there is none. */
+export function largestChildBytes(pid: number): number {
+  return Math.max(0, ...childrenOf(pid).map(rssBytes))
+}
+
+/** Sends a signal to a process that may have ended. */
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has already ended.
+  }
+}
+
 /** User and system time of the processes that this one started and that have ended; null without `/proc`. */
 export function endedChildrenCpuSeconds(): number | null {
   const ticks = statOf(read(process.pid, 'stat')).slice(13, 15)

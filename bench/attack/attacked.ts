@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
-import { peakRssBytes } from '#tools/proc.ts'
+import { peakRssBytes, rssBytes } from '#tools/proc.ts'
 import type { ServiceProcess } from '#tools/service_process.ts'
 import { asRow, type Figure, figure, megabytes, most } from '../frame/figures.ts'
 import type { Bench } from '../frame/situation.ts'
 import { answerOf } from '../processes/processes.ts'
-import { watchHealth, watchMemory, watchOwnDelay } from '../processes/watch.ts'
+import { watchHealth, watchOwnDelay, watchPeak } from '../processes/watch.ts'
 import { ATTACKS, type Attacked, type AttackOrder } from './attackers.ts'
 
 const ATTACKERS = fileURLToPath(new URL('attackers.ts', import.meta.url))
@@ -44,7 +44,7 @@ async function underAttack(
   { pid, url }: ServiceProcess,
   attack: Omit<AttackOrder, 'port'>,
 ): Promise<Figure[]> {
-  const memory = watchMemory(pid)
+  const memory = watchPeak(() => rssBytes(pid))
   const [watched, watchedNew] = [watchHealth(url), watchHealth(url, 'new')]
   const late = watchOwnDelay()
   const order: AttackOrder = { ...attack, port: Number(new URL(url).port) }
@@ -56,7 +56,7 @@ async function underAttack(
   const seconds = await secondsUntilReleased(url, endedMs)
   const failed = health.failed + onNew.failed
   return [
-    figure('peak_rss_megabytes', 'peak RSS, MB', 0, megabytes(memory.end().ownBytes)),
+    figure('peak_rss_megabytes', 'peak RSS, MB', 0, megabytes(memory.end())),
     figure('health_p50_ms', '/healthz p50, ms', 1, health.p50),
     figure('health_p99_ms', '/healthz p99, ms', 1, health.p99, most(MOST_HEALTH_MS)),
     figure('new_p50_ms', 'on new connections p50, ms', 1, onNew.p50),

@@ -18,11 +18,8 @@ export type ApiOptions = {
 
 export type Kind = 'list' | 'notice' | 'analysis' | 'refused'
 /** Requests of one kind since the counters were last read; times are from the system clock. */
-export type Counter = { requests: number; bytes: number; firstMs: number; lastMs: number }
-export type Counters = Readonly<Record<Kind, Counter>> & {
-  /** The ids of the requested analyses, in order. */
-  readonly analysed: readonly string[]
-}
+export type Counter = { requests: number; firstMs: number; lastMs: number }
+export type Counters = Readonly<Record<Kind, Counter>>
 
 /** A number of requests of one kind since the counters were last read. */
 export type Mark = { readonly kind: Kind; readonly requests: number }
@@ -38,9 +35,8 @@ let counters = newCounters()
 let waiting: { readonly mark: Mark; readonly resolve: () => void } | null = null
 
 function newCounters() {
-  const counter = (): Counter => ({ requests: 0, bytes: 0, firstMs: 0, lastMs: 0 })
-  const analysed: string[] = []
-  return { list: counter(), notice: counter(), analysis: counter(), refused: counter(), analysed }
+  const counter = (): Counter => ({ requests: 0, firstMs: 0, lastMs: 0 })
+  return { list: counter(), notice: counter(), analysis: counter(), refused: counter() }
 }
 
 type Answer = { readonly kind: Kind; readonly status: number; readonly body: Buffer }
@@ -54,7 +50,6 @@ function answer(request: IncomingMessage): Answer {
   const index = world.indexOf(id)
   if (index === undefined || !path.startsWith(`${PREFIX}/`)) return refuse(404, 'not_found')
   if (part !== 'analysis') return { kind: 'notice', status: 200, body: world.lists[index] as Buffer }
-  counters.analysed.push(id)
   return { kind: 'analysis', status: 200, body: world.analyses[index] as Buffer }
 }
 
@@ -76,7 +71,7 @@ function page({ lists }: World, query: URLSearchParams): Buffer {
 function respond(request: IncomingMessage, response: ServerResponse): void {
   const nowMs = Date.now()
   const { kind, status, body } = answer(request)
-  count(counters[kind], body.length, nowMs)
+  count(counters[kind], nowMs)
   const send = () => {
     response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length })
     response.end(body)
@@ -85,9 +80,8 @@ function respond(request: IncomingMessage, response: ServerResponse): void {
   else send()
 }
 
-function count(counter: Counter, bytes: number, nowMs: number): void {
+function count(counter: Counter, nowMs: number): void {
   counter.requests += 1
-  counter.bytes += bytes
   counter.firstMs ||= nowMs
   counter.lastMs = nowMs
   noticeMark()

@@ -22,9 +22,6 @@ const CITIES =
   'Anápolis, Santarém, Imperatriz, Taguatinga, Manaus, Niterói'
 const CITY = CITIES.split(', ')
 
-/** Child rows of an analysis, by table. */
-export type ChildRows = { readonly requirements: number; readonly items: number; readonly alerts: number }
-
 /** One notice of the generated company: the source of its list item and its analysis. */
 export type Subject = {
   readonly id: string
@@ -34,12 +31,15 @@ export type Subject = {
   readonly fields: string
 }
 
+/** An analysis as JSON text, and the number of its child rows. */
+type Made = { readonly json: string; readonly children: number }
+
 export type GeneratedCompany = {
   readonly subjects: readonly Subject[]
   /** The list item (docs/contract.md#notice) as JSON text. */
   notice(index: number, updatedAt: Date): string
-  /** The analysis (docs/contract.md#analysis) as JSON text; each version has a different verdict and items. */
-  analysis(index: number, version: number): { json: string; rows: ChildRows }
+  /** The analysis (docs/contract.md#analysis); each version has a different verdict and items. */
+  analysis(index: number, version: number): Made
 }
 
 /**
@@ -87,11 +87,11 @@ function noticeJson({ id, fields, status, createdAt }: Subject, updatedAt: Date)
   return `{"id":"${id}",${fields},"status":"${status}","participation_confirmed":${status === 'ready'}${discarded},"created_at":"${createdAt.toISOString()}","updated_at":"${updatedAt.toISOString()}"}`
 }
 
-function analysisJson(about: Subject, random: Random, texts: Texts): { json: string; rows: ChildRows } {
+function analysisJson(about: Subject, random: Random, texts: Texts): Made {
   const head = `{"id":"${about.id}",${about.fields},"status":"${about.status}"`
   if (random.chance(SHARE_SCREENED)) {
     const json = `${head},"analysis_level":"simple","analyzed":true,"verdict":{},"overview":${overview(random, texts)},"requirements":[],"items":[],"alerts":[],"pricing":null}`
-    return { json, rows: { requirements: 0, items: 0, alerts: 0 } }
+    return { json, children: 0 }
   }
   const rows = {
     requirements: random.int(9, 25),
@@ -111,7 +111,7 @@ function analysisJson(about: Subject, random: Random, texts: Texts): { json: str
     `"orgao_report":{"payment_risk":"${random.pick(['baixo', 'medio', 'alto'])}","status":"concluido"}`,
     `"operational":{"prazo_entrega_dias":${random.int(5, 90)},"locais":["${texts.ofLength(60)}"],"parcelado":${random.chance(0.6)}}}`,
   ].join()
-  return { json, rows }
+  return { json, children: rows.requirements + rows.items + rows.alerts }
 }
 
 function verdict(random: Random, texts: Texts): string {

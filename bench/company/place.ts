@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
-import { type Costed, runScript } from '../processes/costs.ts'
-import type { Environment } from '../processes/processes.ts'
+import { type Costed, runCosted } from '../processes/costs.ts'
+import { type Environment, npmScript } from '../processes/processes.ts'
 import type { Company } from './api.ts'
 
 const SOURCE_TIMEZONE = 'America/Sao_Paulo'
@@ -23,7 +23,7 @@ export async function runAt(
   args: readonly string[] = [],
   onStart?: (pid: number) => void,
 ): Promise<Costed> {
-  return await runScript(script, args, { ...place, ...(onStart ? { onStart } : {}) })
+  return await runCosted(await npmScript(script, ...args), { ...place, ...(onStart ? { onStart } : {}) })
 }
 
 /** Creates a key for the served API. */

@@ -2,7 +2,7 @@ import zlib from 'node:zlib'
 import { analysis, notice } from '#schema/zod.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { sum } from '../frame/figures.ts'
-import { type ChildRows, createCompany, type GeneratedCompany } from './company.ts'
+import { createCompany, type GeneratedCompany } from './company.ts'
 import type { Texts } from './text.ts'
 
 /** This many documents are checked against the contract's schema; more would only take time. */
@@ -17,9 +17,8 @@ export type About = {
   readonly notices: number
   readonly averageBytes: number
   readonly largestBytes: number
-  readonly averageChildren: number
   /** Rows of the tables that have one row per element of an analysis. */
-  readonly rows: ChildRows
+  readonly averageChildren: number
   /** How much zstd at level 1 shrinks the analyses. */
   readonly compression: number
 }
@@ -42,23 +41,24 @@ export function createWorld(notices: number, seed: string, texts?: Texts): World
   const lists: Buffer[] = []
   const analyses: Buffer[] = []
 
-  function write(index: number): ChildRows {
+  /** @returns the number of its child rows. */
+  function write(index: number): number {
     const version = versions[index] as number
     const subject = company.subjects[index] as GeneratedCompany['subjects'][number]
     const made = company.analysis(index, version)
     const updatedAt = new Date(subject.createdAt.getTime() + (version + 1) * 3_600_000)
     lists[index] = Buffer.from(company.notice(index, updatedAt))
     analyses[index] = Buffer.from(made.json)
-    return made.rows
+    return made.children
   }
 
-  const rows = total(company.subjects.map((_, index) => write(index)))
+  const children = sum(company.subjects.map((_, index) => write(index)))
   checkSample(lists, analyses)
   return {
     indexOf: id => ids.get(id),
     lists,
     analyses,
-    about: describe(analyses, rows),
+    about: describe(analyses, children),
     change(share) {
       const chosen = createRandom(`${seed}:change`).sample(
         recent(company),
@@ -73,12 +73,7 @@ export function createWorld(notices: number, seed: string, texts?: Texts): World
   }
 }
 
-function total(all: readonly ChildRows[]): ChildRows {
-  const of = (table: keyof ChildRows) => sum(all.map(rows => rows[table]))
-  return { requirements: of('requirements'), items: of('items'), alerts: of('alerts') }
-}
-
-function describe(analyses: readonly Buffer[], rows: ChildRows): About {
+function describe(analyses: readonly Buffer[], children: number): About {
   const notices = analyses.length
   const sizes = analyses.map(body => body.length)
   const some = Buffer.concat(analyses.slice(0, COMPRESSED_DOCUMENTS))
@@ -87,8 +82,7 @@ function describe(analyses: readonly Buffer[], rows: ChildRows): About {
     notices,
     averageBytes: Math.round(sum(sizes) / notices),
     largestBytes: sizes.reduce((largest, bytes) => Math.max(largest, bytes), 0),
-    averageChildren: (rows.requirements + rows.items + rows.alerts) / notices,
-    rows,
+    averageChildren: children / notices,
     compression: some.length / zlib.zstdCompressSync(some, level).length,
   }
 }

@@ -2,15 +2,15 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { endedChildrenCpuSeconds } from '#tools/proc.ts'
-import { type Around, type Ended, npmScript, type Program, run } from './processes.ts'
+import { type Around, type Ended, type Program, run } from './processes.ts'
 
 /** The file that `probe.mjs` writes about the process that it watches. */
 type Probed = {
   /** User and system time of the process itself, until its exit handlers ran. */
   readonly cpuSeconds: number
   readonly peakRssBytes: number
-  /** How much later than due a timer of 10 ms fired. */
-  readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number }
+  /** How much later than due a timer of 10 ms fired, p99. */
+  readonly loopDelayMs: number
 }
 
 /** The cost of a whole command: CPU time with its children; elsewhere than on Linux, of the process alone. */
@@ -43,9 +43,4 @@ export async function runCosted(program: Program, around: Around): Promise<Coste
     printedSeconds: (ended.printedMs - ended.startedMs) / 1000,
     cpuSeconds: before === null || after === null ? probed.cpuSeconds : after - before,
   }
-}
-
-/** Runs what this npm script runs. */
-export async function runScript(script: string, args: readonly string[], around: Around): Promise<Costed> {
-  return await runCosted(await npmScript(script, ...args), around)
 }

@@ -1,7 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Agent } from 'undici'
-import { childrenOf, rssBytes } from '#tools/proc.ts'
-import { percentile, sum } from '../frame/figures.ts'
+import { percentile } from '../frame/figures.ts'
 
 const ASK_EVERY_MS = 20
 const LOOP_EVERY_MS = 10
@@ -14,7 +13,6 @@ export type Health = {
   readonly failed: number
   readonly p50: number
   readonly p99: number
-  readonly max: number
 }
 
 /**
@@ -53,7 +51,7 @@ export function watchHealth(url: string, connections: 'kept' | 'new' = 'kept'): 
       await Promise.all(pending)
       await dispatcher.close()
       const at = (share: number) => percentile(latencies, share)
-      return { failed, p50: at(0.5), p99: at(0.99), max: at(1) }
+      return { failed, p50: at(0.5), p99: at(0.99) }
     },
   }
 }
@@ -71,29 +69,12 @@ export function watchOwnDelay(): { end(): number } {
   }
 }
 
-/** Peak memory of a process with its children, of the process alone, and of one child; and most children at once. */
-export type Memory = {
-  readonly peakBytes: number
-  readonly ownBytes: number
-  readonly childBytes: number
-  readonly children: number
-}
-
-/** Samples the memory of a process and its children. */
-export function watchMemory(pid: number): { end(): Memory } {
-  let peak: Memory = { peakBytes: 0, ownBytes: 0, childBytes: 0, children: 0 }
-  const sample = () => {
-    const own = rssBytes(pid)
-    const children = childrenOf(pid).map(rssBytes)
-    peak = {
-      peakBytes: Math.max(peak.peakBytes, own + sum(children)),
-      ownBytes: Math.max(peak.ownBytes, own),
-      childBytes: Math.max(peak.childBytes, ...children),
-      children: Math.max(peak.children, children.filter(bytes => bytes > 0).length),
-    }
-  }
-  sample()
-  const timer = setInterval(sample, SAMPLE_EVERY_MS)
+/** Samples a value, such as the memory of a process; the end returns the greatest. */
+export function watchPeak(read: () => number): { end(): number } {
+  let peak = read()
+  const timer = setInterval(() => {
+    peak = Math.max(peak, read())
+  }, SAMPLE_EVERY_MS)
   return {
     end() {
       clearInterval(timer)

@@ -1,5 +1,5 @@
 import type { RunReport } from '#src/core/company/run_report.ts'
-import { childrenOf, isRunning } from '#tools/proc.ts'
+import { childrenOf, isRunning, signal } from '#tools/proc.ts'
 import { beforeKillAll } from './processes.ts'
 import { type ServiceOptions, startService } from './service.ts'
 
@@ -108,15 +108,6 @@ function killRuns(pid: number): void {
   // So that it starts no other one meanwhile.
   signal(pid, 'SIGSTOP')
   for (const run of childrenOf(pid)) signal(run, 'SIGKILL')
-}
-
-/** Sends a signal to a process that may have ended. */
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name)
-  } catch {
-    // It has already ended.
-  }
 }
 
 /** Adds a line to the log. @returns the run that it reports as ended. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
-import { peakRssBytes } from '#tools/proc.ts'
+import { largestChildBytes, peakRssBytes } from '#tools/proc.ts'
 import { companyOf, startApi } from '../company/api.ts'
 import { createKey, type Place, placeOf } from '../company/place.ts'
 import { syncOnce } from '../company/runs.ts'
@@ -10,7 +10,7 @@ import { count, situation } from '../frame/situation.ts'
 import { startCallee } from '../processes/calls.ts'
 import { answerOf } from '../processes/processes.ts'
 import { startService, untilServed } from '../processes/service.ts'
-import { watchMemory } from '../processes/watch.ts'
+import { watchPeak } from '../processes/watch.ts'
 import type { Load, Loaded } from '../serve/clients.ts'
 import type { FloorCalls } from '../serve/floor.ts'
 
@@ -113,11 +113,11 @@ export const serve = situation({
 async function startServing(place: Place, key: string) {
   const temporary = { TMPDIR: place.directory }
   const service = await startService('serve', { ...place, env: { ...place.env, ...temporary } })
-  const memory = watchMemory(service.pid)
+  const builder = watchPeak(() => largestChildBytes(service.pid))
   const readySeconds = await untilServed(service, key)
   const figures: Figure[] = [
     figure('ready_seconds', 'from the start to the first answer, s', 1, readySeconds),
-    figure('builder_rss_megabytes', 'peak RSS of the builder, MB', 0, megabytes(memory.end().childBytes)),
+    figure('builder_rss_megabytes', 'peak RSS of the builder, MB', 0, megabytes(builder.end())),
   ]
   return { service, figures }
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { CompanyPaths } from '#src/core/company/company.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
-import { childrenOf, cpuSecondsWithChildren, fileDescriptors, rssBytes } from '#tools/proc.ts'
+import { cpuSecondsWithChildren, fileDescriptors, largestChildBytes, rssBytes } from '#tools/proc.ts'
 import { companiesOf, startApi } from '../company/api.ts'
 import { filesOf } from '../company/files.ts'
 import { pathsOf, placeOfAll } from '../company/place.ts'
@@ -86,7 +86,7 @@ export const steady = situation({
       await sleep(SAMPLE_EVERY_MS)
       samples.push({
         rss: rssBytes(worker.pid),
-        largestRun: Math.max(0, ...childrenOf(worker.pid).map(rssBytes)),
+        largestRun: largestChildBytes(worker.pid),
         descriptors: fileDescriptors(worker.pid),
         redisBytes: Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]),
         redisKeys: await client.dbsize(),

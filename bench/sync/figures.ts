@@ -38,7 +38,7 @@ export function figuresOf(measured: Measured, about: About): Figure[] {
     ...stagesOf(full, most(15, isCompared)),
     ...rates(full),
     figure('server_cpu_seconds', 'full sync: CPU of the API, s', 2, full.apiCpuSeconds),
-    ...loopDelays(full, most(20)),
+    figure('loop_delay_p99_ms', 'full sync: event-loop delay p99, ms', 1, full.loopDelayMs, most(20)),
     ...costs('script_full', 'script, full', scriptFull),
     ...ratios('full', 'full sync', full, scriptFull, {
       cpu: most(1.15, isCompared),
@@ -152,18 +152,6 @@ function rates(full: FullRun): Figure[] {
     figure('megabytes_per_second', 'full sync: MB/s', 1, fetched / wallSeconds),
     figure('fetch_requests_per_second', 'full sync: requests/s, while fetching', 0, perSecond(full)),
   ]
-}
-
-function loopDelays({ loopDelayMs }: FullRun, bar: Bar | null): Figure[] {
-  return (['p50', 'p99', 'max'] as const).map(key =>
-    figure(
-      `loop_delay_${key}_ms`,
-      `full sync: event-loop delay ${key}, ms`,
-      1,
-      loopDelayMs[key],
-      key === 'p99' ? bar : null,
-    ),
-  )
 }
 
 function unchangedFigures(

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import { childrenOf, isRunning } from '#tools/proc.ts'
+import { childrenOf, isRunning, signal } from '#tools/proc.ts'
 import { startServiceProcess } from '#tools/service_process.ts'
 import { type Environment, surroundings, temporaryDirectory } from './project.ts'
 
@@ -136,14 +136,6 @@ export function tail(lines: readonly LogLine[]): string {
 export async function killProcess(pid: number): Promise<void> {
   signal(pid, 'SIGKILL')
   await until(() => !isRunning(pid), { what: `the end of process ${pid}` })
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name)
-  } catch {
-    // It has already ended.
-  }
 }
 
 /**

@@ -19,7 +19,7 @@ describe('The bars of a sync', () => {
   const full = {
     ...run,
     wallSeconds: 0.5,
-    loopDelayMs: { p50: 0, p99: 0, max: 0 },
+    loopDelayMs: 0,
     threads: null,
     apiCpuSeconds: 0,
   }
@@ -47,7 +47,7 @@ describe('The bars of a sync', () => {
       full: {
         wallSeconds: 1.11,
         peakRssBytes: 601e6,
-        loopDelayMs: { p50: 0, p99: 21, max: 0 },
+        loopDelayMs: 21,
         endedMs: 200,
       },
       unchanged: { cpuSeconds: 1.01, peakRssBytes: 201e6, snapshotsWritten: 1 },
