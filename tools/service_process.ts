@@ -19,6 +19,13 @@ export type ServiceProcess = {
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<{ readonly code: number | null; readonly seconds: number }>
 }
 
+/** A line of a program's log; a line that is not JSON is in `msg`. */
+export type LogLine = Readonly<Record<string, unknown>> & {
+  readonly msg: string
+  readonly level?: string
+  readonly company?: string
+}
+
 /**
  * Starts a program and resolves when it listens.
  * @throws Error with the end of its log if it ends instead.
@@ -32,7 +39,7 @@ export async function startServiceProcess(options: {
   /** Gets the process as soon as it runs. */
   readonly onStart: (child: ChildProcess) => void
   /** Follows its log. Without it, nobody reads the log after the line with the address. */
-  readonly onLine?: ((text: string) => void) | undefined
+  readonly onLine?: ((line: LogLine) => void) | undefined
 }): Promise<ServiceProcess> {
   const { name, command, directory, env, onStart, onLine } = options
   const [program = '', ...words] = command
@@ -49,7 +56,7 @@ export async function startServiceProcess(options: {
   lines.on('line', text => {
     last.push(text.slice(0, LINE_CHARACTERS))
     if (last.length > LAST_LINES) last.shift()
-    onLine?.(text)
+    onLine?.(parse(text))
     const [, url] = /Listening on (http:\S+?);/.exec(text) ?? []
     if (url) listening.resolve(url)
     if (url && !onLine) lines.pause()
@@ -73,5 +80,13 @@ export async function startServiceProcess(options: {
       const { code, atMs } = await exited
       return { code, seconds: (atMs - fromMs) / 1000 }
     },
+  }
+}
+
+function parse(text: string): LogLine {
+  try {
+    return { msg: '', ...JSON.parse(text) }
+  } catch {
+    return { msg: text }
   }
 }

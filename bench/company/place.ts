@@ -1,9 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
+import { openSnapshot } from '#src/core/lake/read.ts'
+import { wrongNotices } from '#tools/truth.ts'
 import { type Costed, runCosted } from '../processes/costs.ts'
 import { type Environment, npmScript } from '../processes/processes.ts'
 import type { Company } from './api.ts'
+import type { Living } from './living.ts'
 
 const SOURCE_TIMEZONE = 'America/Sao_Paulo'
 /** Only the first run of each company is due. */
@@ -24,6 +27,16 @@ export async function runAt(
   onStart?: (pid: number) => void,
 ): Promise<Costed> {
   return await runCosted(await npmScript(script, ...args), { ...place, ...(onStart ? { onStart } : {}) })
+}
+
+/** Ids of the notices in the latest snapshot that differ from the company's world. */
+export async function differences(place: Place, { slug, world }: Living): Promise<string[]> {
+  const { db } = await openSnapshot(pathsOf(place, slug).lake)
+  try {
+    return await wrongNotices(sql => db.rows(sql), world)
+  } finally {
+    db.close()
+  }
 }
 
 /** Creates a key for the served API. */

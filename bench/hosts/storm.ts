@@ -2,13 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { companiesOf } from '../company/api.ts'
 import { type Living, startLiving } from '../company/living.ts'
-import { type Place, pathsOf, placeOfAll, runAt } from '../company/place.ts'
-import { factsOf, wrongNotices } from '../company/truth.ts'
+import { differences, type Place, placeOfAll, runAt } from '../company/place.ts'
 import { type Figure, figure, most } from '../frame/figures.ts'
 import type { Bench } from '../frame/situation.ts'
 import { startRedis } from '../processes/redis.ts'
 import { startStore } from '../processes/store.ts'
-import { overlaps, runsOf } from '../processes/worker.ts'
+import { overlaps } from '../processes/worker.ts'
 import { Fleet } from './fleet.ts'
 import type { Network } from './network.ts'
 import { collectAsked, requestOverlap } from './requests.ts'
@@ -72,7 +71,7 @@ export async function measureStorm(bench: Bench, options: StormOptions, network:
   await store.close()
   await redis.close()
   await sandbox.close()
-  const runs = runsOf(fleet.logs)
+  const runs = fleet.logs.flatMap(log => log.runs)
   const analyses = asked.filter(({ kind }) => kind === 'analysis')
   const distinct = new Set(analyses.map(({ company, version }) => `${company} ${version}`)).size
   const { small, workers, seconds, cut } = options
@@ -155,10 +154,10 @@ function changeNowAndThen(companies: readonly Living[], random: Random) {
  */
 async function compareAll(companies: readonly Living[], place: Place): Promise<string[]> {
   const wrong: string[] = []
-  for (const { slug, world } of companies) {
-    await runAt(place, 'restore', ['--company', slug])
-    const differing = await wrongNotices(pathsOf(place, slug).lake, factsOf(world))
-    if (differing.length > 0) wrong.push(`${slug}: ${differing.slice(0, 3).join(', ')}`)
+  for (const company of companies) {
+    await runAt(place, 'restore', ['--company', company.slug])
+    const differing = await differences(place, company)
+    if (differing.length > 0) wrong.push(`${company.slug}: ${differing.slice(0, 3).join(', ')}`)
   }
   return wrong
 }

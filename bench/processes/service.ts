@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
-import { type ServiceProcess, startServiceProcess } from '#tools/service_process.ts'
+import { type LogLine, type ServiceProcess, startServiceProcess } from '#tools/service_process.ts'
 import { type Environment, npmScript, remember } from './processes.ts'
 
 const SERVED_WITHIN_MS = 300_000
@@ -11,7 +11,7 @@ export type ServiceOptions = {
   /** A command that replaces itself with the command after it, on another host. */
   readonly within?: readonly string[]
   /** Follows its log. Without it, nobody reads the log after the line with the address. */
-  readonly onLine?: (text: string) => void
+  readonly onLine?: (line: LogLine) => void
 }
 
 /** Starts what this npm script runs on a free port, with none of the caller's settings. */

@@ -1,5 +1,6 @@
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { childrenOf, isRunning, signal } from '#tools/proc.ts'
+import type { LogLine } from '#tools/service_process.ts'
 import { beforeKillAll } from './processes.ts'
 import { type ServiceOptions, startService } from './service.ts'
 
@@ -55,8 +56,8 @@ export async function startWorker(options: Omit<ServiceOptions, 'onLine'>): Prom
   const service = await startService('start', {
     ...options,
     env: { ADMIN_TOKEN, ...options.env },
-    onLine(text) {
-      const run = readLine(text, log)
+    onLine(line) {
+      const run = readLine(line, log)
       if (!run) return
       waiting.resolve(run)
       waiting = Promise.withResolvers()
@@ -111,22 +112,13 @@ function killRuns(pid: number): void {
 }
 
 /** Adds a line to the log. @returns the run that it reports as ended. */
-function readLine(text: string, log: Log): Run | null {
-  const line = parse(text)
-  const { msg = '' } = line
-  if (TAKEN_OVER.test(msg)) log.takenOver += 1
-  if (line.level === 'error') log.errors.push(msg || text)
-  if (msg !== 'run finished') return null
-  log.runs.push(line as Run)
-  return line as Run
-}
-
-function parse(text: string): Partial<Run> & { readonly msg?: string; readonly level?: string } {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return {}
-  }
+function readLine(line: LogLine, log: Log): Run | null {
+  if (TAKEN_OVER.test(line.msg)) log.takenOver += 1
+  if (line.level === 'error') log.errors.push(line.msg)
+  if (line.msg !== 'run finished') return null
+  const run = line as LogLine & Run
+  log.runs.push(run)
+  return run
 }
 
 /** Waits until each company was synced. @throws Error if a run failed. */
@@ -145,16 +137,12 @@ export async function untilSynced(
 
 type Times = Pick<Run, 'company' | 'started_at' | 'finished_at'>
 
-/** The runs that ended on any of the workers, in the order of their start. */
-export function runsOf(logs: readonly Pick<Log, 'runs'>[]): Run[] {
-  return logs.flatMap(({ runs }) => runs).sort((a, b) => at(a.started_at) - at(b.started_at))
-}
-
-/** Counts runs that began before an earlier run of their company had ended. Expects them in order of start. */
+/** Counts runs that began before an earlier run of their company had ended. */
 export function overlaps(runs: readonly Times[]): number {
   const endedMs = new Map<string, number>()
   let count = 0
-  for (const { company, started_at, finished_at } of runs) {
+  const inOrder = runs.toSorted((a, b) => at(a.started_at) - at(b.started_at))
+  for (const { company, started_at, finished_at } of inOrder) {
     if (at(started_at) < (endedMs.get(company) ?? 0)) count += 1
     endedMs.set(company, Math.max(endedMs.get(company) ?? 0, at(finished_at)))
   }

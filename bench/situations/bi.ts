@@ -7,7 +7,7 @@ import type { MartOrder, MartTimes } from '../bi/mart.ts'
 import { type Api, type Company, companyOf, startApi } from '../company/api.ts'
 import { filesOf } from '../company/files.ts'
 import { pathsOf, placeOf, runAt } from '../company/place.ts'
-import { CHANGED_SHARE, syncOnce } from '../company/runs.ts'
+import { syncChanged, syncOnce } from '../company/runs.ts'
 import { asRow, type Figure, figure, median, megabytes, most, sum } from '../frame/figures.ts'
 import { type Bench, count, ROUNDS, situation } from '../frame/situation.ts'
 import { answerOf } from '../processes/processes.ts'
@@ -36,8 +36,6 @@ export const bi = situation({
 
 export type Measured = {
   readonly notices: number
-  readonly fullSeconds: number
-  readonly changedSeconds: number
   readonly changes: number
   readonly written: Written
   readonly report: { readonly wallSeconds: number; readonly bytes: number }
@@ -54,12 +52,11 @@ async function measureRound(bench: Bench, api: Api, company: Company): Promise<M
   const { notices } = company
   const place = await placeOf(bench.directory, { ...company, url: api.url })
   bench.step('full sync')
-  const full = await syncOnce(api, place, { loaded: notices, full: true })
+  await syncOnce(api, place, { loaded: notices, full: true })
   const latest = () => realpath(latestLink(pathsOf(place).lake))
   const before = await latest()
   bench.step('some notices of the newest months changed')
-  const changes = await api.change(CHANGED_SHARE)
-  const changed = await syncOnce(api, place, { loaded: changes })
+  const { report: changed } = await syncChanged(api, place)
   const after = await latest()
   if (after === before) throw new Error('The change was not published')
   const written = await compareSnapshots(before, after)
@@ -74,16 +71,14 @@ async function measureRound(bench: Bench, api: Api, company: Company): Promise<M
   const output = join(bench.directory, 'report.html')
   const { wallSeconds } = await runAt(place, 'report', ['--output', output])
   return {
-    ...{ notices, changes, written, marts },
-    fullSeconds: full.wallSeconds,
-    changedSeconds: changed.wallSeconds,
+    ...{ notices, changes: changed.loaded, written, marts },
     report: { wallSeconds, bytes: (await stat(output)).size },
   }
 }
 
 /** The figures of a round, with the bars that apply to this company's size. */
 export function figuresOf(measured: Measured): Figure[] {
-  const { notices, marts, report, fullSeconds, changedSeconds, changes, written } = measured
+  const { notices, marts, report, changes, written } = measured
   const isStated = notices <= STATED_FOR
   const times = Object.values(marts)
   const rss = megabytes(Math.max(...times.map(({ peakRssBytes }) => peakRssBytes)))
@@ -93,9 +88,7 @@ export function figuresOf(measured: Measured): Figure[] {
     figure('mart_peak_rss_megabytes', 'a process that reads a mart: highest peak RSS, MB', 0, rss),
     figure('report_wall_seconds', 'report: wall, s', 2, report.wallSeconds, most(5, isStated)),
     figure('report_megabytes', 'report: MB', 3, megabytes(report.bytes), most(2, isStated)),
-    figure('full_wall_seconds', 'full sync: wall, s', 2, fullSeconds),
-    figure('changed_wall_seconds', '0.5 % changed, in the two newest months: wall, s', 2, changedSeconds),
-    figure('changes', '  notices changed', 0, changes),
+    figure('changes', 'notices changed, in the two newest months', 0, changes),
     figure('snapshot_megabytes', '  the whole new snapshot, MB', 2, megabytes(written.snapshotBytes)),
     figure('written_megabytes', '  written for it, MB', 2, megabytes(written.bytes)),
     figure('written_percent', '  written for it, %', 1, share, most(WRITTEN_PERCENT, notices >= SHARE_FROM)),

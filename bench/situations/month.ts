@@ -13,8 +13,7 @@ import { sync } from '#src/sync.ts'
 import { companyOf } from '../company/api.ts'
 import { filesOf } from '../company/files.ts'
 import { type Living, startLiving } from '../company/living.ts'
-import { type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
-import { factsOf, wrongNotices } from '../company/truth.ts'
+import { differences, type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
 import { asRow, type Figure, figure, median, megabytes, most, sum } from '../frame/figures.ts'
 import { count, situation } from '../frame/situation.ts'
 
@@ -41,10 +40,12 @@ export const month = situation({
   },
   async measure(bench, { notices, hours, seed }) {
     bench.step('generating the company')
-    const about = companyOf({ notices, seed })
-    const { companies, sandbox } = await startLiving([about], { start: new Date(START) })
-    const { world } = companies[0] as Living
-    const place = await placeOf(bench.directory, { ...about, url: sandbox.url })
+    const { companies, sandbox } = await startLiving([companyOf({ notices, seed })], {
+      start: new Date(START),
+    })
+    const company = companies[0] as Living
+    const { world } = company
+    const place = await placeOf(bench.directory, { ...company, url: sandbox.url })
     const paths = pathsOf(place)
     bench.step('first sync')
     await runOnce(place, START)
@@ -70,7 +71,7 @@ export const month = situation({
     bench.step('comparing with the log, and with the company')
     await runAt(place, 'doctor')
     await runAt(place, 'sync', ['--full'])
-    const wrong = await wrongNotices(paths.lake, factsOf(world))
+    const wrong = await differences(place, company)
     await sandbox.close()
     return [
       figure('runs', 'hourly runs', 0, runs.length),

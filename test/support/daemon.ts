@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { childrenOf, isRunning, signal } from '#tools/proc.ts'
-import { startServiceProcess } from '#tools/service_process.ts'
+import { type LogLine, startServiceProcess } from '#tools/service_process.ts'
 import { type Environment, surroundings, temporaryDirectory } from './project.ts'
 
 const MAIN = join(import.meta.dirname, '../../jobs/main.ts')
@@ -20,13 +20,6 @@ const POLL_MS = { first: 5, most: 100 }
 export const DAEMON_TEST = { testTimeout: 150_000 }
 
 export const ADMIN_TOKEN = 'adm_2b8e6f0d1c7a4953'
-
-/** A line of the log; a line that is not JSON is in `msg`. */
-export type LogLine = Readonly<Record<string, unknown>> & {
-  readonly msg: string
-  readonly level?: string
-  readonly company?: string
-}
 
 /** A worker, started as by `npm start`. */
 export type Daemon = {
@@ -72,7 +65,7 @@ export async function startDaemon(
       ...env,
     },
     onStart: endWithTest,
-    onLine: text => void lines.push(parse(text)),
+    onLine: line => void lines.push(line),
   })
   const { pid, url } = daemon
   const waitFor: Daemon['waitFor'] = async (fits, { after = 0, withinMs = WITHIN_MS } = {}) => {
@@ -114,14 +107,6 @@ function endWithTest(child: ChildProcess): void {
     await exited
     await Promise.all(started.map(killProcess))
   })
-}
-
-function parse(text: string): LogLine {
-  try {
-    return { msg: '', ...JSON.parse(text) }
-  } catch {
-    return { msg: text }
-  }
 }
 
 /** The end of a daemon's log, for the message of a test that waited in vain. */

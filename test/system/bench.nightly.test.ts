@@ -6,15 +6,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { companyPaths } from '#src/core/company/company.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
+import { World } from '#src/sandbox/world.ts'
 import { surroundings } from '#test/support/project.ts'
 import { childrenOf } from '#tools/proc.ts'
 import { companyOf, startApi } from '../../bench/company/api.ts'
 import { createCompany } from '../../bench/company/company.ts'
-import { placeOf } from '../../bench/company/place.ts'
-import { wrongNotices } from '../../bench/company/truth.ts'
+import { differences, placeOf } from '../../bench/company/place.ts'
 import { measureSituation } from '../../bench/frame/runner.ts'
 import { killAll, npmScript } from '../../bench/processes/processes.ts'
 import { month } from '../../bench/situations/month.ts'
@@ -216,8 +215,9 @@ it('the bench of a month runs a living company, and rebuilds and compares it', a
     found.figures.filter(each => each.column === column).map(each => each.label)
   expect(cells('segments')).toEqual(['1', '2'])
 
-  const { lake } = companyPaths(join(directory, 'data'), 'bench')
-  expect(await wrongNotices(lake, [])).toHaveLength(value('notices') as number)
+  const place = { directory, env: { DATA_DIR: join(directory, 'data') } }
+  const none = { ...companyOf({ notices: 0, seed: '22' }), world: new World([]) }
+  expect(await differences(place, none)).toHaveLength(value('notices') as number)
 }, 120_000)
 
 describe('the generated company', () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Redis } from 'ioredis'
 import { expect, test, vi } from 'vitest'
-import { DAEMON_TEST, type LogLine, startDaemon, tail, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, startDaemon, tail, until } from '#test/support/daemon.ts'
 import { isRun, NEVER, NO_LOOKS, nextRun, OFTEN, runsOf, untilIdle } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { idOf, notices } from '#test/support/notices.ts'
@@ -12,6 +12,7 @@ import { type Authority, makeAuthority, onlyTls } from '#test/support/redis_stat
 import { startCompany } from '#test/support/synced.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
 import { freePort } from '#tools/redis_process.ts'
+import type { LogLine } from '#tools/service_process.ts'
 
 /** A master that does not answer for this long is replaced by its replica. */
 const NODE_TIMEOUT_MS = 1000

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { askedFor, startCompanies } from '#test/support/companies.ts'
-import { DAEMON_TEST, type LogLine, startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
 import {
   expectNoOverlap,
   failedJobs,
@@ -25,6 +25,7 @@ import { idOf, notices } from '#test/support/notices.ts'
 import { type Environment, startCommand, temporaryDirectory } from '#test/support/project.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
 import { startWebhook } from '#test/support/webhook.ts'
+import type { LogLine } from '#tools/service_process.ts'
 
 vi.setConfig(DAEMON_TEST)
 

@@ -3,10 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { RemoteState } from '#src/extras/object_store/state.ts'
-import { DAEMON_TEST, killProcess, type LogLine, startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, killProcess, startDaemon, until } from '#test/support/daemon.ts'
 import { nextRun, OFTEN, redisSettings } from '#test/support/daemon_runs.ts'
 import { companyDirectory, runCommand } from '#test/support/project.ts'
 import { latestLocal, latestOf, startRemote } from '#test/support/remote_lake.ts'
+import type { LogLine } from '#tools/service_process.ts'
 
 vi.setConfig(DAEMON_TEST)
 

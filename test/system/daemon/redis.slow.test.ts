@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { DAEMON_TEST, type Daemon, type LogLine, startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
 import {
   activeIn,
   isRun,
@@ -17,6 +17,7 @@ import { idOf, notices } from '#test/support/notices.ts'
 import { canOwnRedis, openRedis, startOwnRedis, startProxy, withClient } from '#test/support/redis.ts'
 import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
+import type { LogLine } from '#tools/service_process.ts'
 
 vi.setConfig(DAEMON_TEST)
 
