@@ -20,7 +20,7 @@ function read(pid: number, file: string): string | null {
 }
 
 /** A number in the status of a process; sizes are in kB. 0 if the process has ended. */
-export function statusOf(pid: number, name: string): number {
+function statusOf(pid: number, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(read(pid, 'status') ?? '')?.[1] ?? 0)
 }
 

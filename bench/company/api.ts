@@ -26,7 +26,7 @@ export function companiesOf(count: number, { notices, seed }: Size): Company[] {
   )
 }
 
-export function slugOf(index: number): string {
+function slugOf(index: number): string {
   return `company-${String(index + 1).padStart(2, '0')}`
 }
 

@@ -16,9 +16,9 @@ export type ApiOptions = {
   readonly latencyMs: number
 }
 
-export type Kind = 'list' | 'notice' | 'analysis' | 'refused'
+type Kind = 'list' | 'notice' | 'analysis' | 'refused'
 /** Requests of one kind since the counters were last read; times are from the system clock. */
-export type Counter = { requests: number; firstMs: number; lastMs: number }
+type Counter = { requests: number; firstMs: number; lastMs: number }
 export type Counters = Readonly<Record<Kind, Counter>>
 
 /** A number of requests of one kind since the counters were last read. */

@@ -1,8 +1,7 @@
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { createTexts, type Texts } from './text.ts'
 
-/** Number of months of `created_at`, including the last. */
-export const MONTHS = 24
+/** The 24 months of `created_at`. */
 const FIRST_MONTH = Date.UTC(2024, 10, 1)
 const LAST_MOMENT = Date.UTC(2026, 9, 31, 23)
 const DAY_MS = 86_400_000
@@ -23,7 +22,7 @@ const CITIES =
 const CITY = CITIES.split(', ')
 
 /** One notice of the generated company: the source of its list item and its analysis. */
-export type Subject = {
+type Subject = {
   readonly id: string
   readonly pncpId: string
   readonly status: (typeof STATUS)[number]

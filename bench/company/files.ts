@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 
 /** A file below a directory; equal inodes are one file with several names. */
-export type File = { readonly path: string; readonly bytes: number; readonly inode: string }
+type File = { readonly path: string; readonly bytes: number; readonly inode: string }
 
 /** All files below a directory, except those that vanish meanwhile. */
 export async function filesOf(directory: string): Promise<File[]> {

@@ -8,8 +8,8 @@ import { type Place, pathsOf, runAt } from './place.ts'
 
 /** The share of the notices that a run with changes finds changed. */
 export const CHANGED_SHARE = 0.005
-/** As many concurrent requests as the sync is measured with, unless an option says otherwise. */
-export const CONCURRENCY = 16
+/** The concurrent requests that runs are measured with. */
+export const AT_ONCE = { API_CONCURRENCY: '16' }
 
 /** One run of the sync: its cost and report, and the requests that the API received. */
 export type SyncRun = Costed & {

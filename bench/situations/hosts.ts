@@ -3,7 +3,7 @@ import { checkpointsKey } from '#src/extras/shared_log/checkpoints.ts'
 import { directoryKey } from '#src/extras/shared_log/segments.ts'
 import { companyOf, startApi } from '../company/api.ts'
 import { type Place, placeOf } from '../company/place.ts'
-import { CONCURRENCY, syncChanged, syncOnce } from '../company/runs.ts'
+import { AT_ONCE, syncChanged, syncOnce } from '../company/runs.ts'
 import { type Figure, figure, megabytes, most, sum } from '../frame/figures.ts'
 import { type Bench, count, flag, situation } from '../frame/situation.ts'
 import { enterHub, openHub } from '../hosts/namespaces.ts'
@@ -52,7 +52,7 @@ async function measureTakeover(bench: Bench, directory: string, options: Options
   const api = await startApi([company])
   const store = await startStore(directory)
   await store.setLatency(latency)
-  const settings = { ...store.settings, LOG_URL: store.url, API_CONCURRENCY: String(CONCURRENCY) }
+  const settings = { ...store.settings, ...AT_ONCE, LOG_URL: store.url }
   const host = (name: string) => placeOf(join(directory, name), { ...company, url: api.url }, settings)
   const [first, second, third] = [await host('first'), await host('second'), await host('third')]
   const segments = () =>
@@ -77,12 +77,13 @@ async function measureTakeover(bench: Bench, directory: string, options: Options
   bench.step('0.5 % changed, on an empty disk')
   const taken = await takeOver(second)
   bench.step('0.5 % changed, on an empty disk, without checkpoints')
-  await withObjects(settings, async objects => {
+  const checkpoints = await withObjects(settings, async objects => {
     const keys = await Array.fromAsync(objects.list(`${checkpointsKey('bench')}/`))
-    if (keys.length === 0) throw new Error('There was no checkpoint to continue from.')
     await objects.remove(keys.map(({ key }) => key))
+    return keys.length
   })
-  const rebuilt = await takeOver(third)
+  // A small company has none, so it was taken over from its log just now.
+  const rebuilt = checkpoints > 0 ? await takeOver(third) : taken
   const logBytes = sum((await segments()).map(({ bytes }) => bytes))
   await store.close()
   await api.close()

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { type Api, companyOf, startApi } from '../company/api.ts'
 import { type Place, placeOf, runAt } from '../company/place.ts'
-import { CHANGED_SHARE, CONCURRENCY, syncOnce } from '../company/runs.ts'
+import { AT_ONCE, CHANGED_SHARE, syncOnce } from '../company/runs.ts'
 import { type Figure, figure, median, most } from '../frame/figures.ts'
-import { type Bench, count, type Given, ROUNDS, situation, text } from '../frame/situation.ts'
+import { type Bench, count, type Given, ROUNDS, situation } from '../frame/situation.ts'
 import { type Store, startStore } from '../processes/store.ts'
 
 /** A run may take this much longer if there is an object store; and so may the last one of many. */
@@ -18,7 +18,6 @@ const ENDS = 20
 const OPTIONS = {
   notices: count('size of the company that is compared', 20_000),
   latency: count('latency of each answer of the object store, in ms', 20, 0),
-  formats: text('value of LAKE_FORMATS', 'iceberg,delta'),
   snapshots: count('snapshots of the second company; 0 skips it', 300, 0),
   small: count('size of the second company', 400),
   ...ROUNDS,
@@ -44,17 +43,16 @@ type Published = {
   readonly published: Place
 }
 
-async function prepare({ seed, formats }: Options, notices: number, directory: string): Promise<Published> {
+async function prepare({ seed }: Options, notices: number, directory: string): Promise<Published> {
   const company = companyOf({ notices, seed })
   const api = await startApi([company])
   const store = await startStore(join(directory, 'keys'))
-  const settings = { API_CONCURRENCY: String(CONCURRENCY) }
-  const remote = { ...store.settings, LAKE_URL: store.url, LAKE_FORMATS: formats }
+  const remote = { ...store.settings, LAKE_URL: store.url, LAKE_FORMATS: 'iceberg,delta' }
   const about = { ...company, url: api.url }
   return {
     ...{ api, store },
-    plain: await placeOf(join(directory, 'plain'), about, settings),
-    published: await placeOf(join(directory, 'published'), about, { ...settings, ...remote }),
+    plain: await placeOf(join(directory, 'plain'), about, AT_ONCE),
+    published: await placeOf(join(directory, 'published'), about, { ...AT_ONCE, ...remote }),
   }
 }
 

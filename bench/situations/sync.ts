@@ -1,5 +1,4 @@
 import { companyOf, startApi } from '../company/api.ts'
-import { CONCURRENCY } from '../company/runs.ts'
 import { asColumn, type Figure, medianOf } from '../frame/figures.ts'
 import { type Bench, count, counts, ROUNDS, situation } from '../frame/situation.ts'
 import { type About, FIRST_NOTICES, figuresOf, lateFigures } from '../sync/figures.ts'
@@ -8,7 +7,6 @@ import { type Mirrored, measureFirst, measureFull, measureRound } from '../sync/
 type Options = {
   readonly changed: number
   readonly latency: readonly number[]
-  readonly concurrency: number
   readonly seed: string
 }
 
@@ -24,7 +22,6 @@ export const sync = situation({
       [0, 20],
       0,
     ),
-    concurrency: count('concurrent requests of the sync and the script', CONCURRENCY),
     ...ROUNDS,
   },
   async measure(bench, options) {
@@ -52,13 +49,13 @@ export const sync = situation({
 
 async function measureCompany(
   bench: Bench,
-  { changed: changing, concurrency, seed }: Options,
+  { changed: changing, seed }: Options,
   { notices, first }: Pick<About, 'notices' | 'first'>,
 ): Promise<Figure[]> {
   const size = notices.toLocaleString('en-US')
   const start = async (notices: number): Promise<Mirrored> => {
     const company = companyOf({ notices, seed })
-    return { company, api: await startApi([company]), concurrency }
+    return { company, api: await startApi([company]) }
   }
   bench.step(`${size} notices: generating`)
   const [company, small] = [await start(notices), await start(FIRST_NOTICES)]
@@ -95,7 +92,7 @@ async function measureCompany(
 /** Measures the full sync and the script with an API that takes time to answer. */
 async function measureLate(
   bench: Bench,
-  { concurrency, seed }: Options,
+  { seed }: Options,
   { notices, latency }: { readonly notices: number; readonly latency: number },
 ): Promise<Figure[]> {
   const company = companyOf({ notices, seed })
@@ -104,8 +101,8 @@ async function measureLate(
     const directory = await round.folder(`${notices}-${latency}`)
     const step = (text: string) =>
       round.step(`${notices.toLocaleString('en-US')} notices, ${latency} ms: ${text}`)
-    const { full, scriptFull } = await measureFull({ company, api, concurrency }, { directory, step })
-    return lateFigures(full, scriptFull, { notices, latency, concurrency })
+    const { full, scriptFull } = await measureFull({ company, api }, { directory, step })
+    return lateFigures(full, scriptFull, { notices, latency })
   })
   await api.close()
   return figures

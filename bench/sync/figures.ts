@@ -1,3 +1,4 @@
+import { AT_ONCE } from '../company/runs.ts'
 import { asRow, type Bar, type Figure, figure, least, megabytes, most, sum } from '../frame/figures.ts'
 import type { Costed } from '../processes/costs.ts'
 import type { FullRun, Measured } from './measure.ts'
@@ -57,12 +58,11 @@ export function figuresOf(measured: Measured, about: About): Figure[] {
 export function lateFigures(
   full: FullRun,
   script: Cost,
-  about: { readonly notices: number; readonly latency: number; readonly concurrency: number },
+  { notices, latency }: { readonly notices: number; readonly latency: number },
 ): Figure[] {
-  const { notices, latency, concurrency } = about
   const isCompared = notices >= RATIO_FROM
   // Each connection can make at most 1000 / latency requests a second.
-  const ideal = (concurrency * 1000) / latency
+  const ideal = (Number(AT_ONCE.API_CONCURRENCY) * 1000) / latency
   return [
     ...costs('full', 'full sync', full),
     ...stagesOf(full, most(5, isCompared)),

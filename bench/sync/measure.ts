@@ -7,7 +7,7 @@ import { literal } from '#src/core/warehouse/quoted.ts'
 import { cpuSeconds } from '#tools/proc.ts'
 import type { Api, Company } from '../company/api.ts'
 import { type Place, pathsOf, placeOf, runAt } from '../company/place.ts'
-import { type SyncRun, syncOnce } from '../company/runs.ts'
+import { AT_ONCE, type SyncRun, syncOnce } from '../company/runs.ts'
 import { type Costed, runCosted } from '../processes/costs.ts'
 import { type CpuByThread, watchStages } from './threads.ts'
 
@@ -33,8 +33,7 @@ export type FullRun = SyncRun & {
   readonly apiCpuSeconds: number
 }
 
-/** A company, its API, and with how many concurrent requests the sync and the script read it. */
-export type Mirrored = { readonly company: Company; readonly api: Api; readonly concurrency: number }
+export type Mirrored = { readonly company: Company; readonly api: Api }
 
 type Where = { readonly directory: string; readonly step: (text: string) => void }
 
@@ -92,14 +91,11 @@ export async function measureFirst(
 }
 
 /** Directories for the sync and the script, and how the latter is run. */
-async function openBoth(mirrored: Mirrored, directory: string, name: string) {
-  const { api, company } = mirrored
-  const concurrency = String(mirrored.concurrency)
-  const settings = { API_CONCURRENCY: concurrency }
-  const ours = await placeOf(join(directory, `${name}-sync`), { ...company, url: api.url }, settings)
+async function openBoth({ api, company }: Mirrored, directory: string, name: string) {
+  const ours = await placeOf(join(directory, `${name}-sync`), { ...company, url: api.url }, AT_ONCE)
   const theirs = { directory: join(directory, `${name}-script`) }
   await mkdir(theirs.directory)
-  const env = { API_BASE_URL: api.url, API_KEY: company.apiKey, CONCURRENCY: concurrency }
+  const env = { API_BASE_URL: api.url, API_KEY: company.apiKey, CONCURRENCY: AT_ONCE.API_CONCURRENCY }
   /** @throws Error unless it requested so many analyses. */
   const script = async (loaded: number) => {
     await api.counters()

@@ -167,7 +167,7 @@ it('fails if the rows of the script are not those of the sync', async () => {
   const company = companyOf({ notices: 5, seed: 'rows' })
   const api = await startApi([company])
   const directory = await mkdtemp(join(temporary, 'rows-'))
-  await measureFirst({ company, api, concurrency: 4 }, directory)
+  await measureFirst({ company, api }, directory)
   await api.close()
   const ours = await placeOf(join(directory, 'first-sync'), { ...company, url: api.url })
   const script = { directory: join(directory, 'first-script') }

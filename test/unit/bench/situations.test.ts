@@ -88,9 +88,7 @@ describe('The bars of a sync', () => {
       const late = { ...full, wallSeconds: 0.9, endedMs, report: { loaded: 1, bytes_fetched: 1 } }
       const analysis = { requests, firstMs: 0, lastMs: 1000 }
       const run = { ...late, asked: { ...asked, analysis } } as unknown as FullRun
-      return missedIn(lateFigures(run, one, { notices: 5000, latency: 50, concurrency: 16 })).map(
-        ({ limit }) => limit,
-      )
+      return missedIn(lateFigures(run, one, { notices: 5000, latency: 50 })).map(({ limit }) => limit)
     }
     expect(fetching(288, 1045)).toEqual([])
     expect(fetching(287, 1046)).toEqual([5, 90])
