@@ -51,9 +51,8 @@ export function measureShape(): Measure[] {
     // package, init and the pages had tests; 63,833 until twelve questions were asked of an agent's tools, calendars and links were read, and the
     // README was run line by line; 64,499 until the end of retries was tested; 64,566 until republished purchases, readings and
     // last week had a model, and lists of any kind were planned with and without an index.
-    { name: 'lines of test', count: linesIn(['test']), limit: 64_958, goal: 46_000 },
-    // 6,495 until some changed notices, an API that takes time to answer, and a daemon's run were measured.
-    { name: 'lines of bench', count: linesIn(['bench']), limit: 6_621, goal: 5_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 64_851, goal: 46_000 },
+    { name: 'lines of bench', count: linesIn(['bench']), limit: 4_978, goal: 5_000 },
     { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 436, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
     {
