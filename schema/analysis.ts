@@ -24,7 +24,10 @@ const REQUIREMENT = {
         'outros',
       ],
       description: 'Kind of requirement',
-      portuguese: ['Categoria', 'Tipo de requisito, por exemplo qualificacao_tecnica ou regularidade_fiscal'],
+      portuguese: [
+        'Categoria (código)',
+        'Tipo de requisito, por exemplo qualificacao_tecnica ou regularidade_fiscal',
+      ],
     },
     title: {
       type: 'string',
@@ -126,7 +129,7 @@ const ITEM = {
       type: 'string',
       values: ['M', 'S'],
       description: 'M material, S service',
-      portuguese: ['Material ou serviço', 'M: material; S: serviço'],
+      portuguese: ['Material ou serviço (código)', 'M: material; S: serviço'],
     },
     numero_lote: {
       type: 'integer',
@@ -169,7 +172,7 @@ const ALERT = {
       type: 'string',
       values: ['risk', 'opportunity', 'info'],
       description: 'risk, opportunity or info',
-      portuguese: ['Tipo', 'risk (risco), opportunity (oportunidade) ou info (informação)'],
+      portuguese: ['Tipo (código)', 'risk (risco), opportunity (oportunidade) ou info (informação)'],
     },
     severity: {
       type: 'string',
@@ -213,7 +216,10 @@ const VERDICT = {
       type: 'string',
       values: RECOMMENDATIONS,
       description: 'participar, cautela or nao_recomendado',
-      portuguese: ['Recomendação', 'participar, cautela ou nao_recomendado; vazio antes da avaliação'],
+      portuguese: [
+        'Recomendação (código)',
+        'participar, cautela ou nao_recomendado; vazio antes da avaliação',
+      ],
     },
     reason: {
       type: 'string',
@@ -341,7 +347,7 @@ const PRICING = {
       values: ['', 'baixo', 'medio', 'alto', 'critico', 'desconhecido'],
       description: 'Payment risk: empty, baixo, medio, alto, critico, desconhecido',
       portuguese: [
-        'Risco de pagamento',
+        'Risco de pagamento (código)',
         'baixo, medio, alto, critico ou desconhecido; texto vazio: não avaliado',
       ],
     },
@@ -401,7 +407,7 @@ export const ANALYSIS = {
     always: true,
     description: 'Depth of the analysis: none, simple, medium, deep',
     portuguese: [
-      'Nível da análise',
+      'Nível da análise (código)',
       'Profundidade da análise: none (nenhuma), simple (simples), medium (média), deep (profunda)',
     ],
   },

@@ -120,7 +120,7 @@ export const editais: Table = {
       'VARCHAR',
       'current: the stored analysis is the one for updated_at; pending: not fetched yet; quarantined: it was not usable; excluded: analyses of this status are not fetched',
       [
-        'Situação da análise',
+        'Situação da análise (código)',
         'current: é a da última atualização; pending: ainda não buscada; quarantined: não pôde ser usada; excluded: não se buscam análises desta fase',
       ],
     ),

@@ -259,7 +259,7 @@ export const frescor: Mart = {
       'Fim da última execução deste retrato; o início, quando ela não terminou',
     ]),
     text('ultima_execucao_status', 'Its status: ok, partial, failed or interrupted', [
-      'Resultado da última execução',
+      'Resultado da última execução (código)',
       'ok, partial (parcial), failed (falhou) ou interrupted (interrompida)',
     ]),
     text('ultima_execucao_erro', 'What went wrong in it', [
@@ -307,7 +307,7 @@ export const frescor: Mart = {
       'Tipos de desvio vistos nos últimos 7 dias',
     ]),
     text('ultima_execucao_resultado', 'ultima_execucao_status in Portuguese', [
-      'Resultado da última execução (rótulo)',
+      'Resultado da última execução',
       'sem problemas, parcial, falhou ou interrompida',
     ]),
   ],

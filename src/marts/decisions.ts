@@ -72,13 +72,13 @@ export const novidades: Mart = {
       'Ordem da mudança',
       'Ordem das mudanças, da que mais importa à que menos importa',
     ]),
-    text('de', 'Before, in Portuguese; NULL for new and gone notices', [
+    text('de', 'Before, in Portuguese; an object from where it changed; NULL for new and gone notices', [
       'De',
-      'Como era; vazio para editais novos e os que saíram',
+      'Como era; um objeto, a partir de onde mudou; vazio para editais novos e os que saíram',
     ]),
-    text('para', 'After, in Portuguese; NULL for gone notices', [
+    text('para', 'After, in Portuguese; an object from where it changed; NULL for gone notices', [
       'Para',
-      'Como ficou; vazio para os que saíram',
+      'Como ficou; um objeto, a partir de onde mudou; vazio para os que saíram',
     ]),
     moment(
       'observado_em',

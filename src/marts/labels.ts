@@ -82,11 +82,6 @@ export function findLabels(column: string): Labels {
   return new Map(Object.entries(labels))
 }
 
-/** Returns whether the values of a column, as `table.column`, are codes with labels. */
-export function hasLabels(column: string): boolean {
-  return column in LABELS
-}
-
 /** Returns the data dictionary's titles of a record's fields, without its remarks in brackets. */
 export function listTitles(fields: Fields): [string, string][] {
   return Object.entries(fields).flatMap(([name, field]): [string, string][] =>

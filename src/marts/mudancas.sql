@@ -25,6 +25,9 @@ vistas AS (
   FROM campos
   WINDOW historico AS (PARTITION BY _company, _edital_id, campo ORDER BY _observed_at, _updated_at)
 ),
+naturezas AS (
+  FROM (VALUES ('data_sessao', 'hora'), ('created_at', 'hora'), ('committed_at', 'hora'), ('valor_estimado', 'valor')) AS n(campo, natureza)
+),
 -- What codes mean, by field.
 significados AS (
   SELECT 'status' AS campo, status AS codigo, fase AS significado FROM fases
@@ -35,14 +38,17 @@ SELECT company, edital_id, if(outra_grafia, orgao_mostrado, orgao) AS orgao, obj
   observed_at AS observado_em,
   local_time(company, observed_at)::DATE AS observado_dia,
   coalesce(rotulo, v.campo) AS campo_rotulo,
-  coalesce(s_de.significado, de) AS de_rotulo,
-  coalesce(s_para.significado, para) AS para_rotulo
+  coalesce(s_de.significado, CASE natureza WHEN 'hora' THEN dia_e_hora(TRY_CAST(de AS TIMESTAMP)) WHEN 'valor' THEN em_reais(TRY_CAST(de AS DOUBLE)) ELSE de END)
+    AS de_rotulo,
+  coalesce(s_para.significado, CASE natureza WHEN 'hora' THEN dia_e_hora(TRY_CAST(para AS TIMESTAMP)) WHEN 'valor' THEN em_reais(TRY_CAST(para AS DOUBLE)) ELSE para END)
+    AS para_rotulo
 FROM vistas v
 JOIN (SELECT company, edital_id, orgao, objeto FROM editais) USING (company, edital_id)
 LEFT JOIN (
   SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado FROM grafias
 ) USING (company, edital_id)
 LEFT JOIN (SELECT codigo, rotulo FROM rotulos WHERE coluna = 'mudancas.campo') ON codigo = v.campo
+LEFT JOIN naturezas USING (campo)
 LEFT JOIN significados s_de ON s_de.campo = v.campo AND s_de.codigo = de
 LEFT JOIN significados s_para ON s_para.campo = v.campo AND s_para.codigo = para
 WHERE numero > 1 AND de IS DISTINCT FROM para

@@ -123,7 +123,7 @@ export const riscosPagamento: Mart = {
       'risco_pagamento',
       "Payment risk that counts: a known one before an unknown one, the buyer's report before the pricing",
       [
-        'Risco de pagamento',
+        'Risco de pagamento (código)',
         'Risco que vale: conhecido antes de desconhecido, o relatório do órgão antes da precificação; vazio: não avaliado',
       ],
     ),
@@ -136,27 +136,24 @@ export const riscosPagamento: Mart = {
       'Se o risco que vale é outro que desconhecido',
     ]),
     renamed('risco_pagamento_orgao', 'analyses.orgao_report_payment_risk', [
-      'Risco segundo o relatório do órgão',
+      'Risco segundo o órgão (código)',
       'Risco de o órgão atrasar pagamentos, segundo dados públicos de transparência; vazio: não avaliado',
     ]),
     renamed('risco_pagamento_precificacao', 'analyses.pricing_risco_pagamento', [
-      'Risco segundo a precificação',
+      'Risco segundo a precificação (código)',
       'Risco de pagamento segundo a precificação; vazio: não avaliado',
     ]),
     text(
       'risco_pagamento_rotulo',
       'risco_pagamento as readers write it: baixo, médio, alto, crítico, desconhecido',
-      [
-        'Risco de pagamento (rótulo)',
-        'Risco que vale, por extenso: baixo, médio, alto, crítico ou desconhecido',
-      ],
+      ['Risco de pagamento', 'Risco que vale, por extenso: baixo, médio, alto, crítico ou desconhecido'],
     ),
     text('risco_pagamento_orgao_rotulo', 'risco_pagamento_orgao as readers write it', [
-      'Risco segundo o órgão (rótulo)',
+      'Risco segundo o órgão',
       'Risco segundo o relatório do órgão, por extenso',
     ]),
     text('risco_pagamento_precificacao_rotulo', 'risco_pagamento_precificacao as readers write it', [
-      'Risco segundo a precificação (rótulo)',
+      'Risco segundo a precificação',
       'Risco segundo a precificação, por extenso',
     ]),
   ],
@@ -358,11 +355,11 @@ export const editalResumo: Mart = {
       ],
     ),
     text('recomendacao', 'verdict_recommendation in Portuguese: Participar, Cautela, Não recomendado', [
-      'Recomendação (rótulo)',
+      'Recomendação',
       'Participar, Cautela ou Não recomendado; vazio antes da avaliação',
     ]),
     text('nivel_analise', 'analysis_level in Portuguese: Nenhuma, Simples, Média, Profunda', [
-      'Nível da análise (rótulo)',
+      'Nível da análise',
       'Profundidade da análise: Nenhuma, Simples, Média ou Profunda',
     ]),
     ...of(

@@ -23,16 +23,15 @@ vistas AS (
   SELECT company, edital_id, 'Mudou de fase', de_fase, para_fase, observado_em FROM transicoes_de_fase
   UNION ALL
   SELECT company, edital_id, if(sessao < sessao_antes, 'Sessão antecipada', 'Sessão remarcada'),
-    coalesce(if(sessao_antes = sessao_antes::DATE, strftime(sessao_antes, '%d/%m/%Y'), strftime(sessao_antes, '%d/%m/%Y %H:%M')), 'sem data'),
-    coalesce(if(sessao = sessao::DATE, strftime(sessao, '%d/%m/%Y'), strftime(sessao, '%d/%m/%Y %H:%M')), 'sem data'), observed_at
+    coalesce(dia_e_hora(sessao_antes), 'sem data'), coalesce(dia_e_hora(sessao), 'sem data'), observed_at
   FROM versoes WHERE sessao IS DISTINCT FROM sessao_antes
   UNION ALL
-  SELECT company, edital_id, 'Valor alterado',
-    if(valor_antes > 0 AND NOT valor_suspeito(valor_antes), 'R$ ' || translate(format('{:,.2f}', valor_antes), ',.', '.,'), 'não informado'),
-    if(valor > 0 AND NOT valor_suspeito(valor), 'R$ ' || translate(format('{:,.2f}', valor), ',.', '.,'), 'não informado'), observed_at
+  SELECT company, edital_id, 'Valor alterado', coalesce(em_reais(valor_antes), 'não informado'), coalesce(em_reais(valor), 'não informado'),
+    observed_at
   FROM versoes WHERE valor IS DISTINCT FROM valor_antes
   UNION ALL
-  SELECT company, edital_id, 'Objeto alterado', coalesce(texto_antes, 'não informado'), coalesce(texto, 'não informado'), observed_at
+  SELECT company, edital_id, 'Objeto alterado', coalesce(desde_a_mudanca(texto_antes, texto), 'não informado'),
+    coalesce(desde_a_mudanca(texto, texto_antes), 'não informado'), observed_at
   FROM versoes WHERE texto IS DISTINCT FROM texto_antes
   UNION ALL
   SELECT company, edital_id, 'Parecer alterado', coalesce(de_rotulo, 'sem parecer'), coalesce(para_rotulo, 'sem parecer'), observado_em

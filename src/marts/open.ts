@@ -22,6 +22,9 @@ const MACROS = [
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },
   { name: 'dias_ate_prazo', parameters: 'dia, comecou, hoje' },
   { name: 'curto', parameters: 'texto, maximo' },
+  { name: 'desde_a_mudanca', parameters: 'texto, outro' },
+  { name: 'dia_e_hora', parameters: 'momento' },
+  { name: 'em_reais', parameters: 'valor' },
 ] as const
 
 let marts: Promise<Marts> | null = null

@@ -46,7 +46,7 @@ export const pendenciasHabilitacao: Mart = {
     renamed('notas', 'requirements.ai_notes'),
     ...ofNotice('situacao_sessao'),
     text('categoria_rotulo', 'categoria in Portuguese, for example Regularidade fiscal', [
-      'Categoria (rótulo)',
+      'Categoria',
       'Tipo de requisito por extenso, por exemplo Regularidade fiscal',
     ]),
   ],
@@ -104,7 +104,7 @@ export const alertasJuridicos: Mart = {
     },
     ...ofNotice('situacao_sessao'),
     text('tipo', 'type in Portuguese: Risco, Oportunidade, Informação', [
-      'Tipo (rótulo)',
+      'Tipo',
       'Risco, Oportunidade ou Informação',
     ]),
     {
@@ -145,7 +145,7 @@ export const itensSelecionados: Mart = {
       ],
     ),
     text('material_ou_servico_rotulo', 'material_ou_servico in Portuguese: Material, Serviço', [
-      'Material ou serviço (rótulo)',
+      'Material ou serviço',
       'Material ou Serviço',
     ]),
   ],

@@ -184,26 +184,34 @@ export const mudancas: Mart = {
   columns: [
     ...ofNotice,
     ...same('editais', 'orgao', 'objeto'),
-    text('campo', 'Field that changed', ['Campo', 'Nome da coluna que mudou, como em editais']),
+    text('campo', 'Field that changed', ['Campo (código)', 'Nome da coluna que mudou, como em editais']),
     text('de', 'Value before, as text; times are local', [
-      'Valor anterior',
+      'Valor anterior (código)',
       'Valor antes da mudança, como texto; datas na hora local',
     ]),
     text('para', 'Value after, as text; times are local', [
-      'Novo valor',
+      'Novo valor (código)',
       'Valor depois da mudança, como texto; datas na hora local',
     ]),
     inCommon.observadoEm,
     inCommon.observadoDia,
-    text('campo_rotulo', 'campo in Portuguese', ['Campo (rótulo)', 'Nome do campo que mudou, em português']),
-    text('de_rotulo', 'de with the name of the phase, and sim or não', [
-      'Valor anterior (rótulo)',
-      'Valor antes da mudança, com o nome da fase, e sim ou não',
-    ]),
-    text('para_rotulo', 'para with the name of the phase, and sim or não', [
-      'Novo valor (rótulo)',
-      'Valor depois da mudança, com o nome da fase, e sim ou não',
-    ]),
+    text('campo_rotulo', 'campo in Portuguese', ['Campo', 'Nome do campo que mudou, em português']),
+    text(
+      'de_rotulo',
+      'de as people read it: the name of the phase, sim or não, day and time, or R$; NULL for a value that says nothing',
+      [
+        'Valor anterior',
+        'Valor antes da mudança, como se lê: com o nome da fase, sim ou não, dia e hora, ou R$',
+      ],
+    ),
+    text(
+      'para_rotulo',
+      'para as people read it: the name of the phase, sim or não, day and time, or R$; NULL for a value that says nothing',
+      [
+        'Novo valor',
+        'Valor depois da mudança, como se lê: com o nome da fase, sim ou não, dia e hora, ou R$',
+      ],
+    ),
   ],
 }
 

@@ -120,7 +120,7 @@ export const orgaos: Mart = {
       'risco_pagamento',
       'Payment risk as in riscos_pagamento, in the latest notice where it is known, else in the latest that names one',
       [
-        'Risco de pagamento',
+        'Risco de pagamento (código)',
         'Risco de pagamento que vale no último edital atualizado que traz um conhecido; vazio: nenhum foi avaliado',
       ],
     ),
@@ -227,7 +227,7 @@ export const exposicaoPagamento: Mart = {
     ...ofCompany,
     ...of(riscosPagamento, 'risco_pagamento'),
     text('risco_pagamento_rotulo', 'risco_pagamento as readers write it; não avaliado without one', [
-      'Risco de pagamento (rótulo)',
+      'Risco de pagamento',
       'Risco por extenso: baixo, médio, alto, crítico ou desconhecido; não avaliado quando não há',
     ]),
     derived(

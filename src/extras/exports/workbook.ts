@@ -5,7 +5,6 @@ import { isPlausible } from '#schema/times.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
-import { hasLabels } from '#src/marts/labels.ts'
 import { MARTS, type Mart, type MartColumn } from '#src/marts/marts.ts'
 import { cleanForWorkbook, hasForbidden, inOrder, PRINTED_SHEET } from '#src/present/text/cells.ts'
 import { findUsableLink } from '#src/present/text/format.ts'
@@ -41,7 +40,7 @@ const FORMATS: Readonly<Partial<Record<MartColumn['type'], string>>> = {
   BIGINT: '#,##0',
   INTEGER: '0',
 }
-const MONEY = '#,##0.00'
+const DECIMAL = '#,##0.00'
 const DURATION = '#,##0.0'
 
 const HEADER = {
@@ -155,10 +154,10 @@ function makeSheet(
 }
 
 /** Returns whether people need no such column: ids, orders, times in UTC, and codes, whose labels are in another column. */
-function isForPrograms({ name, type, from }: MartColumn): boolean {
-  const isCode = from !== undefined && (hasLabels(from) || from.endsWith('.status'))
+function isForPrograms({ name, type, portuguese: [label] }: MartColumn): boolean {
+  const isCode = label.endsWith('(código)')
   const isId = ['edital_id', 'contado_no_edital', 'pncp_id', 'ordinal', 'snapshot'].includes(name)
-  return isCode || isId || type === 'TIMESTAMPTZ' || name.endsWith('_ordem')
+  return isCode || isId || type === 'TIMESTAMPTZ' || /(^|_)ordem$/.test(name)
 }
 
 function links(columns: readonly MartColumn[], cells: readonly CellValue[][]) {
@@ -174,9 +173,10 @@ function heading(row: number, labels: readonly string[]) {
   return labels.map((value, column) => [`${row},${column}`, { value, style: HEADER }] as const)
 }
 
-function chooseFormat({ type, unit }: MartColumn): string {
-  if (unit === 'BRL') return MONEY
+function chooseFormat({ type, unit, from }: MartColumn): string {
   if (type === 'DOUBLE' && unit === 'days') return DURATION
+  // What is computed has more digits than anyone reads; what the API sends is shown as it is.
+  if (unit === 'BRL' || (type === 'DOUBLE' && from === undefined)) return DECIMAL
   return FORMATS[type] ?? 'General'
 }
 

@@ -49,15 +49,36 @@ test('moves between phases and changes of fields are shown as observed', async (
   expect(
     await marts.query(
       `SELECT campo_rotulo AS campo, de_rotulo AS de, para_rotulo AS para FROM mudancas
-       WHERE campo IN ('status', 'data_sessao') ORDER BY observado_em, campo`,
+       WHERE campo IN ('status', 'data_sessao', 'valor_estimado') ORDER BY observado_em, campo`,
     ),
   ).toEqual([
     { campo: 'Fase', de: 'Triagem', para: 'Análise' },
-    { campo: 'Sessão', de: null, para: '2026-12-01 09:00:00' },
+    { campo: 'Sessão', de: null, para: '01/12/2026 09:00' },
+    { campo: 'Valor estimado', de: 'R$ 10,00', para: 'R$ 12,50' },
     { campo: 'Fase', de: 'Análise', para: 'Descartado' },
   ])
   expect(await marts.query('FROM frescor')).toMatchObject([
     { ultima_execucao_status: 'ok', editais_ativos: 1, pendentes: 0, em_quarentena: 0, desvios: 0 },
+  ])
+})
+
+test('an object that changed is shown from where it did, however long it is, in both texts', async () => {
+  const day = (n: number) => new Date(Date.now() - (9 - n) * DAY_MS)
+  const marts = await openMarts()
+  const start =
+    'Registro de preços para futura e eventual aquisição de gêneros, conforme o edital e os seus anexos'
+  const texts = [`${start}, lote 1`, `${start}, lotes 1 e 2`, 'Outro objeto', null, `${start}, lote 1`]
+  for (const [index, objeto] of texts.entries())
+    await marts.run(day(index), { shown: [noticeEntry(1, { objeto, updated_at: day(index).toISOString() })] })
+  expect(
+    await marts.query(
+      `SELECT de, para FROM novidades WHERE mudanca = 'Objeto alterado' ORDER BY observado_em`,
+    ),
+  ).toEqual([
+    { de: '… seus anexos, lote 1', para: '… seus anexos, lotes 1 e 2' },
+    { de: `${start}, lotes 1 e 2`, para: 'Outro objeto' },
+    { de: 'Outro objeto', para: 'não informado' },
+    { de: 'não informado', para: `${start}, lote 1` },
   ])
 })
 
