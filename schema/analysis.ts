@@ -24,10 +24,7 @@ const REQUIREMENT = {
         'outros',
       ],
       description: 'Kind of requirement',
-      portuguese: [
-        'Categoria (código)',
-        'Tipo de requisito, por exemplo qualificacao_tecnica ou regularidade_fiscal',
-      ],
+      portuguese: ['Categoria (código)', 'Por exemplo qualificacao_tecnica ou regularidade_fiscal'],
     },
     title: {
       type: 'string',
@@ -216,10 +213,7 @@ const VERDICT = {
       type: 'string',
       values: RECOMMENDATIONS,
       description: 'participar, cautela or nao_recomendado',
-      portuguese: [
-        'Recomendação (código)',
-        'participar, cautela ou nao_recomendado; vazio antes da avaliação',
-      ],
+      portuguese: ['Recomendação (código)', 'participar, cautela ou nao_recomendado; vazio: não avaliado'],
     },
     reason: {
       type: 'string',
