@@ -7,7 +7,7 @@ import { composeMail } from '#src/extras/report/mail.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
 import { type Behaviour, MAIL_USER, startMailServer } from '#test/support/mail_server.ts'
-import { noticeEntry } from '#test/support/notices.ts'
+import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { type Environment, runCommand, temporaryDirectory } from '#test/support/project.ts'
 import { makeAuthority } from '#test/support/redis_states.ts'
 import { textOf } from '#test/support/report_page.ts'
@@ -74,6 +74,29 @@ test('the week’s report goes to all recipients in one mail, with the complete 
   expect(report).toMatch(/^<!doctype html>\n<html lang="pt-BR">.*<\/html>\n$/s)
   expect(textOf(report)).toContain('1 edital espera uma decisão hoje')
 })
+
+test('the mail names what changed in each notice, from what to what, with its link; the daily one only what is new', async () => {
+  const company = await startCompany([undecided({ data_sessao: `${dayIn(20)}T09:00:00` }), noticeEntry(2)])
+  await company.syncHere()
+  company.world.update(idOf(1), { edital: { data_sessao: `${dayIn(19)}T09:00:00` }, updatedAt: new Date() })
+  await company.syncHere()
+  const text = async (span: 'day' | 'week', now: Date) => {
+    const { lake } = companyPaths(company.environment.DATA_DIR as string, 'acme')
+    return (await composeMail(lake, span, now)).text
+  }
+  const line = new RegExp(
+    `^- Sessão antecipada: MUNICÍPIO DE NATAL · RN; de ${brazilian(20)} 09:00 para ${brazilian(19)} 09:00; impugnar até \\d\\d/\\d\\d/\\d{4} https://pncp.gov.br/app/editais/1$`,
+    'm',
+  )
+  const soon = new Date(Date.now() + 60_000)
+  expect(await text('day', soon)).toMatch(line)
+  expect(await text('week', soon)).toMatch(line)
+})
+
+/** A day as people write it. */
+function brazilian(days: number): string {
+  return dayIn(days).split('-').reverse().join('/')
+}
 
 test('without --send the mail is only printed, and --output goes with neither', async () => {
   const environment = await synced()

@@ -124,6 +124,7 @@ export type ChangeCount = { readonly mudanca: string; readonly um_dia: number; r
 
 /** A change of a notice that is not new. */
 export type NoticeChange = Named & {
+  readonly observado_em: Date
   readonly observado_dia: Date
   readonly mudanca: string
   readonly de: string | null

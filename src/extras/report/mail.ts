@@ -18,8 +18,15 @@ import {
   number,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { formatNoticeName, formatSessionCounts, MAX_CODE } from './charts.ts'
-import { type Bounded, type Decision, type Figures, LIMITS } from './figures.ts'
+import { formatNoticeName, formatSessionCounts, MAX_CODE, MAX_NAME } from './charts.ts'
+import {
+  type Bounded,
+  type Decision,
+  type Figures,
+  LIMITS,
+  type Named,
+  type NoticeChange,
+} from './figures.ts'
 import { listWarnings, page } from './page.ts'
 import { readFigures } from './queries.ts'
 import { readWeekAgo } from './week_ago.ts'
@@ -88,6 +95,7 @@ function listParts(figures: Figures, span: ReportSpan): Part[] {
       lines:
         changed.length > 0 ? changed.map(({ mudanca, count }) => `${mudanca}: ${number(count)}`) : ['nada'],
     },
+    ...newsPart(figures, span),
     {
       title: null,
       lines: [
@@ -106,9 +114,32 @@ function decisionsPart(title: string, { rows, total }: Bounded<Decision>): Part 
   }
 }
 
+/** Names the notices that changed, unless there are none: new ones are only counted. */
+function newsPart({ news: { rows, total }, changesUntil, now }: Figures, span: ReportSpan): Part[] {
+  const sinceMs = (changesUntil ?? now).getTime() - DAY_MS
+  const shown = span === 'week' ? rows : rows.filter(({ observado_em }) => observado_em.getTime() > sinceMs)
+  if (shown.length === 0) return []
+  const first =
+    shown.length === rows.length && total > rows.length ? `, as ${rows.length} primeiras mudanças` : ''
+  return [{ title: `O que mudou em cada edital${first}`, lines: shown.map(changeLine) }]
+}
+
+function changeLine(change: NoticeChange): Line {
+  const { mudanca, de, para, impugnar_ate: until } = change
+  const facts = [
+    ...(para === null ? [] : [`de ${fitInLine(de, MAX_NAME)} para ${fitInLine(para, MAX_NAME)}`]),
+    ...(until === null ? [] : [`impugnar até ${formatDay(until)}`]),
+  ]
+  return linked([`${mudanca}: ${formatNoticeName(change)}`, ...facts].join('; '), change)
+}
+
+function linked(text: string, { pncp_url }: Named): Line {
+  const address = findUsableLink(pncp_url)
+  return address === null ? text : { text, address }
+}
+
 function decisionLine(decision: Decision): Line {
   const { ate, dias, decisao, recomendacao, valor, data_sessao_local: session } = decision
-  const address = findUsableLink(decision.pncp_url)
   const verdict = fitInLine(recomendacao, MAX_CODE)
   const facts = [
     decisao,
@@ -116,8 +147,10 @@ function decisionLine(decision: Decision): Line {
     verdict === null ? 'sem parecer' : `parecer ${verdict}`,
     ...(valor === null ? [] : [formatMoney(valor)]),
   ]
-  const text = `até ${formatDay(ate)} (${formatDistance(dias)}): ${formatNoticeName(decision)}; ${facts.join('; ')}`
-  return address === null ? text : { text, address }
+  return linked(
+    `até ${formatDay(ate)} (${formatDistance(dias)}): ${formatNoticeName(decision)}; ${facts.join('; ')}`,
+    decision,
+  )
 }
 
 function renderText(line: Line): string {
@@ -144,6 +177,7 @@ ${body}</body></html>
 `.html
 }
 
+const DAY_MS = 24 * 3_600_000
 const TIMEOUT_MS = 20_000
 /** Maximum characters that a message repeats of a server's answer. */
 const MAX_ANSWER = 200
