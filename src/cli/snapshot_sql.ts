@@ -14,7 +14,7 @@ import { EXIT, FatalError } from '#src/lib/errors.ts'
 import { openSnapshots, openWithOurMarts } from '#src/marts/open.ts'
 import { askFenced, askFreely, type ForeignSql, fence } from '#src/present/sql/fence.ts'
 import { formatCsvLine, renderCells } from '#src/present/terminal/table.ts'
-import { formatWritten } from '#src/present/text/format.ts'
+import { formatWritten, withEqualDecimals } from '#src/present/text/format.ts'
 
 /** More is of no use in a terminal; `--csv` and `--json` print all rows. */
 const MAX_TABLE_ROWS = 200
@@ -53,8 +53,14 @@ export async function printTable(answer: Stream): Promise<void> {
 export async function printInPortuguese(answer: Stream): Promise<void> {
   const rows = await firstRows(answer, MAX_TABLE_ROWS + 1)
   const kinds = answer.columns.map(({ kind }) => kind)
-  const written = rows.map(row => row.map((text, index) => formatWritten(text, kinds[index] ?? 'other')))
-  await printFirst(answer, written)
+  const columns = kinds.map((kind, index) => {
+    const column = rows.map(row => formatWritten(row[index] ?? null, kind))
+    return kind === 'number' ? withEqualDecimals(column) : column
+  })
+  await printFirst(
+    answer,
+    rows.map((_, index) => columns.map(column => column[index] as string)),
+  )
 }
 
 async function printFirst({ columns }: Stream, rows: readonly WrittenRow[]): Promise<void> {

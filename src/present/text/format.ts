@@ -75,8 +75,9 @@ export function formatDays(value: number | null): string {
   return `${ONE_DECIMAL.format(rounded)} ${rounded < 2 ? 'dia' : 'dias'}`
 }
 
+/** Formats a share of 0 to 1: `50%`. Only what is all is 100%. */
 export function formatPercent(share: number | null): string {
-  return share === null ? NONE : PERCENT.format(share)
+  return share === null ? NONE : PERCENT.format(share < 1 ? Math.min(share, 0.99) : share)
 }
 
 export function formatMoney(value: number | null): string {
@@ -152,6 +153,21 @@ export function formatWritten(text: string | null, kind: ResultColumn['kind']): 
   const date = kind === 'other' ? null : new Date(`${text.replace(' ', 'T')}${kind === 'time' ? 'Z' : ''}`)
   if (date === null || Number.isNaN(date.getTime())) return text
   return kind === 'day' ? formatDay(date) : formatDayAndTime(date)
+}
+
+/** Gives all numbers of a column, as `formatWritten` writes them, as many decimals as the longest has: `522.000,00` below `3.911,50`. */
+export function withEqualDecimals(column: readonly string[]): string[] {
+  const decimalsOf = (text: string) =>
+    /^-?[\d.]+(?:,(\d+))?$/
+      .exec(text)
+      ?.slice(1)
+      .map(decimals => decimals ?? '')[0]
+  const most = Math.max(0, ...column.map(text => decimalsOf(text)?.length ?? 0))
+  return column.map(text => {
+    const own = decimalsOf(text)
+    if (own === undefined || own.length === most) return text
+    return `${text}${own === '' ? ',' : ''}${'0'.repeat(most - own.length)}`
+  })
 }
 
 function two(value: number): string {

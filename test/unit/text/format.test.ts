@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { pluralize } from '#src/lib/count.ts'
-import { fitInLine, formatWritten } from '#src/present/text/format.ts'
+import { fitInLine, formatPercent, formatWritten, withEqualDecimals } from '#src/present/text/format.ts'
 
 describe('line', () => {
   it('is one line, without what is invisible', () => {
@@ -58,4 +58,21 @@ test.each([
   [null, 'number', '–'],
 ] as const)('%s (%s) is shown as %s', (text, kind, shown) => {
   expect(formatWritten(text, kind)).toBe(shown)
+})
+
+test('the numbers of a column have equal decimals; what is no number stays as it is', () => {
+  expect(withEqualDecimals(['1.211.482,6', '522.000', '-3,91', '–', 'nan'])).toEqual([
+    ...['1.211.482,60', '522.000,00', '-3,91', '–', 'nan'],
+  ])
+  expect(withEqualDecimals(['15,5', '13'])).toEqual(['15,5', '13,0'])
+  expect(withEqualDecimals(['1.710', '0'])).toEqual(['1.710', '0'])
+})
+
+test('only what is all is 100%', () => {
+  expect([formatPercent(0.997), formatPercent(1), formatPercent(0.994), formatPercent(null)]).toEqual([
+    '99%',
+    '100%',
+    '99%',
+    '–',
+  ])
 })
