@@ -1,8 +1,9 @@
 -- Sessões por semana
--- Sessões públicas por vir, pela segunda-feira da semana; as doze primeiras semanas que têm sessão.
+-- Sessões públicas por vir, pela segunda-feira da semana; esta semana e as onze seguintes.
 SELECT semana AS "Semana", count(*) AS "Sessões"
 FROM agenda_sessoes
-WHERE true [[AND chave(uf) = chave({{uf}})]]
+-- A session years ahead would leave no room for the next weeks.
+WHERE semana < date_trunc('week', data_sessao_dia - dias_ate_sessao::INTEGER)::DATE + 84 [[AND chave(uf) = chave({{uf}})]]
 GROUP BY semana
 ORDER BY semana
-LIMIT 12
+LIMIT 100

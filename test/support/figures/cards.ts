@@ -1,5 +1,5 @@
 import { down, known, median, type Order, sorted, sum } from './arithmetic.ts'
-import { localDay, localTime, mondayOf } from './calendar.ts'
+import { daysBetween, localDay, localTime, mondayOf } from './calendar.ts'
 import { brief, type Card, type Cell, date, labelOf, type Row, WEEKDAYS } from './card.ts'
 import { decisionCards } from './decisions.ts'
 import {
@@ -256,10 +256,14 @@ const pending = (picture: Picture) =>
 
 const agenda: Readonly<Record<string, Card>> = {
   sessoes_por_semana: picture => {
-    const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
-    return sorted([...weeks], ([monday]) => monday)
-      .slice(0, 12)
-      .map(([monday, sessions]) => ({ Semana: new Date(monday), Sessões: sessions.length }))
+    const near = sessionsAhead(picture).filter(
+      ({ sessionDay }) => daysBetween(mondayOf(picture.today), mondayOf(sessionDay)) <= 11 * 7,
+    )
+    const weeks = Map.groupBy(near, ({ sessionDay }) => mondayOf(sessionDay).toString())
+    return sorted([...weeks], ([monday]) => monday).map(([monday, sessions]) => ({
+      Semana: new Date(monday),
+      Sessões: sessions.length,
+    }))
   },
 
   pendencias_por_categoria: picture => {

@@ -381,7 +381,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
 
   capital_por_semana: picture =>
     sessionWeeksOf({ ...picture, open: countedOnce(picture.open) })
-      .slice(0, 12)
+      .filter(({ monday }) => daysBetween(mondayOf(picture.today), monday) <= 11 * 7)
       .map(({ monday, notices }) => {
         const [sure, unsure] = [true, false].map(is => capitalOf(notices.filter(one => one.confirmed === is)))
         return {
