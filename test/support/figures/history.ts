@@ -106,8 +106,25 @@ function changesBetween(before: Document, after: Document, at: Date): Change[] {
     ...(value === newValue
       ? []
       : [{ kind: 'Valor alterado', from: valueText(before), to: valueText(after), at } as const]),
-    ...(text === newText ? [] : [{ kind: 'Objeto alterado', from: text, to: newText, at } as const]),
+    ...(text === newText
+      ? []
+      : [
+          {
+            kind: 'Objeto alterado',
+            from: sinceChange(text, newText),
+            to: sinceChange(newText, text),
+            at,
+          } as const,
+        ]),
   ]
+}
+
+/** A text from two words before the change on, if that is not near its beginning. */
+function sinceChange(text: string, other: string): string {
+  const [words, others] = [text.split(' '), other.split(' ')]
+  const same = words.findIndex((word, index) => word !== others[index])
+  const first = same === -1 ? words.length : same
+  return first < 6 ? text : `… ${words.slice(first - 2).join(' ')}`
 }
 
 function noteVerdict({ verdicts }: Followed, { verdict }: Document, at: Date): void {
