@@ -344,10 +344,10 @@ export const antecedenciaPorOrgao: Mart = {
 export const faixasDePreco: Mart = {
   name: 'faixas_de_preco',
   description:
-    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone; without those whose 90th percentile is over 20 times the 10th',
+    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone; without those whose 90th percentile is 1 or over 20 times the 10th, or whose unit is the UST',
   portuguese: [
     'Faixas de preço',
-    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem as genéricas, em que o preço até o qual custam 90% dos itens passa de 20 vezes o preço até o qual custam 10%',
+    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem as genéricas, em que o preço até o qual custam 90% dos itens passa de 20 vezes o preço até o qual custam 10%, as de preço 1 e as de UST',
   ],
   columns: [
     ...ofCompany,

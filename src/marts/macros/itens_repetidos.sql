@@ -1,5 +1,5 @@
 -- Items with a plausible price and a description that three or more have, each with a key of what can be compared: description and
--- unit. The order of the steps is for speed: comparing texts costs more than comparing hashes, and units are few.
+-- unit; a UST, a unit of technical service, is as large as its buyer says. The order of the steps is for speed: comparing texts costs more than comparing hashes, and units are few.
 TABLE
 WITH precos AS MATERIALIZED (
   SELECT company, edital_id, coalesce(descricao_limpa, descricao) AS limpa, hash(company, lower(limpa)) AS texto, unidade_medida,
@@ -13,3 +13,4 @@ SEMI JOIN (SELECT texto FROM precos GROUP BY texto HAVING count(*) >= 3) USING (
 LEFT JOIN (
   SELECT unidade_medida, unidade_comparavel(unidade_medida) AS unidade FROM (SELECT DISTINCT unidade_medida FROM items)
 ) USING (unidade_medida)
+WHERE unidade IS DISTINCT FROM 'UST'

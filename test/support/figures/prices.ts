@@ -11,7 +11,7 @@ const UNITS: Readonly<Record<string, string>> = { UND: 'UN', UNID: 'UN', UNIDADE
 function priceBandsOf({ items }: Picture) {
   const priced = items.flatMap(({ noticeId, followedOn, description, unit, price }) => {
     const text = seen(description)
-    if (price === null || text === null) return []
+    if (price === null || text === null || seen(unit)?.toUpperCase() === 'UST') return []
     const spelled = plain(seen(unit) ?? '')
       .toUpperCase()
       .split(/[^\p{L}\p{N}]+/u)
@@ -33,7 +33,7 @@ function priceBandsOf({ items }: Picture) {
         p90: quantile(those, 0.9),
         days: sorted(known(those.map(({ followedOn }) => followedOn)), day => day.toString()),
       }))
-      .filter(({ notices, p10, p90 }) => notices >= 3 && p90 <= 20 * p10),
+      .filter(({ notices, p10, p90 }) => notices >= 3 && p90 > 1 && p90 <= 20 * p10),
     down(({ notices }) => notices),
     down(({ items }) => items),
     ({ description }) => description,

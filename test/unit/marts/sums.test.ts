@@ -268,7 +268,7 @@ test('the range of a price band leaves out times that cannot be meant', async ()
   ])
 })
 
-test('the prices of a buyer are beside the median of the same item and unit, whatever the spelling; generic ones are not', async () => {
+test('the prices of a buyer are beside the median of the same item and unit, whatever the spelling; generic and symbolic ones, and those of a UST, are not', async () => {
   const paper = (price: number, descricao = 'Papel A4', unidade_medida = 'UN') => ({
     descricao,
     unidade_medida,
@@ -276,10 +276,14 @@ test('the prices of a buyer are beside the median of the same item and unit, wha
   })
   const pen = paper(1, 'Em dois editais')
   const service = (price: number) => paper(price, 'Serviço')
+  const left = [paper(1, 'Preço simbólico'), paper(9000, 'Consultoria', ' UST')]
   const offers = [
-    { orgao: 'A', items: [paper(12), pen, pen, service(5)] },
-    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10), pen, service(50)] },
-    { orgao: 'C', items: [paper(8, 'Papel A4', 'Unidade '), paper(240, 'Papel A4', 'CX'), service(500)] },
+    { orgao: 'A', items: [paper(12), pen, pen, service(5), ...left] },
+    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10), pen, service(50), ...left] },
+    {
+      orgao: 'C',
+      items: [paper(8, 'Papel A4', 'Unidade '), paper(240, 'Papel A4', 'CX'), service(500), ...left],
+    },
   ]
   const entries = offers.map(({ orgao, items }, n) =>
     noticeEntry(n + 1, { orgao, pncp_id: `x${n}` }, { items }),
