@@ -1,5 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { inflateRawSync } from 'node:zlib'
 import { readXlsx } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
 import { Database } from '#src/core/warehouse/database.ts'
@@ -59,7 +60,8 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(/^\/.*editais\.xlsx: 13 notices of acme, \d+ marts \(1 MB\)\n$/)
 
-  const { sheets } = await readXlsx(await readFile(path))
+  const bytes = await readFile(path)
+  const { sheets } = await readXlsx(bytes)
   const names = sheets.map(({ name }) => name)
   expect(names.slice(0, 4)).toEqual([
     'Para decidir',
@@ -78,6 +80,13 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect(names.slice(-hidden.length)).toEqual(hidden)
   for (const { pageSetup } of sheets)
     expect(pageSetup).toMatchObject({ orientation: 'landscape', fitToWidth: 1, printTitlesRow: '$1:$1' })
+  // A name with a space is only a name in quotes: without them, programs repeat no heading.
+  const part = 'xl/workbook.xml'
+  const from = bytes.indexOf(part)
+  const workbook = inflateRawSync(
+    bytes.subarray(from + part.length + bytes.readUInt16LE(from - 2)),
+  ).toString()
+  expect(workbook).toMatch(/Print_Titles"[^>]*>(?:'|&apos;)Agenda de sessões(?:'|&apos;)!\$1:\$1</)
   const [agenda] = MARTS.filter(({ name }) => name === 'agenda_sessoes')
   const seen = agenda?.columns.filter((_, index) => !marts.get('agenda_sessoes')?.columns?.[index]?.hidden)
   expect(seen?.map(({ name }) => name)).toEqual(expect.arrayContaining(['data_sessao_local', 'recomendacao']))

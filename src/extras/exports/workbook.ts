@@ -6,7 +6,13 @@ import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
 import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import { MARTS, type Mart, type MartColumn } from '#src/marts/marts.ts'
-import { cleanForWorkbook, hasForbidden, inOrder, PRINTED_SHEET } from '#src/present/text/cells.ts'
+import {
+  cleanForWorkbook,
+  hasForbidden,
+  inOrder,
+  PRINTED_SHEET,
+  printedHeadings,
+} from '#src/present/text/cells.ts'
 import { findUsableLink } from '#src/present/text/format.ts'
 
 /**
@@ -85,7 +91,7 @@ export async function buildWorkbook(db: Database): Promise<Workbook> {
     about(published, counted),
     ...sheets.filter(one => !isShown(one)).map(({ sheet }) => ({ ...sheet, hidden: true })),
   ]
-  const bytes = await writeXlsx({ sheets: all })
+  const bytes = await writeXlsx({ sheets: all, namedRanges: printedHeadings(all) })
   const leftOut = counted
     .filter(({ rows }) => rows > MAX_SHEET_ROWS)
     .map(({ mart: { name }, rows }) => ({ name, rows }))

@@ -21,9 +21,17 @@ export const PRINTED_SHEET = {
   fitToWidth: 1,
   // As many as it takes.
   fitToHeight: 0,
-  printTitlesRow: '$1:$1',
   margins: { left: 0.3, right: 0.3, top: 0.4, bottom: 0.4 },
 } as const
+
+/** Repeats the heading of each sheet on its printed pages. The library's own option does not quote names with spaces, so programs reject them. */
+export function printedHeadings(sheets: readonly { readonly name: string }[]) {
+  return sheets.map(({ name }) => ({
+    name: '_xlnm.Print_Titles',
+    range: `'${name.replaceAll("'", "''")}'!$1:$1`,
+    scope: name,
+  }))
+}
 
 /** The beginning of what a workbook reads as the character with this code. */
 const ESCAPED = /_(?=x[0-9A-Fa-f]{4}_)/g

@@ -1,6 +1,12 @@
 import { parseLocalTime, readTime } from '#schema/times.ts'
 import { createPause } from '#src/lib/concurrency.ts'
-import { BYTE_ORDER_MARK, cleanForWorkbook, FORMULA, PRINTED_SHEET } from '#src/present/text/cells.ts'
+import {
+  BYTE_ORDER_MARK,
+  cleanForWorkbook,
+  FORMULA,
+  PRINTED_SHEET,
+  printedHeadings,
+} from '#src/present/text/cells.ts'
 import { formatDay, formatDayAndTime } from '#src/present/text/format.ts'
 import { namePhase, nameVerdict } from '#src/present/text/names.ts'
 import { type Searched, type SearchParameters, searchPage } from '#src/server/search_page.ts'
@@ -179,10 +185,12 @@ export async function renderWorkbook(searched: Searched, wanted: Wanted, about: 
   )
   const left = total - notices.length
   const note = left > 0 ? [[`Mais ${left} editais estão no arquivo CSV da mesma busca.`]] : []
+  const name = 'Editais'
   return await writeXlsx({
+    namedRanges: printedHeadings([{ name }]),
     sheets: [
       {
-        name: 'Editais',
+        name,
         columns: COLUMNS.map(([, kind, , width]) => ({ width, ...FORMATS[kind] })),
         rows: [COLUMNS.map(([title]) => title), ...rows, ...note],
         cells: new Map(
