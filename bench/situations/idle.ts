@@ -121,7 +121,7 @@ function figuresOf(
     figure('redis_ms', 'its Redis: CPU a look, ms', 1, redisMs),
     figure('all_ms', 'a look with its job and Redis: CPU, ms', 1, lookMs, most(60, isStated)),
     figure('health_p99_ms', `/healthz meanwhile (${looks} looks): p99, ms`, 0, healthP99Ms),
-    figure('rss_megabytes', 'the worker: RSS, MB', 0, megabytes(rss), most(150)),
+    figure('rss_megabytes', 'the worker: RSS, MB', 0, megabytes(rss)),
     figure('run_ms', 'a run that finds nothing: CPU, ms', 0, runMs),
     figure('last_seconds', last, 0, secondsOfAll(lookMs), most(DEFAULT_PERIOD_SECONDS, isStated)),
     figure('load_percent', '… load of the cores by looks, %', 0, load * 100),
