@@ -96,6 +96,7 @@ async function logChanges(loader: Loader, { plan, listedPath, missing, unlisted 
 
 async function fetchPlanned(plan: Survey['plan'], context: SyncContext, loader: Loader): Promise<Fetched> {
   const { api, signal } = context
+  loader.expect(plan.toFetch)
   return await fetchAnalyses({
     api,
     loader,

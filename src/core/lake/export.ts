@@ -1,13 +1,13 @@
 import { statSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Table } from '#schema/tables.ts'
+import { TABLES, type Table } from '#schema/tables.ts'
 import { MAX_ROW_BYTES, textBytes } from '#src/core/warehouse/cut.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { RowFiles } from '#src/core/warehouse/row_files.ts'
 import { rowPath } from '#src/core/warehouse/row_files.ts'
-import { arrivalTable, PARQUET_OPTIONS } from '#src/core/warehouse/row_sql.ts'
+import { arrivalTable, isRowTable, PARQUET_OPTIONS } from '#src/core/warehouse/row_sql.ts'
 import { exportColumns, month } from '#src/core/warehouse/sql.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { pluralize } from '#src/lib/count.ts'
@@ -25,30 +25,75 @@ const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
 
-/** Which parts of a table must be written, and which the previous snapshot already holds. */
+/** A file that a snapshot can link. */
+type Reusable = { readonly directory: string; readonly file: SnapshotFile }
+
+/** A month of a table that was written before the snapshot. A later segment that touches the month makes it useless. */
+export type EarlyFile = Reusable & {
+  readonly table: string
+  /** The last segment whose changes it holds. */
+  readonly segment: number
+}
+
+/** Which parts of a table must be written, and which files hold the others. */
 type TablePlan = {
   readonly table: Table
   /** Months to write; null for a table in a single file. */
   readonly stale: readonly string[] | null
-  readonly reused: readonly SnapshotFile[]
+  readonly reused: readonly Reusable[]
 }
 
+/** A finished snapshot, and where it is. */
+export type Previous = { readonly directory: string; readonly manifest: Manifest }
+
 /**
- * Decides which months of a table changed since the previous snapshot, without touching files.
+ * Decides which months of a table must be written, without touching files: those that changed since the previous snapshot, and
+ * since they were written early.
  * @param previous null if it cannot be reused: there is none, or it comes from another warehouse.
  */
 export function planTable(
   table: Table,
-  previous: Manifest | null,
+  previous: Previous | null,
   versions: readonly { table_name: string; month: string; version: number }[],
+  early: readonly EarlyFile[] = [],
 ): TablePlan {
   if (table.files === 'one') return { table, stale: null, reused: [] }
-  const since = previous?.applied_segment ?? -1
-  const stale = versions
-    .filter(version => version.table_name === table.name && version.version > since)
-    .map(version => version.month)
-  const files = previous?.tables[table.name]?.files ?? []
-  return { table, stale, reused: files.filter(file => file.month !== null && !stale.includes(file.month)) }
+  const since = previous?.manifest.applied_segment ?? -1
+  const changed = new Map(
+    versions
+      .filter(version => version.table_name === table.name && version.version > since)
+      .map(({ month, version }) => [month, version]),
+  )
+  const unchanged = (previous?.manifest.tables[table.name]?.files ?? [])
+    .filter(({ month }) => month !== null && !changed.has(month))
+    .map(file => ({ directory: previous?.directory as string, file }))
+  const written = early.filter(
+    ({ table: name, file, segment }) =>
+      name === table.name && segment >= (changed.get(file.month as string) ?? Number.POSITIVE_INFINITY),
+  )
+  const reused = new Map([...unchanged, ...written].map(one => [one.file.month, one]))
+  const stale = [...changed.keys()].filter(month => !reused.has(month))
+  return { table, stale, reused: [...reused.values()] }
+}
+
+/**
+ * Writes months of all tables whose rows the warehouse stores, for a snapshot that may follow.
+ * @param directory a new one gets the files; it may be on another disk than the snapshot.
+ */
+export async function writeEarly(
+  db: Database,
+  months: readonly string[],
+  { directory, ...to }: Target,
+): Promise<EarlyFile[]> {
+  const { segment } = await db.row<{ segment: number }>('SELECT applied_segment AS segment FROM meta')
+  const target = { ...to, directory: join(directory, String(segment)), rows: Number.POSITIVE_INFINITY }
+  const written: EarlyFile[] = []
+  for (const table of TABLES.filter(one => one.files === 'by_month' && !isRowTable(one))) {
+    await mkdir(join(target.directory, table.name), { mode: PRIVATE_DIRECTORY, recursive: true })
+    for (const file of await writeMonths(db, table, months, target))
+      written.push({ table: table.name, segment, directory: target.directory, file })
+  }
+  return written
 }
 
 /**
@@ -59,15 +104,14 @@ export function planTable(
 export async function writeTable(
   db: Database,
   plan: TablePlan,
-  target: Target & { previousDirectory: string | null; rows: number },
+  target: Target & { rows: number },
 ): Promise<SnapshotFile[]> {
   const { table, stale, reused } = plan
   await mkdir(join(target.directory, table.name), PRIVATE_DIRECTORY)
   const files =
     stale === null ? [await writeWhole(db, table, target)] : await writeMonths(db, table, stale, target)
-  for (const file of reused) {
-    const previous = join(target.previousDirectory as string, file.path)
-    await linkOrCopy([previous], join(target.directory, file.path), target.access)
+  for (const { directory, file } of reused) {
+    await linkOrCopy([join(directory, file.path)], join(target.directory, file.path), target.access)
     files.push(file)
   }
   return await finishTable(db, table, files, target)
@@ -80,8 +124,8 @@ export async function writeTable(
  */
 export async function linkRows(
   db: Database,
-  from: { table: Table; rows: Pick<RowFiles, 'directory' | 'files'>; previous: Manifest | null },
-  target: Target & { previousDirectory: string | null; rows: number },
+  from: { table: Table; rows: Pick<RowFiles, 'directory' | 'files'>; previous: Previous | null },
+  target: Target & { rows: number },
 ): Promise<SnapshotFile[]> {
   const { table, previous } = from
   await mkdir(join(target.directory, table.name), PRIVATE_DIRECTORY)
@@ -89,8 +133,9 @@ export async function linkRows(
   for (const file of from.rows.files.filter(({ table_name }) => table_name === table.name)) {
     const { month, rows, bytes, sha256 } = file
     const path = join(table.name, `${month}.parquet`)
-    const same = previous?.tables[table.name]?.files.find(one => one.path === path && one.sha256 === sha256)
-    const published = same && target.previousDirectory ? join(target.previousDirectory, path) : null
+    const before = previous?.manifest.tables[table.name]?.files
+    const same = before?.find(one => one.path === path && one.sha256 === sha256)
+    const published = same && previous ? join(previous.directory, path) : null
     // The lake may be on another disk: then only its own files can be linked.
     const sources = [rowPath(from.rows.directory, file)].concat(
       published !== null && readFileSize(published) === bytes ? [published] : [],

@@ -26,7 +26,15 @@ import {
   readStoredInputs,
   writeCatalog,
 } from './catalog.ts'
-import { linkRows, planTable, readFileSize, writeMarts, writeTable } from './export.ts'
+import {
+  type EarlyFile,
+  linkRows,
+  type Previous,
+  planTable,
+  readFileSize,
+  writeMarts,
+  writeTable,
+} from './export.ts'
 import {
   countNotices,
   countPublishedBytes,
@@ -72,6 +80,8 @@ type Request = {
   readonly sourceTimezone: string
   readonly marts: Marts
   readonly martsWanted: MartsWanted
+  /** What the run wrote while it fetched. */
+  readonly early?: readonly EarlyFile[]
 }
 
 type State = {
@@ -167,27 +177,30 @@ function isStale(
 async function writeSnapshot(
   request: Request & { access: LakeAccess },
   state: State,
-  previous: Manifest | null,
+  before: Manifest | null,
 ): Promise<Manifest> {
   const { db, lake, company, now, sourceTimezone, access, marts } = request
   const snapshot = await freeName(snapshotsDirectory(lake), now, state.data_version)
   const directory = join(snapshotsDirectory(lake), snapshot)
-  const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
+  const previous = before && {
+    manifest: before,
+    directory: join(snapshotsDirectory(lake), before.snapshot),
+  }
   await mkdir(directory, PRIVATE_DIRECTORY)
   // One transaction, so that all tables show the same committed state.
   const { files, notices, inputs } = await db.transaction(async () => ({
-    files: await writeTables(request, { directory, previous, previousDirectory }),
+    files: await writeTables(request, directory, previous),
     notices: await countNotices(db),
     inputs: await readStoredInputs(db, marts),
   }))
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
   const like =
-    previous && previousDirectory && previous.catalog_hash === state.catalog_hash
+    previous?.manifest.catalog_hash === state.catalog_hash
       ? {
-          path: join(previousDirectory, 'catalog.duckdb'),
-          sha256: previous.catalog_sha256,
-          inputs: previous.stored_inputs,
+          path: join(previous.directory, 'catalog.duckdb'),
+          sha256: previous.manifest.catalog_sha256,
+          inputs: previous.manifest.stored_inputs,
         }
       : await findCatalogTemplate(db, { sourceTimezone, hash: state.catalog_hash, marts })
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
@@ -243,23 +256,22 @@ async function makeMartFiles(
 
 /** Writes the tables of a new snapshot, and returns the files of each. */
 async function writeTables(
-  { db, rows, company, access }: Request & { access: LakeAccess },
-  to: { directory: string; previous: Manifest | null; previousDirectory: string | null },
+  { db, rows, company, access, early }: Request & { access: LakeAccess },
+  directory: string,
+  previous: Previous | null,
 ): Promise<ReadonlyMap<string, readonly SnapshotFile[]>> {
-  const { directory, previous, previousDirectory } = to
   const versions = await db.rows<{ table_name: string; month: string; version: number }>(
     'FROM month_versions',
   )
   const counts = await countRows(db)
   const files = new Map<string, readonly SnapshotFile[]>()
   for (const table of TABLES) {
-    const target = { directory, company, previousDirectory, access, rows: counts[table.name] ?? 0 }
+    const target = { directory, company, access, rows: counts[table.name] ?? 0 }
     if (isRowTable(table)) {
       files.set(table.name, await linkRows(db, { table, rows, previous }, target))
       continue
     }
-    const lost = lostMonths(previous, previousDirectory, table)
-    const plan = planTable(table, previous, [...versions, ...lost])
+    const plan = planTable(table, previous, [...versions, ...lostMonths(previous, table)], early)
     files.set(table.name, await writeTable(db, plan, target))
   }
   return files
@@ -276,10 +288,10 @@ async function countRows(db: Database): Promise<Record<string, number>> {
 }
 
 /** Months whose file is missing or differs from the manifest. They are rewritten as if they had changed. */
-function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
+function lostMonths(previous: Previous | null, table: Table) {
   const lost: { table_name: string; month: string; version: number }[] = []
-  for (const file of previous?.tables[table.name]?.files ?? []) {
-    const size = readFileSize(join(directory ?? '', file.path))
+  for (const file of previous?.manifest.tables[table.name]?.files ?? []) {
+    const size = readFileSize(join(previous?.directory ?? '', file.path))
     if (file.month !== null && size !== file.bytes) {
       lost.push({ table_name: table.name, month: file.month, version: Number.POSITIVE_INFINITY })
     }

@@ -12,7 +12,24 @@ const MAX_SEGMENT = { bytes: 64 * 1024 * 1024, documents: 3000, ageMs: 60_000 }
 /** One segment being applied and one waiting, while the next is written. Beyond that, fetching waits. */
 const MAX_SEGMENTS_WAITING = 2
 
+/**
+ * What is worth doing while the API is waited for, so that little is left when its last answer comes. A segment takes some
+ * statements, and so do the files of a month: less than this waits.
+ */
+export type Pace = {
+  /** Documents of a segment that is sealed because as many are still to come. */
+  readonly documents: number
+  /** Rows of months that seem complete. */
+  readonly rows: number
+  /** Of the latest so many analyses, none belongs to a month that seems complete. */
+  readonly latest?: number
+}
+
+export const PACE: Pace = { documents: 256, rows: 5000 }
+
 export type Loader = {
+  /** Says how many analyses are to come: the last ones are applied in ever smaller segments. */
+  expect(analyses: number): void
   /** Adds a line to the raw log. Resolves when there is room for more. */
   append(line: Line, document?: LoggedDocument): Promise<void>
   /** Seals the current segment. Resolves when every sealed segment is in the warehouse. */
@@ -28,14 +45,23 @@ export type Loader = {
  * applies one segment, the next one fills.
  */
 export function createLoader(
-  options: Warehouse & { log: RawLogWriter; onLoaded: (documents: number) => void; inStage: InStage },
+  options: Warehouse & {
+    log: RawLogWriter
+    onLoaded: (documents: number) => void
+    /** Called with months that seem complete, before the next segment is applied. */
+    onComplete: (months: readonly string[]) => Promise<void>
+    inStage: InStage
+    pace: Pace
+  },
 ): Loader {
-  const { log, db, rows, projection, inStage } = options
+  const { log, db, rows, projection, inStage, pace } = options
   const poisoned: string[] = []
   let applied: Promise<void> = Promise.resolve()
   let waiting = 0
+  let toCome = Number.POSITIVE_INFINITY
 
-  function rotate(): void {
+  /** @param more whether more is to come: otherwise all months are written next, complete or not. */
+  function rotate({ more }: { more: boolean }): void {
     const { documents } = log.unsealed
     const sealed = log.seal()
     sealed.catch(() => {})
@@ -45,6 +71,7 @@ export function createLoader(
       if (segment) {
         await inStage('load', async () => {
           poisoned.push(...(await applySegment(db, segment, projection)))
+          if (more) await options.onComplete(await rows.writeComplete(pace.rows, pace.latest))
           await rows.relieve()
         })
       }
@@ -57,16 +84,21 @@ export function createLoader(
 
   return {
     poisoned,
+    expect(analyses) {
+      toCome = analyses
+    },
     async append(line, document) {
+      toCome -= 1
       await log.append(line, document)
       const { bytes, documents, ageMs } = log.unsealed
-      if (bytes < MAX_SEGMENT.bytes && documents < MAX_SEGMENT.documents && ageMs < MAX_SEGMENT.ageMs) return
+      const enough = Math.min(MAX_SEGMENT.documents, Math.max(pace.documents, toCome))
+      if (bytes < MAX_SEGMENT.bytes && documents < enough && ageMs < MAX_SEGMENT.ageMs) return
       if (waiting >= MAX_SEGMENTS_WAITING) await applied
       // Another caller that waited too may have rotated already.
-      else rotate()
+      else rotate({ more: true })
     },
     async settle() {
-      rotate()
+      rotate({ more: false })
       await applied
     },
     idle: () => applied.catch(() => {}),

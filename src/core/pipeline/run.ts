@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Settings } from '#config/settings.ts'
 import { isGoodRun } from '#schema/sync_runs.ts'
 import { type CompanyPaths, emptyTemporary, makeDirectories } from '#src/core/company/company.ts'
@@ -11,7 +12,9 @@ import {
   type RunReport,
 } from '#src/core/company/run_report.ts'
 import { broughtNothing, readState, writeState } from '#src/core/company/state.ts'
+import { readAccess } from '#src/core/lake/access.ts'
 import type { Marts } from '#src/core/lake/catalog.ts'
+import { type EarlyFile, writeEarly } from '#src/core/lake/export.ts'
 import { type Published, publish } from '#src/core/lake/publish.ts'
 import { listSealedSegments, measureRawLog, type RawLogSize, removeUnsealed } from '#src/core/rawlog/files.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
@@ -27,7 +30,7 @@ import {
 import { remove } from '#src/lib/durable.ts'
 import { detectLeft } from './detect.ts'
 import { type ShownList, type ShownPage, writeListIndex } from './list_index.ts'
-import { createLoader, type Loader } from './load.ts'
+import { createLoader, type Loader, PACE, type Pace } from './load.ts'
 import { findMissingNotices, findUnlistedRecords } from './missing.ts'
 import { decideRefetch, type InStage } from './request.ts'
 
@@ -59,6 +62,8 @@ export type RunContext = {
   readonly loadMarts: () => Promise<Marts>
   /** The log that several hosts share; null if it is on this disk alone. */
   readonly sharedLog: HostsLog | null
+  /** What is worth doing while analyses are fetched, if not the same as always. */
+  readonly pace?: Pace
 }
 
 /** The log that several hosts share, as a run needs it. */
@@ -90,6 +95,8 @@ export type Follower = {
 export type Run = {
   readonly warehouse: Warehouse
   readonly loader: Loader
+  /** What was written for the snapshot while it fetched. */
+  readonly early: readonly EarlyFile[]
   /** Its report as it begins: all counters are 0. */
   readonly begun: RunReport
 }
@@ -114,9 +121,14 @@ export async function withRun<T>(
     loaded += documents
     onProgress({ stage: 'load', done: loaded, total: 0 })
   }
-  const loader = createLoader({ log, ...warehouse, onLoaded, inStage })
+  const early: EarlyFile[] = []
+  const onComplete = async (months: readonly string[]) => {
+    early.push(...(await writeMonthsEarly(context, warehouse, months)))
+  }
+  const { pace = PACE } = context
+  const loader = createLoader({ log, ...warehouse, onLoaded, onComplete, inStage, pace })
   try {
-    const result = await work({ warehouse, loader, begun })
+    const result = await work({ warehouse, loader, early, begun })
     await loader.idle()
     await makeCheckpoint(context, warehouse)
     return result
@@ -136,6 +148,20 @@ async function openFiles(context: RunContext): Promise<{ warehouse: Warehouse; l
   const warehouse = await openWarehouse(openOptions(context))
   const firstNumber = (await listSealedSegments(paths.raw)).length + 1
   return { warehouse, log: new RawLogWriter({ directory: paths.raw, firstNumber, runId, now, outer }) }
+}
+
+/** Writes months for the snapshot. If that fails, it is not known why: the publish writes them, or reports its own failure. */
+async function writeMonthsEarly(
+  { paths: { lake, company, temporary } }: RunContext,
+  { db }: Warehouse,
+  months: readonly string[],
+): Promise<EarlyFile[]> {
+  const directory = join(temporary, 'early')
+  try {
+    return await writeEarly(db, months, { directory, company, access: await readAccess(lake) })
+  } catch {
+    return []
+  }
 }
 
 /** Makes a checkpoint, for hosts whose disk is empty. A failed checkpoint does not fail the run; the next run retries it. */
@@ -161,7 +187,7 @@ type Ending = {
 
 /** Ends a run: adds its report to the log and the warehouse, then publishes the lake. */
 export async function finishRun(
-  { warehouse, loader }: Run,
+  { warehouse, loader, early }: Run,
   context: RunContext,
   { compose, drift = [], shown = null }: Ending,
 ): Promise<RunResult> {
@@ -179,7 +205,7 @@ export async function finishRun(
   const { report, causes } = loader.poisoned.length > before ? await record() : first
   await settleWarehouse(warehouse)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
-  const published = await context.inStage('publish', () => publishLake(context, warehouse))
+  const published = await context.inStage('publish', () => publishLake(context, warehouse, early))
   const { segments } = await rememberRun({ report, causes }, warehouse, context, published)
   if (shown !== null) await leaveIndex(context, warehouse, { report, shown, segments })
   // Last: whatever it does, the run is over.
@@ -228,6 +254,7 @@ export async function publishWarehouse(
 async function publishLake(
   { paths, settings, now, follower, ...context }: Publishing,
   { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
+  early: readonly EarlyFile[] = [],
 ): Promise<Published> {
   const { company, lake } = paths
   const { snapshotKeepMs: keepMs, sourceTimezone, martFiles, remoteLake } = settings
@@ -235,7 +262,7 @@ async function publishLake(
   const inUse = await follower.inUse()
   const marts = await context.loadMarts()
   const about = { lake, company, keepMs, sourceTimezone, inUse }
-  return await publish({ db, rows, now: now(), ...about, marts, martsWanted })
+  return await publish({ db, rows, now: now(), ...about, marts, martsWanted, early })
 }
 
 async function lead({ follower, now, signal }: Publishing, published: Published): Promise<void> {

@@ -20,7 +20,7 @@ import {
   rowsWaiting,
   UNSETTLED_MONTHS,
   USED_FILES,
-  WAITING_MONTHS,
+  waitingMonths,
 } from './row_sql.ts'
 import { names, withoutRows } from './sql.ts'
 
@@ -141,13 +141,22 @@ export class RowFiles {
     return (await Promise.all(sizes)).every(Boolean)
   }
 
+  /**
+   * Writes all rows of months that seem complete, if enough of their rows wait: then `settle` has less to do.
+   * @returns these months.
+   */
+  async writeComplete(enough: number, latest?: number): Promise<string[]> {
+    const { complete, freed } = await this.#waiting(latest)
+    if (freed < enough) return []
+    await this.#write(complete, 'all')
+    return complete.map(({ month }) => month)
+  }
+
   /** Writes the rows of months that seem complete, if too many rows wait. */
   async relieve(): Promise<void> {
     const { rows } = await this.#db.row<{ rows: number }>(rowsWaiting())
     if (rows < MAX_WAITING_ROWS) return
-    const waiting = await this.#db.rows<{ month: string; rows: number; arriving: boolean }>(WAITING_MONTHS)
-    const complete = waiting.filter(({ arriving }) => !arriving)
-    const freed = complete.reduce((sum, { rows }) => sum + rows, 0)
+    const { waiting, complete, freed } = await this.#waiting()
     // Memory is freed in whatever order they arrive.
     await this.#write(freed * 2 > rows ? complete : waiting, 'waiting')
   }
@@ -167,6 +176,15 @@ export class RowFiles {
     if (this.#written.size > 0) await this.#syncNames()
     this.#written.clear()
     this.#settledSegment = segment
+  }
+
+  /** Returns the months with rows that wait, those of them that seem complete, and how many rows of the latter wait. */
+  async #waiting(latest?: number) {
+    const waiting = await this.#db.rows<{ month: string; rows: number; arriving: boolean }>(
+      waitingMonths(latest),
+    )
+    const complete = waiting.filter(({ arriving }) => !arriving)
+    return { waiting, complete, freed: complete.reduce((sum, { rows }) => sum + rows, 0) }
   }
 
   /** Removes files from the list if none of their rows counts any more. */

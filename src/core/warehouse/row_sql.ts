@@ -76,12 +76,14 @@ export function rowsWaiting(): string {
   return `SELECT ${counts.join(' + ')} AS rows`
 }
 
-/** The months with rows that wait, how many, and whether more of them seem to be on their way. */
-export const WAITING_MONTHS = `
-  WITH waiting AS (SELECT *, rowid AS arrived FROM row_places WHERE file IS NULL)
-  SELECT month, sum(${ROW_TABLES.map(({ each }) => each).join(' + ')})::BIGINT AS rows,
-    max(arrived) > (SELECT max(arrived) FROM waiting) - ${LATEST_ANALYSES} AS arriving
-  FROM waiting GROUP BY month`
+/** Returns a query for the months with rows that wait, how many, and whether more of them seem to be on their way. */
+export function waitingMonths(latest = LATEST_ANALYSES): string {
+  return `
+    WITH waiting AS (SELECT *, rowid AS arrived FROM row_places WHERE file IS NULL)
+    SELECT month, sum(${ROW_TABLES.map(({ each }) => each).join(' + ')})::BIGINT AS rows,
+      max(arrived) > (SELECT max(arrived) FROM waiting) - ${latest} AS arriving
+    FROM waiting GROUP BY month`
+}
 
 /** The newest segment that changed these tables. */
 export const NEWEST_SEGMENT = `SELECT coalesce(max(version), 0) AS segment FROM month_versions

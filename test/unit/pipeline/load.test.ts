@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createLoader, type Loader } from '#src/core/pipeline/load.ts'
+import { createLoader, type Loader, PACE } from '#src/core/pipeline/load.ts'
 import { workUntimed } from '#src/core/pipeline/request.ts'
 import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import type { Line } from '#src/core/rawlog/line.ts'
@@ -32,7 +32,9 @@ async function openLoader() {
     rows,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: directory },
     onLoaded: documents => loaded.push(documents),
+    onComplete: async () => {},
     inStage: workUntimed,
+    pace: PACE,
   })
   const stored = async () =>
     (await db.rows<{ id: string }>('SELECT edital_id AS id FROM editais ORDER BY ALL')).map(({ id }) => id)
@@ -118,7 +120,9 @@ function openHeldLog(held: Partial<Unsealed>) {
     rows: {} as never,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: '/none' },
     onLoaded: () => {},
+    onComplete: async () => {},
     inStage: workUntimed,
+    pace: PACE,
   })
   return { loader, sealing, appended, log }
 }
@@ -149,6 +153,23 @@ describe('a segment', () => {
     const full = openHeldLog(at)
     await full.loader.append(RUN)
     expect(full.sealing).toHaveLength(1)
+  })
+
+  it('is sealed when as many documents are still to come, but not for a few', async () => {
+    const { loader, sealing, log } = openHeldLog({ documents: 0 })
+    loader.expect(2000)
+    const sealedAt: number[] = []
+    for (let done = 1; done <= 2000; done += 1) {
+      log.unsealed.documents += 1
+      const before = sealing.length
+      await loader.append(RUN)
+      if (sealing.length === before) continue
+      sealedAt.push(done)
+      log.unsealed.documents = 0
+      sealing.at(-1)?.resolve(null)
+      await loader.idle()
+    }
+    expect(sealedAt).toEqual([1000, 1500, 1756])
   })
 
   it('grows on while one is applied and another waits; then whoever appends waits too', async () => {

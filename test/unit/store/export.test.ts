@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { analysisVersions, editais, listPublishedColumns, syncRuns, type Table } from '#schema/tables.ts'
-import { planTable, writeTable } from '#src/core/lake/export.ts'
+import { type EarlyFile, type Previous, planTable, writeTable } from '#src/core/lake/export.ts'
 import type { Manifest, SnapshotFile } from '#src/core/lake/manifest.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
@@ -21,9 +21,19 @@ function fileOf(table: Table, month: string | null): SnapshotFile {
 }
 
 /** A snapshot of the log up to a segment. */
-function getSnapshot(table: Table, applied: number, ...months: readonly (string | null)[]): Manifest {
+function getSnapshot(table: Table, applied: number, ...months: readonly (string | null)[]): Previous {
   const files = months.map(month => fileOf(table, month))
-  return { applied_segment: applied, tables: { [table.name]: { files } } } as unknown as Manifest
+  const manifest = { applied_segment: applied, tables: { [table.name]: { files } } } as unknown as Manifest
+  return { directory: '/before', manifest }
+}
+
+function reusedOf(table: Table, month: string) {
+  return { directory: '/before', file: fileOf(table, month) }
+}
+
+/** A month that was written when so many segments were applied. */
+function earlyOf(table: Table, month: string, segment: number): EarlyFile {
+  return { table: table.name, segment, directory: `/early/${segment}`, file: fileOf(table, month) }
 }
 
 describe('the plan of a table', () => {
@@ -37,13 +47,13 @@ describe('the plan of a table', () => {
     expect(planTable(editais, previous, versions)).toEqual({
       table: editais,
       stale: ['2026-11'],
-      reused: [fileOf(editais, '2026-09'), fileOf(editais, '2026-10')],
+      reused: [reusedOf(editais, '2026-09'), reusedOf(editais, '2026-10')],
     })
   })
 
   it('writes a month that is new', () => {
     const plan = planTable(editais, getSnapshot(editais, 5, '2026-10'), [version(editais, '2026-12', 6)])
-    expect(plan).toMatchObject({ stale: ['2026-12'], reused: [fileOf(editais, '2026-10')] })
+    expect(plan).toMatchObject({ stale: ['2026-12'], reused: [reusedOf(editais, '2026-10')] })
   })
 
   it('writes all months if there is no snapshot to continue from', () => {
@@ -59,13 +69,39 @@ describe('the plan of a table', () => {
     const previous = getSnapshot(analysisVersions, 5, '2026-10')
     expect(planTable(analysisVersions, previous, [version(editais, '2026-10', 6)])).toMatchObject({
       stale: [],
-      reused: [fileOf(analysisVersions, '2026-10')],
+      reused: [reusedOf(analysisVersions, '2026-10')],
     })
   })
 
   it('reuses no file without a month: its table had no rows', () => {
     const plan = planTable(editais, getSnapshot(editais, 5, null), [version(editais, '2026-10', 6)])
     expect(plan).toMatchObject({ stale: ['2026-10'], reused: [] })
+  })
+
+  it('links a month that was written early unless a later segment touched it', () => {
+    const early = [6, 7].map(segment => earlyOf(editais, `2026-0${segment}`, segment)) as [
+      EarlyFile,
+      EarlyFile,
+    ]
+    const versions = [6, 7].map(month => version(editais, `2026-0${month}`, 7))
+    expect(planTable(editais, getSnapshot(editais, 5, '2026-06', '2026-07'), versions, early)).toEqual({
+      table: editais,
+      stale: ['2026-06'],
+      reused: [early[1]],
+    })
+  })
+
+  it('links the last of what was written early for a month, and nothing of another table', () => {
+    const early = [
+      ...[6, 7].map(segment => earlyOf(editais, '2026-10', segment)),
+      earlyOf(analysisVersions, '2026-11', 7),
+    ] as [EarlyFile, EarlyFile, EarlyFile]
+    const versions = ['2026-10', '2026-11'].map(month => version(editais, month, 6))
+    expect(planTable(editais, null, versions, early)).toEqual({
+      table: editais,
+      stale: ['2026-11'],
+      reused: [early[1]],
+    })
   })
 
   it('always writes a table that is one file', () => {
@@ -102,14 +138,9 @@ async function write(
   const snapshot = join(directory, name)
   await mkdir(snapshot, { recursive: true })
   const counted = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${table.name}`)
-  const target = {
-    directory: snapshot,
-    company: 'acme',
-    access: ACCESS,
-    rows: rows ?? counted.rows,
-    previousDirectory: previous === undefined ? null : join(directory, previous),
-  }
-  const files = await writeTable(db, { table, stale, reused }, target)
+  const target = { directory: snapshot, company: 'acme', access: ACCESS, rows: rows ?? counted.rows }
+  const linked = reused.map(file => ({ directory: join(directory, previous ?? ''), file }))
+  const files = await writeTable(db, { table, stale, reused: linked }, target)
   return { files, snapshot, read: (sql: string) => read(db, snapshot, table, sql) }
 }
 

@@ -210,6 +210,25 @@ describe('many rows', () => {
     ])
   })
 
+  it('are written when their month seems complete, together with those that it had, if they are enough', async () => {
+    const warehouse = await openSettled(...entries(1, 2, OCTOBER, MANY))
+    const more = [...entries(3, 3, OCTOBER, MANY), ...entries(101, 101, NOVEMBER, MANY)]
+    await warehouse.apply(...more.flatMap(each => [noticeLine(each), analysisLine(each)]))
+    expect(await warehouse.rows.writeComplete(2001, 1)).toEqual([])
+    expect(await warehouse.rows.writeComplete(2000)).toEqual([])
+    expect(await waiting(warehouse)).toEqual([4000, 0, 0])
+    expect(await warehouse.rows.writeComplete(2000, 1)).toEqual([OCTOBER])
+    expect(await waiting(warehouse)).toEqual([2000, 0, 0])
+    const early = (await listRowFiles(warehouse.db)).find(({ rows }) => rows === 6000)
+    await settle(warehouse)
+    const files = await listRowFiles(warehouse.db)
+    expect(files.map(({ month, rows }) => [month, rows])).toEqual([
+      [OCTOBER, 6000],
+      [NOVEMBER, 2000],
+    ])
+    expect(files[0]).toEqual(early)
+  })
+
   it('are written in whatever order they arrive, and once more when all are there', async () => {
     const warehouse = await openStored(...entries(1, 75, OCTOBER, MANY))
     await warehouse.rows.relieve()
