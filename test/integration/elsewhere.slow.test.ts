@@ -74,10 +74,10 @@ test('with LAKE_MARTS, each snapshot has its marts as files of the present day',
   expect(second).not.toBe(first)
   expect((await syncHere(environment)).published.written).toBe(false)
   const tomorrow = new Date(now.getTime() + 24 * 3600_000)
-  expect((await syncHere(environment, {}, () => tomorrow)).published.written).toBe(true)
+  expect((await syncHere(environment, {}, { now: () => tomorrow })).published.written).toBe(true)
 
   await rename(join(second, 'marts/funil.parquet'), join(second, 'marts/outro.parquet'))
-  await syncHere({ ...environment, LAKE_MARTS: 'off' }, {}, () => tomorrow)
+  await syncHere({ ...environment, LAKE_MARTS: 'off' }, {}, { now: () => tomorrow })
   expect(await readdir(await latest({ environment }))).not.toContain('marts')
   expect((await manifestOf(await latest({ environment }))).marts).toBeUndefined()
 })

@@ -63,7 +63,7 @@ beforeAll(async () => {
     if (isLast) sandbox.revoke(KEY)
     else tell(world, index)
     readings.push({ at, served: isLast ? null : entriesOf(world) })
-    last = await syncHere({ ...environment, ...(isLast && without) }, {}, () => at)
+    last = await syncHere({ ...environment, ...(isLast && without) }, {}, { now: () => at })
   }
   await sandbox.close()
   history = historyOf(readings, ANALYSED)

@@ -37,7 +37,7 @@ test('each mart of a snapshot has the rows that it has over the same lines of th
   ]) {
     for (const entry of shown) company.world.put(entry)
     for (const { edital } of gone) company.world.remove(edital.id)
-    await syncHere(company.environment, {}, () => when)
+    await syncHere(company.environment, {}, { now: () => when })
     await marts.run(when, { shown, gone })
   }
   for (const { name, columns } of MARTS) {

@@ -117,7 +117,7 @@ test('the snapshot that Metabase still reads is not removed, however old', async
   metabase.intercept = (_, response) => Boolean(response.writeHead(503).end())
   for (const day of [1, 2, 3, 4]) {
     company.world.put(noticeEntry(10 + day))
-    await syncHere(environment, {}, () => new Date(Date.now() + day * 2 * DAY_MS))
+    await syncHere(environment, {}, { now: () => new Date(Date.now() + day * 2 * DAY_MS) })
   }
   const lake = companyPaths(environment.DATA_DIR ?? '', 'acme').lake
   const kept = await readdir(join(lake, 'snapshots'))

@@ -63,7 +63,7 @@ test('a change under the same updated_at is found by the age of the analysis; an
   await company.syncHere()
   const syncIn = async (minutes: number) => {
     const at = new Date(Date.now() + minutes * 60_000)
-    return (await syncHere(company.environment, {}, () => at)).report
+    return (await syncHere(company.environment, {}, { now: () => at })).report
   }
   const analyses = () =>
     queryWarehouse<{ fetched_at: Date }>(company.environment, 'FROM analyses ORDER BY edital_id')

@@ -268,7 +268,7 @@ test('a vacuum leaves exactly what kept snapshots name, or may be about to, also
   const { s3, environment, syncHere, world, lake } = await startRemote({ LAKE_KEEP: '0s' })
   for (const [daysAgo, objeto] of ['Primeiro', 'Segundo', 'Terceiro'].entries()) {
     world.update(world.ids()[0] as string, { edital: { objeto } })
-    await syncAt(environment, {}, () => new Date(Date.now() - daysAgo * DAY_MS))
+    await syncAt(environment, {}, { now: () => new Date(Date.now() - daysAgo * DAY_MS) })
   }
   const last = await latestLocal(environment)
   const orphan = { bytes: Buffer.from('x'), tag: '"x"', modified: new Date() }

@@ -38,7 +38,7 @@ async function setVersion(warehouse: Warehouse, version: number): Promise<void> 
       await db.run(sql)
     }
   })
-  await settleWarehouse(warehouse)
+  await settleWarehouse(warehouse, durable => durable)
 }
 
 type Reader = { readonly reads: Read[]; stop(): void }

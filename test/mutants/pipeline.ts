@@ -223,8 +223,14 @@ export const LOAD = inFile('src/core/pipeline/load.ts', [
   {
     name: 'settled-too-early',
     reason: 'what is published is not in the warehouse yet',
-    from: '      rotate()\n      await applied\n',
-    to: '      rotate()\n',
+    from: '      rotate({ more: false })\n      await applied\n',
+    to: '      rotate({ more: false })\n',
+  },
+  {
+    name: 'large-to-the-end',
+    reason: 'the last segment is applied when all others could have been',
+    from: 'Math.max(pace.documents, toCome)',
+    to: 'Math.max(MAX_SEGMENT.documents, toCome)',
   },
   {
     name: 'never-waits',

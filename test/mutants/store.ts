@@ -183,6 +183,12 @@ export const APPLY = [
 
 export const EXPORT = inFile('src/core/lake/export.ts', [
   {
+    name: 'early-and-outdated',
+    reason: 'a month that changed after it was written early is published as it was',
+    from: 'segment >= (changed.get(file.month as string) ?? Number.POSITIVE_INFINITY)',
+    to: 'changed.has(file.month as string)',
+  },
+  {
     name: 'all-since',
     reason: 'months that did not change are written again',
     from: 'version.version > since)',
@@ -197,7 +203,7 @@ export const EXPORT = inFile('src/core/lake/export.ts', [
   {
     name: 'stale-and-linked',
     reason: 'a month that changed is also linked as it was',
-    from: ' && !stale.includes(file.month))',
+    from: ' && !changed.has(month))',
     to: ')',
   },
   {
@@ -295,6 +301,12 @@ export const ROWS = [
     },
   ]),
   ...inFile('src/core/warehouse/row_files.ts', [
+    {
+      name: 'writes-what-is-arriving',
+      reason: 'each segment writes the month that is being fetched once more',
+      from: 'waiting.filter(({ arriving }) => !arriving)',
+      to: 'waiting',
+    },
     {
       name: 'arriving-months-written',
       reason: 'every month is written several times',

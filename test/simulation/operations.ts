@@ -111,7 +111,7 @@ export function contextOf(
   environment: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): CompanyContext {
-  const { ticking, clock, paths } = play
+  const { ticking, clock, paths, pace } = play
   let names = 0
   const settings = inNoTime(readSettings(environment))
   const newId = () => `${clock.now.toISOString()}-${play.runs}-${names++}`
@@ -120,7 +120,7 @@ export function contextOf(
     clock.now = new Date(clock.now.getTime() + (ticking.chance(0.03) ? 61_000 : ticking.int(0, 20)))
     return clock.now
   }
-  return quietContext({ paths, settings, signal, newId, now, sharedLog: null })
+  return quietContext({ paths, settings, signal, newId, now, sharedLog: null, ...pace })
 }
 
 function requestOf({ random, company }: Play, operation: Operation, trusted: boolean): SyncRequest {

@@ -87,10 +87,17 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     invariant: 'I5',
+    name: 'stale-early-month',
+    file: 'src/core/lake/export.ts',
+    from: 'segment >= (changed.get(file.month as string) ?? Number.POSITIVE_INFINITY)',
+    to: 'changed.has(file.month as string)',
+  },
+  {
+    invariant: 'I5',
     name: 'publish-before-commit',
     file: 'src/core/pipeline/load.ts',
-    from: '      rotate()\n      await applied\n',
-    to: '      rotate()\n',
+    from: '      rotate({ more: false })\n      await applied\n',
+    to: '      rotate({ more: false })\n',
   },
   {
     invariant: 'I6',

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type CompanyPaths, companyPaths } from '#src/core/company/company.ts'
+import type { CompanyContext } from '#src/extras/extra.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import type { Entry } from '#src/sandbox/world.ts'
@@ -24,6 +25,8 @@ export type Play = {
   readonly pasts: ReadonlyMap<string, Entry>[]
   /** How time passes during a run. */
   readonly ticking: Random
+  /** How soon months are written. In half of the worlds as always: then a run writes none before its end. */
+  readonly pace: Pick<CompanyContext, 'pace'>
   /** How the object store behaves, and who reads it when. */
   readonly storing: Random
   /** Null in most worlds. */
@@ -76,6 +79,7 @@ export async function openPlay(seed: string, random: Random, place: string): Pro
     looking: createRandom(`looks ${seed}`),
     pasts: [],
     ticking: of('clock'),
+    pace: drawPace(createRandom(`pace ${seed}`)),
     storing: createRandom(`storing ${seed}`),
     store,
     local: new Map(),
@@ -105,6 +109,11 @@ export async function openPlay(seed: string, random: Random, place: string): Pro
     powerFailed: false,
     runs: 0,
   }
+}
+
+function drawPace(random: Random): Play['pace'] {
+  if (random.chance(0.5)) return {}
+  return { pace: { documents: random.int(1, 4), rows: random.int(0, 4), latest: random.int(0, 2) } }
 }
 
 /** Counts an event for the summary. */

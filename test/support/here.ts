@@ -17,9 +17,9 @@ import type { Environment } from './project.ts'
 export async function syncHere(
   environment: Environment,
   request: Partial<SyncRequest> = {},
-  now = () => new Date(),
+  given: Partial<Pick<CompanyContext, 'now' | 'pace'>> = {},
 ): Promise<RunResult> {
-  const context = { ...contextHere(environment), now }
+  const context = { ...contextHere(environment), ...given }
   const { signal } = context
   const api = createApiClient({ ...readApiSettings(environment), retryMs: 10, signal, nowMs: Date.now })
   try {
@@ -60,7 +60,7 @@ export function contextHere(environment: Environment): CompanyContext {
 
 /** Makes the context of a run that reports to nobody. */
 export function quietContext(
-  given: Pick<CompanyContext, 'paths' | 'settings' | 'signal' | 'sharedLog' | 'newId' | 'now'>,
+  given: Pick<CompanyContext, 'paths' | 'settings' | 'signal' | 'sharedLog' | 'newId' | 'now' | 'pace'>,
 ): CompanyContext {
   const follower = combineFollowers(given.settings, given.paths)
   return {

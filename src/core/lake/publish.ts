@@ -82,6 +82,8 @@ type Request = {
   readonly martsWanted: MartsWanted
   /** What the run wrote while it fetched. */
   readonly early?: readonly EarlyFile[]
+  /** Resolves when the warehouse is durable: until then, no snapshot of it is complete. */
+  readonly durable?: Promise<void>
 }
 
 type State = {
@@ -238,6 +240,7 @@ async function writeSnapshot(
   }
   openToReaders(directory, access)
   await syncDirectory('snapshot.directory', directory)
+  await request.durable
   await writeManifest(directory, manifest, access)
   return manifest
 }

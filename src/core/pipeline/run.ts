@@ -156,6 +156,7 @@ async function writeMonthsEarly(
   { db }: Warehouse,
   months: readonly string[],
 ): Promise<EarlyFile[]> {
+  if (months.length === 0) return []
   const directory = join(temporary, 'early')
   try {
     return await writeEarly(db, months, { directory, company, access: await readAccess(lake) })
@@ -203,9 +204,10 @@ export async function finishRun(
   const first = await record(drift.length > 0 ? { drift } : {})
   // The last segment has the report, and what it cannot load is known only now.
   const { report, causes } = loader.poisoned.length > before ? await record() : first
-  await settleWarehouse(warehouse)
-  context.onProgress({ stage: 'publish', done: 0, total: 0 })
-  const published = await context.inStage('publish', () => publishLake(context, warehouse, early))
+  const published = await settleWarehouse(warehouse, async durable => {
+    context.onProgress({ stage: 'publish', done: 0, total: 0 })
+    return await context.inStage('publish', () => publishLake(context, warehouse, { early, durable }))
+  })
   const { segments } = await rememberRun({ report, causes }, warehouse, context, published)
   if (shown !== null) await leaveIndex(context, warehouse, { report, shown, segments })
   // Last: whatever it does, the run is over.
@@ -254,7 +256,7 @@ export async function publishWarehouse(
 async function publishLake(
   { paths, settings, now, follower, ...context }: Publishing,
   { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
-  early: readonly EarlyFile[] = [],
+  soFar: Pick<Parameters<typeof publish>[0], 'early' | 'durable'> = {},
 ): Promise<Published> {
   const { company, lake } = paths
   const { snapshotKeepMs: keepMs, sourceTimezone, martFiles, remoteLake } = settings
@@ -262,7 +264,7 @@ async function publishLake(
   const inUse = await follower.inUse()
   const marts = await context.loadMarts()
   const about = { lake, company, keepMs, sourceTimezone, inUse }
-  return await publish({ db, rows, now: now(), ...about, marts, martsWanted, early })
+  return await publish({ db, rows, now: now(), ...about, marts, martsWanted, ...soFar })
 }
 
 async function lead({ follower, now, signal }: Publishing, published: Published): Promise<void> {

@@ -394,6 +394,17 @@ export class Database {
     await this.#connection.run(sql, parameters)
   }
 
+  /** Makes all commits durable. Meanwhile other statements may read, but not write. */
+  async checkpoint(): Promise<void> {
+    const { own } = await this.row<{ own: string }>('SELECT current_database() AS own')
+    const beside = await this.#instance.connect()
+    try {
+      await beside.run(`CHECKPOINT ${identifier(own)}`)
+    } finally {
+      beside.closeSync()
+    }
+  }
+
   /** Sets how many cores statements may use from now on. */
   async useThreads(threads: number): Promise<void> {
     await this.run(`SET threads = ${threads}`)

@@ -118,7 +118,7 @@ export async function buildWarehouse(
     const rows = await RowFiles.open(db, { directory, company: options.paths.company })
     const warehouse = { db, rows, projection: makeProjection(options) }
     await applyMissing(warehouse, options, 'rebuild', upTo)
-    await settleWarehouse(warehouse)
+    await settleWarehouse(warehouse, durable => durable)
     return { id, rows: directory }
   } finally {
     db.close()
@@ -162,18 +162,32 @@ export async function refuseNewer(db: Database, { company, warehouse }: CompanyP
   )
 }
 
-/** Makes applied segments durable. Fetching is over, so all cores may be used from here on. */
-export async function settleWarehouse({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
+/**
+ * Makes applied segments durable. Fetching is over, so all cores may be used from here on.
+ * @param read reads the warehouse meanwhile, unless it is small. Its argument resolves when all is durable, as when this returns.
+ */
+export async function settleWarehouse<T>(
+  { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
+  read: (durable: Promise<void>) => Promise<T>,
+): Promise<T> {
   const { notices } = await db.row<{ notices: number }>('SELECT count(*) AS notices FROM editais')
   const areFew = notices <= FEW_NOTICES
   await db.useThreads(areFew ? 1 : availableParallelism())
   if (areFew) await db.storeUncompressed()
-  await checkpoint({ db, rows })
+  await rows.settle()
+  const durable = checkpoint({ db, rows })
+  // Whoever waits for it throws a failure.
+  durable.catch(() => {})
+  if (areFew) await durable
+  try {
+    return await read(durable)
+  } finally {
+    await durable
+  }
 }
 
 async function checkpoint({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
-  await rows.settle()
-  await take('warehouse.checkpoint', { kind: 'commit' }, () => db.run('CHECKPOINT'))
+  await take('warehouse.checkpoint', { kind: 'commit' }, () => db.checkpoint())
   await rows.removeOld()
 }
 
@@ -206,7 +220,10 @@ async function applyMissing(
   }
   if (missing.length > 0) onApply?.({ reason, done: missing.length, total: missing.length })
   // Make it durable now, so that these segments need not be applied again.
-  if (missing.length > 0) await checkpoint(warehouse)
+  if (missing.length > 0) {
+    await rows.settle()
+    await checkpoint(warehouse)
+  }
 }
 
 /** Segments to apply at once. The first one names the log, so it comes alone. */
