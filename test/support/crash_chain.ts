@@ -9,7 +9,7 @@ import { openOptions } from '#src/core/pipeline/run.ts'
 import { rebuildWarehouse } from '#src/core/warehouse/warehouse.ts'
 import { DURABLE_STEPS } from '#src/lib/durable.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
-import { World } from '#src/sandbox/world.ts'
+import { type Entry, World } from '#src/sandbox/world.ts'
 import { checkTruth } from '#test/simulation/oracle.ts'
 import { readStored } from '#test/simulation/stored.ts'
 import { checkSameTables, setWarehouseAside } from '#test/simulation/tables.ts'
@@ -52,9 +52,10 @@ export type CrashChain = {
   close(): Promise<void>
 }
 
-export async function startCrashChain(): Promise<CrashChain> {
+/** @param others further notices, which stay as they are. */
+export async function startCrashChain(others: readonly Entry[] = []): Promise<CrashChain> {
   const place = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-crash-')))
-  const world = new World(notices(1, 8))
+  const world = new World([...notices(1, 8), ...others])
   const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
   const environment: Environment = {
     ...settingsFor({ url: sandbox.url, key: KEY, dataDir: place }),
