@@ -38,6 +38,10 @@ function onSteps(see: (step: DurableStep, operation: Operation) => void): void {
   onTestFinished(() => observeSteps(null))
 }
 
+function fullDisk(): Error {
+  return Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+}
+
 function isEarly(operation: Operation): boolean {
   return 'path' in operation && operation.path.includes('/tmp/early/')
 }
@@ -72,7 +76,7 @@ test('a month that cannot be written early costs nothing but its time', async ()
   onSteps((step, operation) => {
     if (step !== 'parquet.sync' || !isEarly(operation)) return
     failed += 1
-    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+    throw fullDisk()
   })
   expect((await syncHere(company.environment, {}, HASTY)).report).toMatchObject({ status: 'ok', loaded: 50 })
   expect(failed).toBeGreaterThan(0)
@@ -95,6 +99,21 @@ async function startMany(): Promise<SyncedCompany> {
   company.world.update(idOf(7), { edital: { objeto: 'Outro' } })
   return company
 }
+
+test('nor do rows of a month that cannot be written early', async () => {
+  const company = await openMonths()
+  const { row } = Database.prototype
+  let failed = 0
+  const spy = vi.spyOn(Database.prototype, 'row').mockImplementation(function (this: Database, ...asked) {
+    // In the middle of a transaction: a table of the first month is there already.
+    if (/^COPY .*\/items\/\d+\.parquet/s.test(asked[0]) && failed++ < 2) throw fullDisk()
+    return row.apply(this, asked) as never
+  })
+  onTestFinished(() => spy.mockRestore())
+  expect((await syncHere(company.environment, {}, HASTY)).report).toMatchObject({ status: 'ok', loaded: 50 })
+  expect(failed).toBeGreaterThan(2)
+  await expectTruth(company)
+})
 
 test('a snapshot is written while the warehouse becomes durable, and is complete only afterwards', async () => {
   const company = await startMany()
@@ -129,7 +148,7 @@ test('if the warehouse cannot be made durable, the run fails, readers keep the l
   const written = Promise.withResolvers<void>()
   onCheckpoint(async () => {
     await written.promise
-    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+    throw fullDisk()
   })
   onSteps(step => {
     if (step === 'snapshot.directory') written.resolve()

@@ -66,7 +66,15 @@ export type PublishedFigures = {
 /** Whether the marts are files of the snapshot, too, or at least a snapshot is written each day for those who make them. */
 type MartsWanted = 'files' | 'daily' | 'none'
 
-type Request = {
+/** What a run does for a snapshot besides its publish. */
+export type Prepared = {
+  /** Months that it wrote while it fetched. */
+  readonly early: readonly EarlyFile[]
+  /** Resolves when the warehouse is durable: until then, no snapshot of it is complete. */
+  readonly durable: Promise<void>
+}
+
+type Request = Partial<Prepared> & {
   readonly db: Database
   /** The rows of child tables. */
   readonly rows: Pick<RowFiles, 'directory' | 'files'>
@@ -80,10 +88,6 @@ type Request = {
   readonly sourceTimezone: string
   readonly marts: Marts
   readonly martsWanted: MartsWanted
-  /** What the run wrote while it fetched. */
-  readonly early?: readonly EarlyFile[]
-  /** Resolves when the warehouse is durable: until then, no snapshot of it is complete. */
-  readonly durable?: Promise<void>
 }
 
 type State = {

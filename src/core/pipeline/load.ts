@@ -48,10 +48,10 @@ export function createLoader(
   options: Warehouse & {
     log: RawLogWriter
     onLoaded: (documents: number) => void
-    /** Called with months that seem complete, before the next segment is applied. */
-    onComplete: (months: readonly string[]) => Promise<void>
+    /** Called after a segment that is not the last one, before the next is applied. */
+    onApplied: () => Promise<void>
     inStage: InStage
-    pace: Pace
+    pace: Pick<Pace, 'documents'>
   },
 ): Loader {
   const { log, db, rows, projection, inStage, pace } = options
@@ -60,7 +60,7 @@ export function createLoader(
   let waiting = 0
   let toCome = Number.POSITIVE_INFINITY
 
-  /** @param more whether more is to come: otherwise all months are written next, complete or not. */
+  /** @param more whether more is to come at once. */
   function rotate({ more }: { more: boolean }): void {
     const { documents } = log.unsealed
     const sealed = log.seal()
@@ -71,7 +71,7 @@ export function createLoader(
       if (segment) {
         await inStage('load', async () => {
           poisoned.push(...(await applySegment(db, segment, projection)))
-          if (more) await options.onComplete(await rows.writeComplete(pace.rows, pace.latest))
+          if (more) await options.onApplied()
           await rows.relieve()
         })
       }

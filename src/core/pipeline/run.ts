@@ -15,7 +15,7 @@ import { broughtNothing, readState, writeState } from '#src/core/company/state.t
 import { readAccess } from '#src/core/lake/access.ts'
 import type { Marts } from '#src/core/lake/catalog.ts'
 import { type EarlyFile, writeEarly } from '#src/core/lake/export.ts'
-import { type Published, publish } from '#src/core/lake/publish.ts'
+import { type Prepared, type Published, publish } from '#src/core/lake/publish.ts'
 import { listSealedSegments, measureRawLog, type RawLogSize, removeUnsealed } from '#src/core/rawlog/files.ts'
 import type { Drift } from '#src/core/rawlog/line.ts'
 import { type OuterLog, RawLogWriter } from '#src/core/rawlog/writer.ts'
@@ -122,11 +122,8 @@ export async function withRun<T>(
     onProgress({ stage: 'load', done: loaded, total: 0 })
   }
   const early: EarlyFile[] = []
-  const onComplete = async (months: readonly string[]) => {
-    early.push(...(await writeMonthsEarly(context, warehouse, months)))
-  }
-  const { pace = PACE } = context
-  const loader = createLoader({ log, ...warehouse, onLoaded, onComplete, inStage, pace })
+  const onApplied = async () => void early.push(...(await writeMonths(context, warehouse)))
+  const loader = createLoader({ log, ...warehouse, onLoaded, onApplied, inStage, pace: context.pace ?? PACE })
   try {
     const result = await work({ warehouse, loader, early, begun })
     await loader.idle()
@@ -150,15 +147,19 @@ async function openFiles(context: RunContext): Promise<{ warehouse: Warehouse; l
   return { warehouse, log: new RawLogWriter({ directory: paths.raw, firstNumber, runId, now, outer }) }
 }
 
-/** Writes months for the snapshot. If that fails, it is not known why: the publish writes them, or reports its own failure. */
-async function writeMonthsEarly(
-  { paths: { lake, company, temporary } }: RunContext,
-  { db }: Warehouse,
-  months: readonly string[],
+/**
+ * Writes months that seem complete. That this fails, as on a full disk, is no failure of the run: its end writes them, or says why
+ * it cannot.
+ * @returns their files for the snapshot.
+ */
+async function writeMonths(
+  { paths: { lake, company, temporary }, pace = PACE }: RunContext,
+  { db, rows }: Warehouse,
 ): Promise<EarlyFile[]> {
-  if (months.length === 0) return []
-  const directory = join(temporary, 'early')
   try {
+    const months = await rows.writeComplete(pace.rows, pace.latest)
+    if (months.length === 0) return []
+    const directory = join(temporary, 'early')
     return await writeEarly(db, months, { directory, company, access: await readAccess(lake) })
   } catch {
     return []
@@ -256,7 +257,7 @@ export async function publishWarehouse(
 async function publishLake(
   { paths, settings, now, follower, ...context }: Publishing,
   { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
-  soFar: Pick<Parameters<typeof publish>[0], 'early' | 'durable'> = {},
+  prepared: Partial<Prepared> = {},
 ): Promise<Published> {
   const { company, lake } = paths
   const { snapshotKeepMs: keepMs, sourceTimezone, martFiles, remoteLake } = settings
@@ -264,7 +265,7 @@ async function publishLake(
   const inUse = await follower.inUse()
   const marts = await context.loadMarts()
   const about = { lake, company, keepMs, sourceTimezone, inUse }
-  return await publish({ db, rows, now: now(), ...about, marts, martsWanted, ...soFar })
+  return await publish({ db, rows, now: now(), ...about, marts, martsWanted, ...prepared })
 }
 
 async function lead({ follower, now, signal }: Publishing, published: Published): Promise<void> {

@@ -32,7 +32,7 @@ async function openLoader() {
     rows,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: directory },
     onLoaded: documents => loaded.push(documents),
-    onComplete: async () => {},
+    onApplied: async () => {},
     inStage: workUntimed,
     pace: PACE,
   })
@@ -120,7 +120,7 @@ function openHeldLog(held: Partial<Unsealed>) {
     rows: {} as never,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: '/none' },
     onLoaded: () => {},
-    onComplete: async () => {},
+    onApplied: async () => {},
     inStage: workUntimed,
     pace: PACE,
   })
