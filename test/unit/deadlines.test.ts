@@ -4,7 +4,9 @@ import { type Deadlines, readDeadlinesAsJson } from '#src/deadlines/reading.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { readWordings } from '#test/support/wordings.ts'
 
-const [SEED, RUNS] = [20261209, 300]
+const SEED = 20261209
+/** More at night: then there are `SEEDS`. */
+const RUNS = process.env.SEEDS === undefined ? 60 : 300
 
 /** Without markup, which another spelling would break, and so short that no spelling reaches the length that is read. */
 const texts = readWordings().flatMap(({ text }) =>

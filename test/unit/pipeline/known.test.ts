@@ -31,7 +31,7 @@ const NOW = minutesLater(5)
 /** Then what waited is due, and so are old analyses. */
 const MUCH_LATER = minutesLater(60 * 24 * 40)
 /** More at night: `SEEDS` says how many. */
-const SEEDS = Array.from({ length: Number(process.env.SEEDS ?? 5) }, (_, index) => index + 1)
+const SEEDS = Array.from({ length: Number(process.env.SEEDS ?? 2) }, (_, index) => index + 1)
 
 /** A record without a status that the API can have sent: it is set aside. */
 const BROKEN = { created_at: 'sexta-feira' }
