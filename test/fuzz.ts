@@ -12,7 +12,7 @@ import type { Root } from './support/oracle/judge.ts'
 
 /*
  * Runs millions of mutated documents through validation and through the whole sync, and compares each result with
- * the contract. `test/integration/mutations.test.ts` runs a few of them.
+ * the contract. `test/integration/mutations.slow.test.ts` runs a few of them.
  *
  *   npm run fuzz -- [--documents 1000000] [--load 100000] [--seed N]
  */

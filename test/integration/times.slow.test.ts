@@ -58,7 +58,7 @@ const IMPLAUSIBLE = {
   updated_at: '0206-05-04',
 }
 
-/** Exports are in `export_files.test.ts`. */
+/** Exports are in `export_files.slow.test.ts`. */
 test('an implausible time is empty in marts, pages and the report, and stays in the tables and in what is served', async () => {
   const usual = { data_sessao: '2026-12-10T09:30:00', committed_at: '2026-11-02 10:00' }
   const company = await startCompany([noticeEntry(1, IMPLAUSIBLE), noticeEntry(2, usual)])

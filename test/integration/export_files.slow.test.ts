@@ -1,20 +1,16 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { inflateRawSync } from 'node:zlib'
 import { readXlsx } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
 import { Database } from '#src/core/warehouse/database.ts'
 import { MARTS } from '#src/marts/marts.ts'
 import { readMartSql } from '#src/marts/open.ts'
 import { inOrder } from '#src/present/text/cells.ts'
-import { generateWorld } from '#src/sandbox/generate.ts'
-import { tick } from '#src/sandbox/live.ts'
-import { createRandom } from '#src/sandbox/random.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
 import { noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany, startSynced } from '#test/support/synced.ts'
+import { startSynced } from '#test/support/synced.ts'
 
 const FORMULA = '=HYPERLINK("http://evil.example";"clique")'
 /** What a workbook reads as codes of characters. */
@@ -60,8 +56,7 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(/^\/.*editais\.xlsx: 13 notices of acme, \d+ marts \(1 MB\)\n$/)
 
-  const bytes = await readFile(path)
-  const { sheets } = await readXlsx(bytes)
+  const { sheets } = await readXlsx(await readFile(path))
   const names = sheets.map(({ name }) => name)
   expect(names.slice(0, 4)).toEqual([
     'Para decidir',
@@ -80,13 +75,6 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect(names.slice(-hidden.length)).toEqual(hidden)
   for (const { pageSetup } of sheets)
     expect(pageSetup).toMatchObject({ orientation: 'landscape', fitToWidth: 1, printTitlesRow: '$1:$1' })
-  // A name with a space is only a name in quotes: without them, programs repeat no heading.
-  const part = 'xl/workbook.xml'
-  const from = bytes.indexOf(part)
-  const workbook = inflateRawSync(
-    bytes.subarray(from + part.length + bytes.readUInt16LE(from - 2)),
-  ).toString()
-  expect(workbook).toMatch(/Print_Titles"[^>]*>(?:'|&apos;)Agenda de sessões(?:'|&apos;)!\$1:\$1</)
   const [agenda] = MARTS.filter(({ name }) => name === 'agenda_sessoes')
   const seen = agenda?.columns.filter((_, index) => !marts.get('agenda_sessoes')?.columns?.[index]?.hidden)
   expect(seen?.map(({ name }) => name)).toEqual(expect.arrayContaining(['data_sessao_local', 'recomendacao']))
@@ -127,61 +115,6 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   )
   expect([Math.min(...new Set(years)), Math.max(...new Set(years))]).toEqual([2010, 2060])
   expect(marts.get('mudancas')?.tables?.[0]).toMatchObject({ name: 'mudancas', showAutoFilter: true })
-})
-
-/** What only programs write: dates, numbers, objects, and names of codes that no label is. */
-const OF_PROGRAMS = /^(?:\d{4}-\d\d-\d\d.*|-?\d+\.\d+|null|true|false|[a-z]+_[a-z_]+|.*\{".*)$/i
-
-test('people who open a workbook see no code, and no number or date as programs write it', async () => {
-  const world = generateWorld({ seed: 5, company: 'acme', notices: 60, start: new Date() })
-  const company = await startCompany(world)
-  await company.sync()
-  const random = createRandom(5)
-  const later = (minutes: number) => new Date(Date.now() + minutes * 60_000)
-  for (let minutes = 1; minutes <= 60; minutes += 1) tick(world, random, later(minutes))
-  const changed = {
-    valor_estimado: 1234.5,
-    data_sessao: `${dayIn(9)}T09:30:00`,
-    participation_confirmed: true,
-  }
-  for (const id of world.ids().slice(0, 20)) world.update(id, { edital: changed, updatedAt: later(61) })
-  await company.sync()
-  const path = join(await temporaryDirectory(), 'editais.xlsx')
-  expect(await runShared(['export', '--xlsx', '--to', path], company.environment)).toMatchObject({ code: 0 })
-
-  const { sheets } = await readXlsx(await readFile(path), { readStyles: true })
-  const rowsOf = (name: string) => sheets.find(sheet => sheet.name === name)?.rows.slice(1) ?? []
-  const labels = new Set(rowsOf('Rótulos').map(([, , label]) => label))
-  const codes = new Set(
-    [...rowsOf('Rótulos').map(([, code]) => code), ...rowsOf('Fases').map(([code]) => code)].filter(
-      // A letter is also a unit of items.
-      code => !labels.has(code ?? null) && String(code).length > 1,
-    ),
-  )
-  expect(codes).toContain('nao_recomendado')
-  const seen = MARTS.flatMap(({ columns, portuguese: [name] }) => {
-    const sheet = sheets.find(sheet => sheet.name === name)
-    if (!sheet || sheet.hidden) return []
-    return columns.flatMap((column, index) => {
-      if (sheet.columns?.[index]?.hidden) return []
-      const [label, ...cells] = sheet.rows.map(row => row[index] ?? null)
-      return [{ name, column, label, cells, format: sheet.cells?.get(`1,${index}`)?.style?.numFmt }]
-    })
-  })
-  const isOfPrograms = (value: unknown) =>
-    typeof value === 'string' && (codes.has(value) || OF_PROGRAMS.test(value))
-  const wrong = seen.flatMap(({ name, label, cells }) =>
-    /código|rótulo|UTC/.test(String(label))
-      ? [`${name}: ${label}`]
-      : cells.filter(isOfPrograms).map(cell => `${name}, ${label}: ${cell}`),
-  )
-  expect([...new Set(wrong)]).toEqual([])
-  const computed = seen.filter(({ column: { type, from } }) => type === 'DOUBLE' && from === undefined)
-  expect([...new Set(computed.flatMap(({ format }) => format ?? []))].sort()).toEqual(['#,##0.0', '#,##0.00'])
-  const [moved] = seen.filter(({ column }) => column.name === 'para_rotulo')
-  expect(moved?.cells).toEqual(
-    expect.arrayContaining(['R$ 1.234,50', expect.stringMatching(/^\d\d\/\d\d\/\d{4} 09:30$/), 'sim']),
-  )
 })
 
 test('CSV files are in Brazilian form, and hold no formula', async () => {
