@@ -34,7 +34,7 @@ const program = new Command('npm run test:api --')
     'Tests sandbox and mirror against their own description (/openapi.json) with schemathesis: all checks, all phases, both key headers.',
   )
   .option('--seed <number>', 'seed of the requests', wholeNumber(0), 1)
-  .option('--cases <number>', 'maximum number of requests per operation and phase', wholeNumber(1), 100)
+  .option('--cases <number>', 'maximum number of requests per operation and phase', wholeNumber(1), 40)
   .option('--counts <file>', 'write the number of passed and failed runs as JSON')
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))

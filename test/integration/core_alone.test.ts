@@ -15,7 +15,7 @@ import { type Environment, queryLatest, settingsFor, temporaryDirectory } from '
 
 /*
  * The core as the whole program: without marts, extras, commands and a daemon. This file imports nothing of them:
- * `test/system/extras.slow.test.ts` runs it where they are deleted.
+ * `test/system/extras.nightly.test.ts` runs it where they are deleted.
  */
 
 const KEY = 'edk_test_3f9c1d7a5b'

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_BODY_BYTES } from '#src/core/api/client.ts'
 import { reportHere } from '#test/support/here.ts'
 import {
   editalOf,
@@ -14,59 +13,16 @@ import { queryLatest } from '#test/support/project.ts'
 
 type Broken = { body: (good: FullAnalysis) => string; reason: string; path: string }
 
-const missing = (field: string): Broken => ({
-  body: good => JSON.stringify({ ...good, [field]: undefined }),
-  reason: 'a required field is missing',
-  path: field,
-})
-const replaced = (field: string, value: unknown, reason: string, path = field): Broken => ({
-  body: good => JSON.stringify({ ...good, [field]: value }),
-  reason,
-  path,
-})
-const body = (text: string, reason: string): Broken => ({ body: () => text, reason, path: '$' })
-
-/** Every reason for which an analysis is unusable. */
+/** One of each kind: `test/corpus/analysis` has every reason. */
 const BROKEN: Readonly<Record<string, Broken>> = {
-  ...Object.fromEntries(
-    [
-      'id',
-      'pncp_id',
-      'status',
-      'analysis_level',
-      'analyzed',
-      'verdict',
-      'requirements',
-      'items',
-      'alerts',
-    ].map(field => [`without ${field}`, missing(field)]),
-  ),
-  'a required field is null': replaced('items', null, 'a required field is missing'),
-  'a required field of the wrong type': replaced('analyzed', 'yes', 'expected boolean'),
-  'an object in place of an array': replaced('requirements', {}, 'expected array'),
-  'text in place of an array': replaced('alerts', 'none', 'expected array'),
-  'a nested field that is not an array': replaced(
-    'verdict',
-    { bullets: 'x' },
-    'expected array',
-    'verdict.bullets',
-  ),
-  'an element that is not an object': replaced('items', [{}, 5], 'expected object', 'items[1]'),
-  'another id': replaced('id', 'a1b2', 'the document is about another notice'),
-  'no JSON': body('upstream error', 'the body is not JSON'),
-  'an HTML page': body('<!DOCTYPE html><title>Login</title>', 'the body is not JSON'),
-  'an empty body': body('', 'the body is empty'),
-  'only white space': body(' \r\n', 'the body is empty'),
-  null: body('null', 'the body is not a JSON object'),
-  'an empty array': body('[]', 'the body is not a JSON object'),
-  'a number': body('404', 'the body is not a JSON object'),
-  'nested too deeply': body(
-    `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)}}`,
-    'the document is nested too deeply',
-  ),
-  truncated: {
-    body: good => JSON.stringify(good).slice(0, -30),
-    reason: 'the body is truncated JSON',
+  'without verdict': {
+    body: good => JSON.stringify({ ...good, verdict: undefined }),
+    reason: 'a required field is missing',
+    path: 'verdict',
+  },
+  'an HTML page': {
+    body: () => '<!DOCTYPE html><title>Login</title>',
+    reason: 'the body is not JSON',
     path: '$',
   },
 }
@@ -104,28 +60,6 @@ describe('an unusable analysis', () => {
       expect(Buffer.from(String(line?.raw), 'base64').equals(Buffer.from(body)), name).toBe(true)
     }
     expect(byId.size).toBe(cases.length)
-    expect(await states(company)).toEqual({ current: 3, quarantined: cases.length })
-  })
-
-  it('that is larger than any real one is cut off at the limit, and its beginning is kept', async () => {
-    const company = await openCompany(2)
-    const id = idAt(company, 0)
-    company.sandbox.faults.plan.push({
-      fault: 'oversize',
-      kinds: ['analysis'],
-      ids: [id],
-      bytes: MAX_BODY_BYTES + 1024 * 1024,
-    })
-    const report = await reportHere(company.environment, {}, 3)
-
-    expect(report).toMatchObject({ loaded: 1, quarantined: 1, failed: 0 })
-    expect(company.sandbox.requests.byId.get(id)?.analysis).toBe(1)
-    const [row] = await queryLatest<{ reason: string; body_excerpt: string }>(
-      company.environment,
-      'SELECT reason, body_excerpt FROM quarantine',
-    )
-    expect(row?.reason).toBe('the body is too large')
-    expect(row?.body_excerpt).toMatch(/^\{"padding":"x{2036}$/)
   })
 })
 
@@ -199,15 +133,6 @@ describe('an unusable listed notice', () => {
     ).toEqual([{ objeto: 'Outro' }])
   })
 })
-
-/** Live notices by the state of their analysis. */
-async function states({ environment }: PreparedCompany): Promise<Record<string, number>> {
-  const rows = await queryLatest<{ state: string; notices: number }>(
-    environment,
-    'SELECT analysis_state AS state, count(*) AS notices FROM editais WHERE deleted_at IS NULL GROUP BY ALL',
-  )
-  return Object.fromEntries(rows.map(({ state, notices }) => [state, notices]))
-}
 
 /** Whether the quarantined record of each notice is resolved. */
 async function resolution({ environment }: PreparedCompany): Promise<Record<string, boolean>> {

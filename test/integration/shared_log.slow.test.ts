@@ -5,7 +5,13 @@ import { zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import type { Finding } from '#src/extras/extra.ts'
 import type { Checkpoint } from '#src/extras/shared_log/checkpoints.ts'
-import { hashContent } from '#src/lib/hash.ts'
+import {
+  checkpointIn,
+  fileOf,
+  replaceObject,
+  rewriteCheckpoint,
+  rewriteWarehouse,
+} from '#test/support/forged.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { anotherHost, LOG, segmentsIn, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
@@ -24,6 +30,8 @@ async function startHosts(more: Environment = {}) {
 }
 
 const rawOf = (environment: Environment) => join(companyDirectory(environment), 'raw')
+
+const CHECKPOINT = /\/checkpoints\/\d+-/
 
 /** The tables of a host's warehouse, without what only tells one warehouse from another. */
 async function tablesOf({ environment }: SyncedCompany) {
@@ -129,7 +137,7 @@ test('a worker that falls silent is taken over; when it wakes up, it ends and ha
 test('an empty disk is restored from a checkpoint and the segments after it', async () => {
   const { s3, first, another } = await startHosts()
   for (let run = 0; run < 11; run += 1) await first.syncHere()
-  const checkpoints = [...s3.objects.keys()].filter(key => /checkpoints\/\d+-/.test(key))
+  const checkpoints = [...s3.objects.keys()].filter(key => CHECKPOINT.test(key))
   expect(checkpoints).toHaveLength(1)
   first.world.update(first.world.ids()[1] as string, { edital: { objeto: 'Depois' } })
   await first.sync()
@@ -159,7 +167,7 @@ test('checkpoints of a log that was replaced by a backup do not take the place o
   const checkpoint = JSON.parse(String(s3.objects.get(own)?.bytes)) as Checkpoint
   s3.objects.delete(own)
   for (const segment of [901, 902, 903])
-    replace(s3, own.replace(/\d{9}/, `000000${segment}`), JSON.stringify({ ...checkpoint, segment }))
+    replaceObject(s3, own.replace(/\d{9}/, `000000${segment}`), JSON.stringify({ ...checkpoint, segment }))
   const made = () => s3.requests.filter(({ method, key }) => method === 'PUT' && CHECKPOINT.test(key)).length
   s3.requests.length = 0
   for (let run = 0; run < 3; run += 1) await first.syncHere()
@@ -168,53 +176,31 @@ test('checkpoints of a log that was replaced by a backup do not take the place o
   expect([...s3.objects.keys()].filter(key => /checkpoints\/0000009\d\d-/.test(key))).toEqual([])
 })
 
-const CHECKPOINT = /\/checkpoints\/\d+-/
-const checkpointIn = (s3: S3Server) => [...s3.objects.keys()].find(key => CHECKPOINT.test(key)) as string
-
-test.each<[what: string, spoil: (checkpoint: Checkpoint, s3: S3Server) => void]>([
-  ['it is not readable', (_, s3) => replace(s3, checkpointIn(s3), '{')],
-  [
-    'it is of another log',
-    (checkpoint, s3) => rewrite(s3, { ...checkpoint, segment_sha256: '0'.repeat(64) }),
-  ],
+const SPOILED: readonly (readonly [what: string, spoil: (checkpoint: Checkpoint, s3: S3Server) => void])[] = [
+  ['it is of another log', (_, s3) => rewriteCheckpoint(s3, { segment_sha256: '0'.repeat(64) })],
   ['a file is missing', ({ rows: [row] }, s3) => s3.objects.delete(fileOf(row?.sha256 ?? ''))],
-  [
-    'its warehouse is no database',
-    (checkpoint, s3) => rewriteWarehouse(s3, checkpoint, zstdCompressSync('no')),
-  ],
-  ['its warehouse is not packed', (checkpoint, s3) => rewriteWarehouse(s3, checkpoint, Buffer.from('no'))],
+  ['its warehouse is no database', (_, s3) => rewriteWarehouse(s3, zstdCompressSync('no'), 2)],
+  ['its warehouse is not packed', (_, s3) => rewriteWarehouse(s3, Buffer.from('no'), 2)],
   [
     'its warehouse is larger than it should be',
-    (checkpoint, s3) =>
-      rewrite(s3, { ...checkpoint, warehouse: { ...checkpoint.warehouse, unpacked_bytes: 9 } }),
+    ({ warehouse }, s3) => rewriteCheckpoint(s3, { warehouse: { ...warehouse, unpacked_bytes: 9 } }),
   ],
-])('a checkpoint is passed over if %s, and the log restores everything', async (_, spoil) => {
+]
+
+test('a checkpoint that is spoiled is passed over, and the log restores everything', async () => {
   const { s3, first, another } = await startHosts()
   for (let run = 0; run < 11; run += 1) await first.syncHere()
-  const checkpoint = JSON.parse(String(s3.objects.get(checkpointIn(s3))?.bytes)) as Checkpoint
-  spoil(checkpoint, s3)
-  const second = await another()
-  expect(await second.sync()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
-  expect(existsSync(join(rawOf(second.environment), '000001.ndjson.zst'))).toBe(true)
-  await expectTruth(second)
+  const good = new Map(s3.objects)
+  for (const [what, spoil] of SPOILED) {
+    spoil(checkpointIn(s3), s3)
+    const second = await another()
+    expect(await second.sync(), what).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
+    expect(existsSync(join(rawOf(second.environment), '000001.ndjson.zst')), what).toBe(true)
+    await expectTruth(second)
+    s3.objects.clear()
+    for (const [key, stored] of good) s3.objects.set(key, stored)
+  }
 })
-
-const fileOf = (sha256: string) => `shared/acme/checkpoints/files/${sha256}`
-
-function replace(s3: S3Server, key: string, content: string | Buffer): void {
-  const bytes = Buffer.from(content)
-  s3.objects.set(key, { bytes, tag: `"${hashContent(bytes)}"`, modified: new Date() })
-}
-
-function rewrite(s3: S3Server, checkpoint: Checkpoint): void {
-  replace(s3, checkpointIn(s3), JSON.stringify(checkpoint))
-}
-
-function rewriteWarehouse(s3: S3Server, checkpoint: Checkpoint, bytes: Buffer): void {
-  const sha256 = hashContent(bytes)
-  replace(s3, fileOf(sha256), bytes)
-  rewrite(s3, { ...checkpoint, warehouse: { sha256, bytes: bytes.length, unpacked_bytes: 2 } })
-}
 
 test('a company without analyses is restored, too; a disk with the end of a log needs LOG_URL', async () => {
   const { settings } = await startSharedLog()

@@ -44,6 +44,8 @@ export async function openPage(
     bypassCSP: true,
     ...(token ? { extraHTTPHeaders: { authorization: `Bearer ${token}` } } : {}),
   })
+  // The test's own limit ends what hangs.
+  page.setDefaultTimeout(0)
   const [name, value] = cookie?.split('=') ?? []
   if (name && value) await page.context().addCookies([{ name, value, url }])
   await page.goto(url, { waitUntil: 'networkidle' })

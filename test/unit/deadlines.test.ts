@@ -2,11 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Deadlines, readDeadlinesAsJson } from '#src/deadlines/reading.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
+import { IS_NIGHT } from '#test/support/night.ts'
 import { readWordings } from '#test/support/wordings.ts'
 
 const SEED = 20261209
-/** More at night: then there are `SEEDS`. */
-const RUNS = process.env.SEEDS === undefined ? 60 : 300
+/** More at night. */
+const RUNS = IS_NIGHT ? 300 : 60
 
 /** Without markup, which another spelling would break, and so short that no spelling reaches the length that is read. */
 const texts = readWordings().flatMap(({ text }) =>

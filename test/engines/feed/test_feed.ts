@@ -24,7 +24,7 @@ const PACKAGES = {
 const PLACES = ['/usr/lib/postgresql', '/usr/local/opt/postgresql/bin', '/opt/homebrew/opt/postgresql/bin']
 /** Requests per second: one page of changes names more notices, and it must go on all the same. */
 const QUOTA = 10
-const ROUNDS = 8
+const [ROUNDS, QUICK_ROUNDS] = [8, 4]
 const LIVES_MS = 1500
 const IN_STEP_WITHIN_MS = 60_000
 const POLL_MS = 300
@@ -32,7 +32,12 @@ const POLL_MS = 300
 const DAMAGED_BYTES = 20
 const READY_WITHIN_MS = 20_000
 
-export async function* testFeed(servers: Servers): AsyncGenerator<Result> {
+export async function* testFeed(
+  servers: Servers,
+  _: string,
+  { quick }: { readonly quick?: true },
+): AsyncGenerator<Result> {
+  const rounds = quick ? QUICK_ROUNDS : ROUNDS
   const bin = await obtainPostgres()
   const python = await obtainPython({
     name: 'psycopg 3.2.9',
@@ -54,17 +59,17 @@ export async function* testFeed(servers: Servers): AsyncGenerator<Result> {
       sandbox,
     )
     const consumer = () => programs.start(python, [EXAMPLE, mirror.url, dsn], { API_KEY: keyIn(created) })
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const running = consumer()
-      await sleep((LIVES_MS * (round + 1)) / ROUNDS)
+      await sleep((LIVES_MS * (round + 1)) / rounds)
       await running.kill()
       await servers.runBehindMirror(['sync', '--allow-mass-delete'], sandbox)
       // Then the cursor is gone, and the consumer begins anew.
-      if (round === ROUNDS / 2) await salvage(servers, sandbox)
+      if (round === rounds / 2) await salvage(servers, sandbox)
     }
     const last = consumer()
     yield {
-      title: `docs/examples/feed_to_postgres.py, killed ${ROUNDS} times, keeps a Postgres in step, also with a quota, and when the log is salvaged`,
+      title: `docs/examples/feed_to_postgres.py, killed ${rounds} times, keeps a Postgres in step, also with a quota, and when the log is salvaged`,
       wrong: await differences({ bin, dsn, mirror }, last.output),
     }
   } finally {

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { expect, test, vi } from 'vitest'
 import { DAEMON_TEST, killProcess, startDaemon, until } from '#test/support/daemon.ts'
-import { nextRun, OFTEN, startAcme, untilOnlyLooks } from '#test/support/daemon_runs.ts'
+import { nextRun, OFTEN, startAcme } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { anotherHost, LOG, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
@@ -54,23 +54,4 @@ test('a worker takes a company over from a lost host, with an empty disk, and ea
   const isSeal = ({ method, key }: S3Request) => method === 'PUT' && key.startsWith(LOG)
   expect(s3.requests.findLast(isSeal)?.keyId).toBe('ofTheEnvironment')
   expect(await fourth.stop()).toBe(0)
-})
-
-test('a tick goes to the host of the last run, where a look can replace a run; if that host is lost, to another one', async () => {
-  const { settings } = await startSharedLog()
-  // A tick during a run requests another one, so there is time for a run between two ticks.
-  const { company, environment } = await startAcme(notices(1, 10), {
-    ...settings,
-    SYNC_CRON: '*/5 * * * * *',
-  })
-  const first = await startDaemon(environment)
-  await untilOnlyLooks([first], 1)
-  const second = await startDaemon((await anotherHost({ ...company, environment })).environment)
-  await until(async () => (await second.ask('/readyz')).ok, { what: 'a second worker' })
-  // Otherwise, half of the ticks would be runs on the other host.
-  await untilOnlyLooks([first, second], 8)
-
-  await first.kill()
-  expect(await nextRun(second, 'acme', 0)).toMatchObject({ status: 'ok', unchanged: 10 })
-  expect(await second.stop()).toBe(0)
 })

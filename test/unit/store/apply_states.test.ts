@@ -4,6 +4,7 @@ import { applySegment, applySegments } from '#src/core/warehouse/apply.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import type { Entry } from '#src/sandbox/world.ts'
+import { IS_NIGHT } from '#test/support/night.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import {
   analysisLine,
@@ -191,8 +192,8 @@ describe('a record that cannot be used', () => {
 })
 
 const NOTICES = 5
-/** More at night: `SEEDS` says of how many seeds. */
-const SEGMENTS = process.env.SEEDS === undefined ? 7 : 15
+/** More at night. */
+const SEGMENTS = IS_NIGHT ? 15 : 7
 const SEEDS = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, index) => index + 1)
 
 /** All tables with their rows, sorted, without those of the test itself. */
