@@ -22,7 +22,7 @@ export type { Answer } from './endpoints.ts'
 export type { ApiStats } from './transport.ts'
 
 /** A real analysis is about 40 kB; the largest known has 360 items. A hostile one must not fill the memory. */
-export const MAX_BODY_BYTES = 32 * 1024 * 1024
+const MAX_BODY_BYTES = 32 * 1024 * 1024
 /** 429 and 503 mean load, not failure: this many are waited out before they count as retries. */
 const MAX_REFUSALS = 10
 /** While the API answers nothing, a request that failed is sent again for this long. The last pause can add five minutes. */

@@ -157,14 +157,14 @@ export function formatWritten(text: string | null, kind: ResultColumn['kind']): 
 
 /** Gives all numbers of a column, as `formatWritten` writes them, as many decimals as the longest has: `522.000,00` below `3.911,50`. */
 export function withEqualDecimals(column: readonly string[]): string[] {
-  const decimalsOf = (text: string) =>
+  const findDecimals = (text: string) =>
     /^-?[\d.]+(?:,(\d+))?$/
       .exec(text)
       ?.slice(1)
       .map(decimals => decimals ?? '')[0]
-  const most = Math.max(0, ...column.map(text => decimalsOf(text)?.length ?? 0))
+  const most = Math.max(0, ...column.map(text => findDecimals(text)?.length ?? 0))
   return column.map(text => {
-    const own = decimalsOf(text)
+    const own = findDecimals(text)
     if (own === undefined || own.length === most) return text
     return `${text}${own === '' ? ',' : ''}${'0'.repeat(most - own.length)}`
   })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { RunReport } from '#src/core/company/run_report.ts'
 import { startCompanies } from '#test/support/companies.ts'
-import { DAEMON_TEST, type LogLine, startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
 import {
   expectNoOverlap,
   failedJobs,
