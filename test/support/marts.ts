@@ -1,6 +1,6 @@
 import type { Table } from '#schema/tables.ts'
 import { createReport } from '#src/core/company/run_report.ts'
-import { createRelations, storeMarts } from '#src/core/lake/catalog.ts'
+import { createRelations, type Marts as LoadedMarts, storeMarts } from '#src/core/lake/catalog.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/core/pipeline/validate.ts'
 import type { Database, QueryResult, Row } from '#src/core/warehouse/database.ts'
 import { identifier } from '#src/core/warehouse/quoted.ts'
@@ -12,6 +12,7 @@ import {
   goneLine,
   noticeLine,
   openWarehouseCase,
+  sameLine,
   type TestLine,
   TIMEZONE,
 } from './warehouse.ts'
@@ -40,21 +41,23 @@ const withCatalog = new WeakSet<Database>()
 export async function openMarts(entries: readonly Entry[] = []): Promise<Marts> {
   const { db, apply } = await openWarehouseCase()
   const { name } = await db.row<{ name: string }>('SELECT current_database() AS name')
+  /** The stored marts that were computed since the last run. */
+  const current = new Set<string>()
+  /** The last analysis of each notice, as text. */
+  const fetched = new Map<unknown, string>()
   let runs = 0
-  let isCurrent = false
 
   async function run(at: Date, found: Found): Promise<void> {
     runs += 1
-    isCurrent = false
-    await apply(...linesOfRun(`r${runs}`, at, found))
+    current.clear()
+    await apply(...linesOfRun({ run_id: `r${runs}`, at, fetched }, found))
   }
 
   async function table(sql: string, parameters?: { [name: string]: string }): Promise<QueryResult> {
     if (!withCatalog.has(db)) await db.run(`ATTACH ':memory:' AS ${CATALOG}`)
     await db.run(`USE ${CATALOG}`)
     try {
-      if (!isCurrent) await showWarehouse(db, name)
-      isCurrent = true
+      await showWarehouse(db, { name, sql, current })
       return await db.table(sql, parameters)
     } finally {
       await db.run(`USE ${name}`)
@@ -70,9 +73,21 @@ export async function openMarts(entries: readonly Entry[] = []): Promise<Marts> 
   }
 }
 
-async function showWarehouse(db: Database, warehouse: string): Promise<void> {
+async function showWarehouse(
+  db: Database,
+  { name, sql, current }: { name: string; sql: string; current: Set<string> },
+): Promise<void> {
   const marts = await loadMarts()
-  if (withCatalog.has(db)) return await storeMarts(db, marts)
+  const shown = withCatalog.has(db)
+  const due = [...storedOf(marts)].filter(
+    ([mart, users]) => !current.has(mart) && (!shown || users.test(sql)),
+  )
+  for (const [mart] of due) current.add(mart)
+  if (shown)
+    return await storeMarts(db, {
+      ...marts,
+      views: marts.views.filter(view => due.some(([mart]) => mart === view.name)),
+    })
   const source = {
     company: COMPANY,
     snapshot: 's1',
@@ -82,21 +97,50 @@ async function showWarehouse(db: Database, warehouse: string): Promise<void> {
     files: new Map(),
   }
   const rowsSource = (table: Table) =>
-    `(SELECT ${exportColumns(table, COMPANY)} FROM ${warehouse}.main.${identifier(table.name)} t)`
+    `(SELECT ${exportColumns(table, COMPANY)} FROM ${name}.main.${identifier(table.name)} t)`
   await db.transaction(() => createRelations(db, [source], marts, { rowsSource }))
   withCatalog.add(db)
 }
 
+let stored: ReadonlyMap<string, RegExp> | null = null
+
+/** The marts whose rows are stored, each with the names of those that read it, also through others. One takes as long as ten queries. */
+function storedOf({ views }: LoadedMarts): ReadonlyMap<string, RegExp> {
+  stored ??= new Map(
+    views
+      .filter(({ storedFrom }) => storedFrom)
+      .map(({ name }) => {
+        const users = [name]
+        // Each reads only marts above it.
+        for (const view of views) if (anyOf(users).test(view.sql)) users.push(view.name)
+        return [name, anyOf(users)]
+      }),
+  )
+  return stored
+}
+
+function anyOf(names: readonly string[]): RegExp {
+  return new RegExp(`\\b(?:${names.join('|')})\\b`)
+}
+
 /** The lines that a good run logs. */
-function linesOfRun(run_id: string, at: Date, { shown = [], gone = [] }: Found): TestLine[] {
+function linesOfRun(
+  { run_id, at, fetched }: { run_id: string; at: Date; fetched: Map<unknown, string> },
+  { shown = [], gone = [] }: Found,
+): TestLine[] {
   const of = { run_id, at: at.toISOString() }
   const report = { ...createReport(run_id, 'incremental', at), finished_at: of.at, scan_complete: true }
   return [
     { type: 'run_started', mode: 'incremental', analysis_statuses: [], ...of },
-    ...shown.flatMap(entry => [
-      noticeLine(entry, { ...of, ...accepted(entry, 'notice') }),
-      analysisLine(entry, { ...of, ...accepted(entry, 'analysis') }),
-    ]),
+    ...shown.flatMap(entry => {
+      const [id, text] = [entry.edital.id, JSON.stringify(entry.analysis)]
+      const isSame = fetched.get(id) === text
+      fetched.set(id, text)
+      return [
+        noticeLine(entry, { ...of, ...accepted(entry, 'notice') }),
+        isSame ? sameLine(entry, of) : analysisLine(entry, { ...of, ...accepted(entry, 'analysis') }),
+      ]
+    }),
     ...gone.map(entry => goneLine(entry, of)),
     { type: 'run_finished', report, ...of },
   ]

@@ -76,7 +76,7 @@ async function openIn(db: Database, start: Fields, kept?: Kept): Promise<Warehou
   const rows = await RowFiles.open(db, { directory: join(directory, 'rows', 'w1'), company: 'acme' })
   const projection = { sourceTimezone: TIMEZONE, temporaryDirectory: directory }
   const begin = { type: 'run_started', mode: 'full', analysis_statuses: [], ...start }
-  let [segment, lists] = [kept ? 1 : 0, 0]
+  let [segment, lists] = [kept?.segment ? 1 : 0, 0]
 
   async function list(...shown: readonly (Entry | Verdict)[]): Promise<ListedFile> {
     lists += 1
@@ -218,21 +218,40 @@ export async function stateOf({ db }: WarehouseCase, id: string): Promise<unknow
   return (await db.row('SELECT analysis_state FROM editais WHERE edital_id = $id', { id })).analysis_state
 }
 
-/** A first segment, and the database with the rows that it gave. */
-type Kept = { readonly segment: Buffer; readonly name: string; readonly tables: readonly string[] }
-/** By the lines, for each database in which tests open their warehouses. */
+/** A database with the rows of a warehouse, and its first segment if it has one. */
+type Kept = { readonly name: string; readonly tables: readonly string[]; readonly segment: Buffer | null }
+/** By what was done to it, for each database in which tests open their warehouses. */
 const keptIn = new WeakMap<Database, Map<string, Kept>>()
 
-/** A warehouse to which these lines were applied, as its first segment: once, because a copy takes a fifth of the time. */
+/** A warehouse to which these lines were applied, as its first segment. */
 export async function openApplied(...lines: readonly TestLine[]): Promise<WarehouseCase> {
+  return await openKept(['lines', lines], warehouse => warehouse.apply(...lines))
+}
+
+/** A warehouse in which these notices are as the API has them, and so are their analyses, unless they were not fetched. */
+export async function openStored(
+  entries: readonly Entry[],
+  { areFetched = true } = {},
+): Promise<WarehouseCase> {
+  return await openKept(['entries', entries, areFetched], async warehouse => {
+    await warehouse.store(entries)
+    if (areFetched) await warehouse.storeAnalyses(entries)
+  })
+}
+
+/** A warehouse that was filled so: once in each worker, because a copy takes a fifth of the time. */
+async function openKept(
+  content: unknown,
+  fill: (warehouse: WarehouseCase) => Promise<unknown>,
+): Promise<WarehouseCase> {
   const db = await openScratch()
   const kept = keptIn.get(db) ?? new Map<string, Kept>()
   keptIn.set(db, kept)
-  const key = hashContent(JSON.stringify(lines))
+  const key = hashContent(JSON.stringify(content))
   const before = kept.get(key)
   if (before) return await openIn(db, {}, before)
   const warehouse = await openIn(db, {})
-  await warehouse.apply(...lines)
+  await fill(warehouse)
   kept.set(key, await keep(warehouse, `kept_${kept.size}`))
   return warehouse
 }
@@ -245,11 +264,11 @@ async function keep({ db, directory }: WarehouseCase, name: string): Promise<Kep
   const tables = filled.map(table => table.name)
   const copies = tables.map(table => `CREATE TABLE ${name}.main.${table} AS FROM ${table}`)
   await db.run([`ATTACH ':memory:' AS ${name}`, ...copies].join(';\n'))
-  return { segment: await readFile(segmentPath(directory, 1)), name, tables }
+  return { name, tables, segment: await readFile(segmentPath(directory, 1)).catch(() => null) }
 }
 
 async function restore(db: Database, directory: string, { segment, name, tables }: Kept): Promise<void> {
   const rows = tables.map(table => `INSERT INTO ${table} FROM ${name}.main.${table}`)
   await db.run(['DELETE FROM meta', ...rows].join(';\n'))
-  await writeFile(segmentPath(directory, 1), segment)
+  if (segment) await writeFile(segmentPath(directory, 1), segment)
 }

@@ -13,7 +13,13 @@ import { hashContent } from '#src/lib/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
-import { minutesLater, openWarehouseCase, STARTED, type WarehouseCase } from '#test/support/warehouse.ts'
+import {
+  minutesLater,
+  openStored,
+  openWarehouseCase,
+  STARTED,
+  type WarehouseCase,
+} from '#test/support/warehouse.ts'
 
 const HOUR_MS = 3_600_000
 const EARLIER = '2026-10-01T00:00:00.000Z'
@@ -50,13 +56,7 @@ async function compare(
   }
 }
 
-/** A warehouse in which these notices and their analyses are as the API has them. */
-async function openCurrent(...entries: readonly Entry[]): Promise<WarehouseCase> {
-  const warehouse = await openWarehouseCase()
-  await warehouse.store(entries)
-  await warehouse.storeAnalyses(entries)
-  return warehouse
-}
+const openCurrent = (...entries: readonly Entry[]) => openStored(entries)
 
 function unusable(editalId: string | null, raw: string): Verdict {
   return { ok: false, editalId, reason: 'a required field is missing', path: 'status', raw: Buffer.from(raw) }
@@ -136,8 +136,7 @@ describe('what is compared', () => {
 
 describe('which analyses are due', () => {
   it('an analysis that was never fetched is due, although its notice is stored', async () => {
-    const warehouse = await openWarehouseCase()
-    await warehouse.store([noticeEntry(1)])
+    const warehouse = await openStored([noticeEntry(1)], { areFetched: false })
     const plan = await compare(warehouse, [noticeEntry(1)])
     expect(plan).toMatchObject({ added: 0, changed: 0, toFetch: 1 })
     expect(plan.records).toEqual([])

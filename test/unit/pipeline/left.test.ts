@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { type CompareOptions, detectLeft } from '#src/core/pipeline/detect.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
-import { minutesLater, openWarehouseCase, STARTED, type WarehouseCase } from '#test/support/warehouse.ts'
+import {
+  minutesLater,
+  openStored,
+  openWarehouseCase,
+  STARTED,
+  type WarehouseCase,
+} from '#test/support/warehouse.ts'
 
 const HOUR_MS = 3_600_000
 const OFF = { openMs: null, closedMs: null }
@@ -25,13 +31,7 @@ async function left(
   })
 }
 
-/** A warehouse in which these notices and their analyses are as the API has them. */
-async function openCurrent(...entries: readonly Entry[]): Promise<WarehouseCase> {
-  const warehouse = await openWarehouseCase()
-  await warehouse.store(entries)
-  await warehouse.storeAnalyses(entries)
-  return warehouse
-}
+const openCurrent = (...entries: readonly Entry[]) => openStored(entries)
 
 describe('what is left to do after a run', () => {
   const all = notices(1, 3)
@@ -49,8 +49,7 @@ describe('what is left to do after a run', () => {
     const warehouse = await openCurrent(...all)
     const changed = noticeEntry(2, { objeto: 'Outro' })
     expect(await left(warehouse, [all[0] as Entry, changed, noticeEntry(4)])).toMatchObject({ toDo: 2 })
-    const pending = await openWarehouseCase()
-    await pending.store(all)
+    const pending = await openStored(all, { areFetched: false })
     expect(await left(pending, all)).toMatchObject({ toDo: 3 })
     expect(await left(pending, all, { analysisStatuses: ['pricing'] })).toEqual({
       listed: 3,

@@ -10,15 +10,11 @@ import { InterruptedError, RequestError } from '#src/lib/errors.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { ABSENT, bodyOf, type HandMadeApi, handMadeApi, TOO_LARGE } from '#test/support/hand_made_api.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
-import { openWarehouseCase, STARTED, type WarehouseCase } from '#test/support/warehouse.ts'
+import { openStored, STARTED, type WarehouseCase } from '#test/support/warehouse.ts'
 
 const ANOTHER_TIME = '2020-01-01T00:00:00.000Z'
 
-async function openWith(...entries: readonly Entry[]): Promise<WarehouseCase> {
-  const warehouse = await openWarehouseCase()
-  await warehouse.store(entries)
-  return warehouse
-}
+const openWith = (...entries: readonly Entry[]) => openStored(entries, { areFetched: false })
 
 /** Verifies what these notices, which the list shows, leave open. */
 async function verify(
