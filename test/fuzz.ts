@@ -12,7 +12,7 @@ import type { Root } from './support/oracle/judge.ts'
 
 /*
  * Runs millions of mutated documents through validation and through the whole sync, and compares each result with
- * the contract. `test/integration/mutations.slow.test.ts` runs a few of them.
+ * the contract, each night. `test/integration/corpus.test.ts` has one document of each kind.
  *
  *   npm run fuzz -- [--documents 1000000] [--load 100000] [--seed N]
  */
