@@ -11,7 +11,7 @@ const WEEK_MS = 7 * 24 * 3_600_000
 
 /**
  * Reads what the tiles that follow from notices alone showed a week earlier: the same marts, over the notices as they were
- * known then. Requirements and alerts have no history.
+ * known then. Of requirements and alerts, only titles and states are kept.
  * @returns null if the list had not been read in the 24 hours before that.
  */
 export async function readWeekAgo(sources: readonly CatalogSource[], now: Date): Promise<WeekAgo | null> {
