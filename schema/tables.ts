@@ -310,7 +310,7 @@ function makeHistory(
 const requirement = ANALYSIS.requirements.each.fields
 const alert = ANALYSIS.alerts.each.fields
 
-const requirementVersions = makeHistory(
+export const requirementVersions = makeHistory(
   'requirements',
   { category: requirement.category, title: requirement.title, status: requirement.status },
   'requirement_versions',

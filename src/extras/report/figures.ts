@@ -71,7 +71,10 @@ export type KeyFigures = BySession & {
 }
 
 /** What the tiles showed a week before, as far as it is known. */
-export type WeekAgo = Pick<KeyFigures, 'em_andamento' | 'valor_futuras' | 'sessoes_7_dias'>
+export type WeekAgo = Pick<
+  KeyFigures,
+  'em_andamento' | 'valor_futuras' | 'sessoes_7_dias' | 'requisitos_vermelhos'
+>
 
 export type Phase = {
   readonly fase: string

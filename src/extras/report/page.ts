@@ -121,6 +121,7 @@ function keyFigures({ key }: Figures, weekAgo: WeekAgo | null): Html {
     {
       name: 'Requisitos vermelhos',
       value: number(key.requisitos_vermelhos),
+      before: weekAgo && number(weekAgo.requisitos_vermelhos),
       note: `em ${formatPlural(key.editais_com_vermelho, 'edital', 'editais')} com sessão por vir`,
       alarm: key.requisitos_vermelhos > 0,
     },

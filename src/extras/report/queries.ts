@@ -112,17 +112,18 @@ async function readNumber(db: Database, card: string): Promise<number> {
   return Object.values(row)[0] as number
 }
 
-/** Reads the figures of the tiles that follow from notices alone. */
+/** Reads the figures of the tiles that can be read as of an earlier day, too. */
 export async function readTiles(db: Database): Promise<WeekAgo> {
   return {
     em_andamento: await readNumber(db, 'editais_em_andamento'),
     valor_futuras: await readNumber(db, 'valor_em_disputa'),
     sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
+    requisitos_vermelhos: await readNumber(db, 'requisitos_vermelhos'),
   }
 }
 
 async function readKeyFigures(db: Database): Promise<KeyFigures> {
-  const others = await db.row<Omit<KeyFigures, keyof WeekAgo | 'requisitos_vermelhos'>>(
+  const others = await db.row<Omit<KeyFigures, keyof WeekAgo>>(
     `WITH phases AS (
          SELECT sum(editais_sessao_futura)::BIGINT AS futuras,
            sum(editais_sessao_passada)::BIGINT AS passadas, sum(editais_sem_sessao)::BIGINT AS sem_data,
@@ -148,11 +149,7 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
          FROM alertas_juridicos WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.soonDays - 1})
      FROM phases CROSS JOIN notices CROSS JOIN red CROSS JOIN alerts CROSS JOIN due`,
   )
-  return {
-    ...others,
-    ...(await readTiles(db)),
-    requisitos_vermelhos: await readNumber(db, 'requisitos_vermelhos'),
-  }
+  return { ...others, ...(await readTiles(db)) }
 }
 
 /** Reads the notices that need a decision, the most urgent ones first. @param when their last day, as a condition. */

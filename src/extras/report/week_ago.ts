@@ -1,4 +1,11 @@
-import { editais, editalVersions, listPublishedColumns } from '#schema/tables.ts'
+import {
+  editais,
+  editalVersions,
+  listPublishedColumns,
+  requirements,
+  requirementVersions,
+  type Table,
+} from '#schema/tables.ts'
 import { type CatalogSource, createRelations, createTableRelations } from '#src/core/lake/catalog.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
@@ -10,8 +17,8 @@ import { readTiles } from './queries.ts'
 const WEEK_MS = 7 * 24 * 3_600_000
 
 /**
- * Reads what the tiles that follow from notices alone showed a week earlier: the same marts, over the notices as they were
- * known then. Of requirements and alerts, only titles and states are kept.
+ * Reads what tiles showed a week earlier: the same marts, over notices and states of requirements as they were known then. The
+ * deadline of an alert is in its analysis, which is not kept.
  * @returns null if the list had not been read in the 24 hours before that.
  */
 export async function readWeekAgo(sources: readonly CatalogSource[], now: Date): Promise<WeekAgo | null> {
@@ -29,7 +36,10 @@ export async function readWeekAgo(sources: readonly CatalogSource[], now: Date):
   const marts = await loadMarts()
   await db.transaction(() =>
     createRelations(db, sources, marts, {
-      rowsSource: ({ name }) => (name === editais.name ? noticesAt(then) : `latest.${identifier(name)}`),
+      rowsSource: ({ name }) => {
+        if (name === editais.name) return noticesAt(then)
+        return name === requirements.name ? requirementsAt(then) : `latest.${identifier(name)}`
+      },
     }),
   )
   await countDaysFrom(db, then)
@@ -38,12 +48,8 @@ export async function readWeekAgo(sources: readonly CatalogSource[], now: Date):
 
 /** Returns SQL for the rows of `editais` as they were known at a moment; what has no history is NULL. */
 function noticesAt(moment: Date): string {
-  const kept = new Set(listPublishedColumns(editalVersions).map(({ name }) => name))
-  const columns = listPublishedColumns(editais).map(({ name, type }) =>
-    kept.has(name) ? `v.${identifier(name)}` : `NULL::${type} AS ${identifier(name)}`,
-  )
   // A notice was gone if it returned later, or has not returned.
-  return `(SELECT ${columns.join(', ')}
+  return `(SELECT ${columnsAt(editais, editalVersions)}
     FROM (
       SELECT *, lead(gone_since) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS next_gone,
         lead(observed_at) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS next_at
@@ -52,6 +58,26 @@ function noticesAt(moment: Date): string {
     JOIN (SELECT company, edital_id, deleted_at FROM latest.editais) USING (company, edital_id)
     WHERE v.observed_at <= ${instant(moment)} AND (v.next_at IS NULL OR v.next_at > ${instant(moment)})
       AND coalesce(v.next_gone, if(v.next_at IS NULL, deleted_at, NULL), 'infinity') > ${instant(moment)})`
+}
+
+/** Returns SQL for the rows of `requirements` of the analyses that were known at a moment. */
+function requirementsAt(moment: Date): string {
+  return `(SELECT ${columnsAt(requirements, requirementVersions)}
+    FROM latest.requirement_versions v
+    JOIN (
+      SELECT company, edital_id, observed_at, run_id FROM latest.analysis_versions WHERE observed_at <= ${instant(moment)}
+      QUALIFY row_number() OVER (PARTITION BY company, edital_id ORDER BY observed_at DESC, run_id DESC) = 1
+    ) USING (company, edital_id, observed_at, run_id))`
+}
+
+/** Returns a table's columns, in their order: those of its history `v`, and NULL for what that does not keep. */
+function columnsAt(table: Table, history: Table): string {
+  const kept = new Set(listPublishedColumns(history).map(({ name }) => name))
+  return listPublishedColumns(table)
+    .map(({ name, type }) =>
+      kept.has(name) ? `v.${identifier(name)}` : `NULL::${type} AS ${identifier(name)}`,
+    )
+    .join(', ')
 }
 
 function instant(moment: Date): string {

@@ -72,7 +72,9 @@ function top(picture: Picture): string[] {
   const { lastRun, lastGoodAt } = history
   const age = now.getTime() - lastGoodAt.getTime()
   const [future, past, none] = bySession(open, picture).map(notices => worthOf(notices))
-  const red = requirementsOf(coming(open, picture)).filter(({ colour }) => colour === 'red')
+  const redIn = (one: Picture) =>
+    requirementsOf(coming(one.open, one)).filter(({ colour }) => colour === 'red')
+  const red = redIn(picture)
   const due = alertsOf(open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   const notices = (list: readonly { readonly notice: Notice }[]) =>
     formatPlural(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
@@ -86,7 +88,7 @@ function top(picture: Picture): string[] {
     `Editais em andamento | ${number(open.length)} ${sessionCounts(open, picture)}; ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada${ago(then => number(then.open.length))}`,
     `Valor em disputa | ${formatShortMoney(future ?? 0)} ${formatWholeMoney(future ?? 0)} com sessão futura; mais ${formatWholeMoney(past ?? 0)} com sessão passada e ${formatWholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor${ago(then => formatShortMoney(inDispute(then.open, then)))}`,
     `Sessões | ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias${ago(then => number(sessionsAhead(then, SOON).length))}`,
-    `Requisitos vermelhos | ${number(red.length)} em ${notices(red)} com sessão por vir`,
+    `Requisitos vermelhos | ${number(red.length)} em ${notices(red)} com sessão por vir${ago(then => number(redIn(then).length))}`,
     `Alertas com prazo | ${number(due.length)} nos próximos 7 dias, em ${notices(due)}`,
     'Sessões dos próximos 30 dias',
   )
