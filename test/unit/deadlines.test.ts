@@ -5,9 +5,8 @@ import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { IS_NIGHT } from '#test/support/night.ts'
 import { readWordings } from '#test/support/wordings.ts'
 
-const SEED = 20261209
-/** More at night. */
-const RUNS = IS_NIGHT ? 300 : 60
+/** More runs at night. */
+const [SEED, RUNS] = [20261209, IS_NIGHT ? 300 : 60]
 
 /** Without markup, which another spelling would break, and so short that no spelling reaches the length that is read. */
 const texts = readWordings().flatMap(({ text }) =>

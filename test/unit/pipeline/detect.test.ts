@@ -153,9 +153,8 @@ describe('which analyses are due', () => {
   })
 
   it('an analysis fetched for another updated_at is due again, an older one or a newer', async () => {
-    const warehouse = await openWarehouseCase()
     const entries = notices(1, 2)
-    await warehouse.store(entries)
+    const warehouse = await openStored(entries, { areFetched: false })
     await warehouse.storeAnalyses(entries.slice(0, 1), { updatedAt: EARLIER })
     await warehouse.storeAnalyses(entries.slice(1), { updatedAt: LATER })
     expect(await compare(warehouse, entries)).toMatchObject({ changed: 0, toFetch: 2 })
@@ -186,8 +185,7 @@ describe('which analyses are due', () => {
 
   it('a --full asks again for what was received up to its start, and not for what came after', async () => {
     const [before, after] = [noticeEntry(1), noticeEntry(2)]
-    const warehouse = await openWarehouseCase()
-    await warehouse.store([before, after])
+    const warehouse = await openStored([before, after], { areFetched: false })
     await warehouse.storeAnalyses([before], { segment: 4 })
     await warehouse.storeAnalyses([after], { segment: 5 })
     const plan = await compare(warehouse, [before, after], { refetchSegment: 4 })
@@ -215,8 +213,7 @@ describe('the age of analyses', () => {
   })
 
   it('counts from when it was last fetched', async () => {
-    const warehouse = await openWarehouseCase()
-    await warehouse.store([entry])
+    const warehouse = await openStored([entry], { areFetched: false })
     await warehouse.storeAnalyses([entry], { fetchedAt: minutesLater(24 * 60) })
     const now = new Date(minutesLater(30 * 60))
     const options = { now, analysisMaxAge: { openMs, closedMs: null } }
@@ -286,8 +283,7 @@ describe('an analysis that was set aside', () => {
   const record = { id: idOf(1), kind: 'analysis', updatedAt: entry.edital.updated_at } as const
 
   async function openSetAside(): Promise<WarehouseCase> {
-    const warehouse = await openWarehouseCase()
-    await warehouse.store([entry])
+    const warehouse = await openStored([entry], { areFetched: false })
     await warehouse.setAside({ ...record, segment: 2 })
     return warehouse
   }

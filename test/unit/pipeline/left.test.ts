@@ -2,13 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type CompareOptions, detectLeft } from '#src/core/pipeline/detect.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
-import {
-  minutesLater,
-  openStored,
-  openWarehouseCase,
-  STARTED,
-  type WarehouseCase,
-} from '#test/support/warehouse.ts'
+import { minutesLater, openStored, STARTED, type WarehouseCase } from '#test/support/warehouse.ts'
 
 const HOUR_MS = 3_600_000
 const OFF = { openMs: null, closedMs: null }
@@ -81,8 +75,7 @@ describe('what is left to do after a run', () => {
   })
 
   it('waits for the next attempt of what was set aside', async () => {
-    const warehouse = await openWarehouseCase()
-    await warehouse.store(all)
+    const warehouse = await openStored(all, { areFetched: false })
     await warehouse.storeAnalyses(all.slice(1))
     const [first] = all as [Entry]
     await warehouse.setAside({ id: idOf(1), kind: 'analysis', updatedAt: first.edital.updated_at })
