@@ -1,10 +1,10 @@
 import { editais } from '#schema/tables.ts'
 import type { World } from '#src/sandbox/world.ts'
 
-/** List fields that the warehouse stores unchanged. */
-const TEXTS = editais.columns
-  .filter(({ name, type, from }) => 'field' in from && from.field === name && type !== 'TIMESTAMPTZ')
-  .map(({ name }) => name)
+/** List fields that the warehouse stores unchanged; a text in place of a number is stored as NULL. */
+const FIELDS = editais.columns.filter(
+  ({ name, type, from }) => 'field' in from && from.field === name && type !== 'TIMESTAMPTZ',
+)
 /** Instants, compared in milliseconds. */
 const TIMES = ['created_at', 'updated_at', 'committed_at'] as const
 const CHILDREN = ['requirements', 'items', 'alerts'] as const
@@ -16,7 +16,10 @@ function factsOf(world: World): Facts[] {
   return world.ids().map(id => {
     const { edital, analysis } = world.entry(id) ?? {}
     const pairs = [
-      ...TEXTS.map(name => [name, edital?.[name] ?? null]),
+      ...FIELDS.map(({ name, type }) => {
+        const sent = edital?.[name] ?? null
+        return [name, type === 'DOUBLE' && typeof sent === 'string' ? null : sent]
+      }),
       ...TIMES.map(name => [name, edital?.[name] === undefined ? null : Date.parse(String(edital[name]))]),
       ...CHILDREN.map(name => [name, (analysis?.[name] as unknown[] | undefined)?.length ?? null]),
       ['analysis_level', analysis?.analysis_level ?? null],
@@ -25,7 +28,7 @@ function factsOf(world: World): Facts[] {
   })
 }
 
-const STORED = `SELECT e.edital_id, ${TEXTS.map(name => `e.${name}`).join(', ')},
+const STORED = `SELECT e.edital_id, ${FIELDS.map(({ name }) => `e.${name}`).join(', ')},
     ${TIMES.map(name => `epoch_ms(e.${name}) AS ${name}`).join(', ')},
     ${CHILDREN.map(name => `CASE WHEN a.edital_id IS NOT NULL THEN (SELECT count(*) FROM ${name} c WHERE c.edital_id = e.edital_id) END AS ${name}`).join(', ')},
     a.analysis_level

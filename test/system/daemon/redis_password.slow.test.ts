@@ -57,9 +57,13 @@ test.skipIf(!canOwnRedis)(
     expect({ code, stderr }).toMatchObject({ code: 0 })
 
     // On a busy machine, Redis may not answer within a second.
-    await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'a ready worker' })
-    const answers = await answersOf(daemon)
-    expect(answers).toContain('"redis":{"ok":true}')
+    const answers = await until(
+      async () => {
+        const texts = await answersOf(daemon)
+        return texts.includes('"redis":{"ok":true}') && texts
+      },
+      { what: 'a ready worker' },
+    )
     // BullMQ's connections also use it when they reconnect.
     const lines = daemon.lines.length
     await asAdmin(client => client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'))
