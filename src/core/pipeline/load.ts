@@ -14,7 +14,8 @@ const MAX_SEGMENTS_WAITING = 2
 
 /**
  * What is worth doing while the API is waited for, so that little is left when its last answer comes. A segment takes some
- * statements, and so do the files of a month: less than this waits.
+ * statements, and so do the files of a month: less than this waits. With segments of 256, a sync of 5,000 notices took 8 % longer on two
+ * busy cores, though less was left at its end.
  */
 export type Pace = {
   /** Documents of a segment that is sealed because as many are still to come. */
@@ -25,7 +26,7 @@ export type Pace = {
   readonly latest?: number
 }
 
-export const PACE: Pace = { documents: 256, rows: 5000 }
+export const PACE: Pace = { documents: 1000, rows: 20_000 }
 
 export type Loader = {
   /** Says how many analyses are to come: the last ones are applied in ever smaller segments. */
