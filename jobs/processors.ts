@@ -47,7 +47,7 @@ const MAX_REFUSALS = {
 } as const
 /**
  * A job of a pinned company is offered again after 0.1 s, 0.2 s, and so on: for ten minutes, or an hour. The first offers are
- * dense, because a host that may not take the job is as likely to get it again as any other.
+ * dense, because BullMQ gives the job to a random host, often to one that may not take it.
  */
 const PASS_DELAY_MS = { step: 100, max: 10_000 } as const
 const MAX_PASSES = { others: 110, mail: 410 } as const

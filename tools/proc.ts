@@ -73,7 +73,7 @@ export function childrenOf(pid: number): number[] {
   return text.split(' ').filter(Boolean).map(Number)
 }
 
-/** Memory of the largest process that its main thread started; 0 if there is none. */
+/** Returns the memory of the largest process that the main thread of a process started; 0 without one. */
 export function largestChildBytes(pid: number): number {
   return Math.max(0, ...childrenOf(pid).map(rssBytes))
 }

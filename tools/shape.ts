@@ -34,7 +34,7 @@ export function measureShape(): Measure[] {
     // The last reasons to raise a limit. 66,600 until functions were verbs, with longer names; 66,840 until the mail named what changed, a
     // changed object was shown from where it did, a run wrote complete months while it fetched, a snapshot while its warehouse
     // became durable, and the report had the red requirements of a week before.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_145, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_148, goal: 48_000 },
     // 11,345 until a run wrote complete months while it fetched.
     { name: 'lines of the core', count: linesIn(CORE), limit: 11_521, goal: 12_000 },
     // 64,851 until months that were written early were compared with a warehouse that wrote none, and a test read every cell of the workbook.

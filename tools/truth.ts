@@ -9,7 +9,7 @@ const FIELDS = editais.columns.filter(
 const TIMES = ['created_at', 'updated_at', 'committed_at'] as const
 const CHILDREN = ['requirements', 'items', 'alerts'] as const
 
-/** What a snapshot must hold for a live notice: list fields, instants, analysis level, counts of child rows. */
+/** The expected values of a live notice in a snapshot: list fields, instants, analysis level, counts of child rows. */
 type Facts = Readonly<Record<string, string | number | boolean | null>>
 
 function factsOf(world: World): Facts[] {

@@ -106,7 +106,7 @@ async function runOnce({ env }: Place, atMs: number): Promise<Run> {
   return { loaded: report.loaded, seconds: (performance.now() - startedMs) / 1000 }
 }
 
-/** What a company takes on the disk, in bytes. */
+/** The size of a company on the disk, in bytes. */
 type Disk = {
   readonly segments: number
   readonly raw: number
@@ -150,7 +150,7 @@ function rowOf({ hour, ...disk }: Day): Figure[] {
 }
 
 /**
- * What a year of such days has, by the growth since the end of the first one.
+ * Estimates the figures of a year of such days, from the growth since the end of the first day.
  * @param seconds the part of a rebuild that the segments of the hourly runs take.
  */
 function yearFigures(days: readonly Day[], firstSegments: number, seconds: number): Figure[] {

@@ -66,7 +66,7 @@ export type PublishedFigures = {
 /** Whether the marts are files of the snapshot, too, or at least a snapshot is written each day for those who make them. */
 type MartsWanted = 'files' | 'daily' | 'none'
 
-/** What a run does for a snapshot besides its publish. */
+/** Work of a run that its snapshot builds on. */
 export type Prepared = {
   /** Months that it wrote while it fetched. */
   readonly early: readonly EarlyFile[]

@@ -174,7 +174,7 @@ export async function findUsableIndex({ paths, settings }: Basis, now: Date): Pr
   return { index, state, sum }
 }
 
-/** Returns the index, and the checksum that its file begins with; null if there is none, or it is damaged. */
+/** Returns the index and the checksum at the start of its file; null if the file is missing or damaged. */
 export async function readListIndex(paths: CompanyPaths): Promise<Pick<UsableIndex, 'index' | 'sum'> | null> {
   const [sum = '', content = ''] = (await readFile(paths.listIndex, 'utf8').catch(() => '')).split('\n')
   return sum === hashContent(content) ? { index: JSON.parse(content) as ListIndex, sum } : null

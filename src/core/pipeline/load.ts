@@ -13,9 +13,9 @@ const MAX_SEGMENT = { bytes: 64 * 1024 * 1024, documents: 3000, ageMs: 60_000 }
 const MAX_SEGMENTS_WAITING = 2
 
 /**
- * What is worth doing while the API is waited for, so that little is left when its last answer comes. A segment takes some
- * statements, and so do the files of a month: less than this waits. With segments of 256, a sync of 5,000 notices took 8 % longer on two
- * busy cores, though less was left at its end.
+ * How much must have gathered before it is applied or written while analyses are fetched, so that little is left after the last one.
+ * Each segment and each month costs some statements: with segments of 256, a sync of 5,000 notices took 8 % longer on two busy cores,
+ * though less was left at its end.
  */
 export type Pace = {
   /** Documents of a segment that is sealed because as many are still to come. */

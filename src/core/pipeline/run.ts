@@ -62,7 +62,7 @@ export type RunContext = {
   readonly loadMarts: () => Promise<Marts>
   /** The log that several hosts share; null if it is on this disk alone. */
   readonly sharedLog: HostsLog | null
-  /** What is worth doing while analyses are fetched, if not the same as always. */
+  /** Replaces `PACE`, for tests with few notices. */
   readonly pace?: Pace
 }
 
@@ -95,7 +95,7 @@ export type Follower = {
 export type Run = {
   readonly warehouse: Warehouse
   readonly loader: Loader
-  /** What was written for the snapshot while it fetched. */
+  /** Files of months that were written for the snapshot while analyses were fetched. */
   readonly early: readonly EarlyFile[]
   /** Its report as it begins: all counters are 0. */
   readonly begun: RunReport

@@ -176,7 +176,7 @@ export async function settleWarehouse<T>(
   if (areFew) await db.storeUncompressed()
   await rows.settle()
   const durable = checkpoint({ db, rows })
-  // Whoever waits for it throws a failure.
+  // A failure is thrown where `durable` is awaited; without this, Node would end the process before.
   durable.catch(() => {})
   if (areFew) await durable
   try {

@@ -181,7 +181,7 @@ function heading(row: number, labels: readonly string[]) {
 
 function chooseFormat({ type, unit, from }: MartColumn): string {
   if (type === 'DOUBLE' && unit === 'days') return DURATION
-  // What is computed has more digits than anyone reads; what the API sends is shown as it is.
+  // Computed numbers have more digits than anyone reads; numbers of the API are shown as they came.
   if (unit === 'BRL' || (type === 'DOUBLE' && from === undefined)) return DECIMAL
   return FORMATS[type] ?? 'General'
 }

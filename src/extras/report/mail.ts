@@ -114,7 +114,7 @@ function decisionsPart(title: string, { rows, total }: Bounded<Decision>): Part 
   }
 }
 
-/** Names the notices that changed, unless there are none: new ones are only counted. */
+/** Names each notice that changed; returns no part if none did. New notices are only counted. */
 function newsPart({ news: { rows, total }, changesUntil, now }: Figures, span: ReportSpan): Part[] {
   const sinceMs = (changesUntil ?? now).getTime() - DAY_MS
   const shown = span === 'week' ? rows : rows.filter(({ observado_em }) => observado_em.getTime() > sinceMs)
