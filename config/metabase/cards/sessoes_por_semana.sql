@@ -3,7 +3,7 @@
 SELECT semana AS "Semana", count(*) AS "Sessões"
 FROM agenda_sessoes
 -- A session years ahead would leave no room for the next weeks.
-WHERE semana < date_trunc('week', data_sessao_dia - dias_ate_sessao::INTEGER)::DATE + 84 [[AND chave(uf) = chave({{uf}})]]
+WHERE semana < date_trunc('week', local_time(company, agora()))::DATE + 84 [[AND chave(uf) = chave({{uf}})]]
 GROUP BY semana
 ORDER BY semana
 LIMIT 100
