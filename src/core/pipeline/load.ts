@@ -14,8 +14,7 @@ const MAX_SEGMENTS_WAITING = 2
 
 /**
  * How much must have gathered before it is applied or written while analyses are fetched, so that little is left after the last one.
- * Each segment and each month costs some statements: with segments of 256, a sync of 5,000 notices took 8 % longer on two busy cores,
- * though less was left at its end.
+ * Each segment and each month costs some statements, in time in which a slow API leaves the CPU idle (docs/internals/bench.md).
  */
 export type Pace = {
   /** Documents of a segment that is sealed because as many are still to come. */
@@ -26,7 +25,7 @@ export type Pace = {
   readonly latest?: number
 }
 
-export const PACE: Pace = { documents: 1000, rows: 20_000 }
+export const PACE: Pace = { documents: 256, rows: 5000 }
 
 export type Loader = {
   /** Says how many analyses are to come: the last ones are applied in ever smaller segments. */
