@@ -13,8 +13,8 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'node-compile-cache')
 // These only end a test that hangs: commands are started as processes of their own, and machines can be slow.
 const WITH_PROCESSES = {
   globalSetup: ['test/support/global_setup.ts'],
-  testTimeout: 180_000,
-  hookTimeout: 180_000,
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
 }
 
 export default defineConfig({

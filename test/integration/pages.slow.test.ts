@@ -27,7 +27,6 @@ const PHONE = { width: 390, height: 844 }
 /** Some ten screens, and some seven. */
 const MAX_PHONE_HEIGHT = { report: 9000, notice: 6000 }
 const MAX_PRINTED_PAGES = 6
-const MANY_PAGES_MS = 180_000
 const AXE = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 
 declare const axe: { run(options: RunOptions): Promise<AxeResults> }
@@ -71,92 +70,80 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
     return found
   }
 
-  it(
-    'the report meets axe’s rules, is short on a phone, fits the width of a printed page, and has six of them at most',
-    async () => {
-      const company = await startCompany(
-        generateWorld({ seed: 5, company: 'acme', notices: 1000, start: new Date() }),
+  it('the report meets axe’s rules, is short on a phone, fits the width of a printed page, and has six of them at most', async () => {
+    const company = await startCompany(
+      generateWorld({ seed: 5, company: 'acme', notices: 1000, start: new Date() }),
+    )
+    await company.syncHere()
+    const path = join(await temporaryDirectory(), 'report.html')
+    const lake = companyPaths(company.environment.DATA_DIR ?? '', 'acme').lake
+    await writeFile(path, await renderLatestReport(lake, { now: new Date() }))
+    const url = pathToFileURL(path).href
+    expect(await findings(url)).toEqual([])
+
+    expect(await readFile(path, 'utf8')).toContain('Próximas sessões: as primeiras')
+    const page = await openPage(browser, url)
+    const heightOf = () => page.evaluate<number>('document.documentElement.scrollHeight')
+    const rowsShown = () =>
+      page.evaluate<number>(
+        'document.querySelectorAll("tbody tr").values().filter(row => row.checkVisibility()).toArray().length',
       )
-      await company.syncHere()
-      const path = join(await temporaryDirectory(), 'report.html')
-      const lake = companyPaths(company.environment.DATA_DIR ?? '', 'acme').lake
-      await writeFile(path, await renderLatestReport(lake, { now: new Date() }))
-      const url = pathToFileURL(path).href
-      expect(await findings(url)).toEqual([])
+    const all = await rowsShown()
+    await page.setViewportSize(PHONE)
+    expect(await heightOf()).toBeLessThan(MAX_PHONE_HEIGHT.report)
+    expect(await rowsShown()).toBeLessThan(all)
+    for (const box of await page.locator('.all input:visible').all()) await box.check()
+    expect(await rowsShown()).toBe(all)
 
-      expect(await readFile(path, 'utf8')).toContain('Próximas sessões: as primeiras')
-      const page = await openPage(browser, url)
-      const heightOf = () => page.evaluate<number>('document.documentElement.scrollHeight')
-      const rowsShown = () =>
-        page.evaluate<number>(
-          'document.querySelectorAll("tbody tr").values().filter(row => row.checkVisibility()).toArray().length',
-        )
-      const all = await rowsShown()
-      await page.setViewportSize(PHONE)
-      expect(await heightOf()).toBeLessThan(MAX_PHONE_HEIGHT.report)
-      expect(await rowsShown()).toBeLessThan(all)
-      for (const box of await page.locator('.all input:visible').all()) await box.check()
-      expect(await rowsShown()).toBe(all)
+    await page.setViewportSize({ width: PAGE_WIDTH, height: 800 })
+    await page.emulateMedia({ media: 'print' })
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PAGE_WIDTH)
+    const printed = (await page.pdf({ preferCSSPageSize: true })).toString('latin1')
+    const pages = printed.match(/\/Type\s*\/Page\b/g)?.length ?? 0
+    expect(pages).toBeGreaterThan(1)
+    expect(pages).toBeLessThanOrEqual(MAX_PRINTED_PAGES)
+    await page.close()
+  })
 
-      await page.setViewportSize({ width: PAGE_WIDTH, height: 800 })
-      await page.emulateMedia({ media: 'print' })
-      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PAGE_WIDTH)
-      const printed = (await page.pdf({ preferCSSPageSize: true })).toString('latin1')
-      const pages = printed.match(/\/Type\s*\/Page\b/g)?.length ?? 0
-      expect(pages).toBeGreaterThan(1)
-      expect(pages).toBeLessThanOrEqual(MAX_PRINTED_PAGES)
-      await page.close()
-    },
-    MANY_PAGES_MS,
-  )
+  it('the pages of the daemon and of the API meet them, too', async () => {
+    const worker = await serveWorker({ companies: ['acme', 'beta'] })
+    await leaveSnapshot(worker.company('acme'))
+    await requestRun(worker.queues, 'sync', 'acme')
+    for (const path of ['/report', '/queues', '/queues/queue/runs'])
+      expect(await findings(`${worker.url}${path}`, { token: TOKEN }), path).toEqual([])
+    const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: new World() }] })
+    expect(await findings(`${sandbox.url}/docs`, { ready: '.opblock' })).toEqual([])
+    await sandbox.close()
+  })
 
-  it(
-    'the pages of the daemon and of the API meet them, too',
-    async () => {
-      const worker = await serveWorker({ companies: ['acme', 'beta'] })
-      await leaveSnapshot(worker.company('acme'))
-      await requestRun(worker.queues, 'sync', 'acme')
-      for (const path of ['/report', '/queues', '/queues/queue/runs'])
-        expect(await findings(`${worker.url}${path}`, { token: TOKEN }), path).toEqual([])
-      const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: new World() }] })
-      expect(await findings(`${sandbox.url}/docs`, { ready: '.opblock' })).toEqual([])
-      await sandbox.close()
-    },
-    MANY_PAGES_MS,
-  )
+  it('the pages for who has a key meet them, too', async () => {
+    const company = await startSynced(
+      generateWorld({ seed: 7, company: 'acme', notices: 120, start: new Date() }),
+    )
+    const { url, keys, json } = await serveApi(company.environment)
+    const cookie = `editais_chave=${keys.acme}`
+    const filter = 'status=pricing,ready&limit=12'
+    const { editais } = await json<{ editais: { id: string }[] }>(`/api/v1/mirror/editais?${filter}`)
+    expect(await findings(`${url}/editais`)).toEqual([])
+    const notice = `/${editais[0]?.id}?q=a&fase=ready`
+    for (const path of ['/hoje', '', '?fase=ready&q=zzz', '?de=2026-02-31', notice, '/none', '/a/b'])
+      expect(await findings(`${url}/editais${path}`, { cookie }), path).toEqual([])
 
-  it(
-    'the pages for who has a key meet them, too',
-    async () => {
-      const company = await startSynced(
-        generateWorld({ seed: 7, company: 'acme', notices: 120, start: new Date() }),
-      )
-      const { url, keys, json } = await serveApi(company.environment)
-      const cookie = `editais_chave=${keys.acme}`
-      const filter = 'status=pricing,ready&limit=12'
-      const { editais } = await json<{ editais: { id: string }[] }>(`/api/v1/mirror/editais?${filter}`)
-      expect(await findings(`${url}/editais`)).toEqual([])
-      const notice = `/${editais[0]?.id}?q=a&fase=ready`
-      for (const path of ['/hoje', '', '?fase=ready&q=zzz', '?de=2026-02-31', notice, '/none', '/a/b'])
-        expect(await findings(`${url}/editais${path}`, { cookie }), path).toEqual([])
-
-      const page = await openPage(browser, `${url}/editais/${editais[0]?.id}`, { cookie })
-      await page.setViewportSize(PHONE)
-      const heightOf = () => page.evaluate<number>('document.documentElement.scrollHeight')
-      for (const { id } of editais) {
-        await page.goto(`${url}/editais/${id}`)
-        expect(await heightOf(), id).toBeLessThan(MAX_PHONE_HEIGHT.notice)
-      }
-      await page.setViewportSize({ width: PAGE_WIDTH, height: 800 })
-      const folded = await heightOf()
-      await page.emulateMedia({ media: 'print' })
-      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PAGE_WIDTH)
-      // Folded parts are printed, too.
-      expect(await heightOf()).toBeGreaterThan(folded)
-      await page.close()
-    },
-    MANY_PAGES_MS,
-  )
+    const page = await openPage(browser, `${url}/editais/${editais[0]?.id}`, { cookie })
+    await page.setViewportSize(PHONE)
+    const heightOf = () => page.evaluate<number>('document.documentElement.scrollHeight')
+    for (const { id } of editais) {
+      await page.goto(`${url}/editais/${id}`)
+      expect(await heightOf(), id).toBeLessThan(MAX_PHONE_HEIGHT.notice)
+    }
+    await page.setViewportSize({ width: PAGE_WIDTH, height: 800 })
+    const folded = await heightOf()
+    await page.emulateMedia({ media: 'print' })
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PAGE_WIDTH)
+    // Folded parts are printed, too.
+    expect(await heightOf()).toBeGreaterThan(folded)
+    await page.close()
+  })
 
   it('a person signs in, decides, searches, reads, takes a calendar along and signs out, at each width', async () => {
     const company = await startSynced(
@@ -182,6 +169,8 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
       await fits('the list')
       await page.fill('#q', 'aquisição')
       await page.press('#q', 'Enter')
+      // The page that is left has a list, too.
+      await page.waitForURL(/\?.*q=aquisi/)
       await page.waitForSelector('ol.notices h2 a')
       const calendar = await page.getAttribute('text=Baixar calendário', 'href')
       expect(

@@ -25,6 +25,8 @@ export async function obtainChromium(): Promise<string | null> {
   return installed
 }
 
+const HANGS_MS = 120_000
+
 type Options = {
   readonly colorScheme?: 'light' | 'dark'
   /** For pages of the daemon. */
@@ -44,8 +46,8 @@ export async function openPage(
     bypassCSP: true,
     ...(token ? { extraHTTPHeaders: { authorization: `Bearer ${token}` } } : {}),
   })
-  // The test's own limit ends what hangs.
-  page.setDefaultTimeout(0)
+  // Before the test's own limit ends what hangs, so that the message names the step.
+  page.setDefaultTimeout(HANGS_MS)
   const [name, value] = cookie?.split('=') ?? []
   if (name && value) await page.context().addCookies([{ name, value, url }])
   await page.goto(url, { waitUntil: 'networkidle' })
