@@ -61,15 +61,12 @@ export type CatalogSettings = {
   readonly retryMs: number
 }
 
-/** Files are read for each publish, so that a new token needs no restart. */
-export type CatalogLogin =
-  | { readonly tokenFile: string }
-  | {
-      readonly oauthUri: string
-      /** Holds `client:secret`. */
-      readonly credentialFile: string
-      readonly scope: string | null
-    }
+export type CatalogLogin = {
+  /** Holds a token, or an OAuth client as `CLIENT:SECRET`. It is read for each publish, so that a new one needs no restart. */
+  readonly credentialFile: string
+  readonly oauthUri: string
+  readonly scope: string | null
+}
 
 /** Pause before a request to an object store or a catalog is repeated: it may be on the other side of the world. */
 const REMOTE_RETRY_MS = 100
@@ -92,7 +89,6 @@ const catalogShape = {
   ICEBERG_CATALOG_URI: address.transform(url => url.replace(/\/v1$/, '')).optional(),
   ICEBERG_WAREHOUSE: line.optional(),
   ICEBERG_NAMESPACE: namespace.default(`editais_${COMPANY}`),
-  ICEBERG_TOKEN_FILE: z.string().optional(),
   ICEBERG_OAUTH_URI: address.optional(),
   ICEBERG_CREDENTIAL_FILE: z.string().optional(),
   ICEBERG_OAUTH_SCOPE: line.optional(),
@@ -100,10 +96,7 @@ const catalogShape = {
 
 type CatalogValues = z.output<z.ZodObject<typeof catalogShape>>
 
-/**
- * Returns null if there is no catalog.
- * @throws FatalError (usage) if the settings do not fit together.
- */
+/** Returns null if there is no catalog. */
 function catalogSettings(values: CatalogValues, company: string): CatalogSettings | null {
   const { ICEBERG_CATALOG_URI: uri, ICEBERG_WAREHOUSE: warehouse = null } = values
   if (uri === undefined) return null
@@ -113,15 +106,11 @@ function catalogSettings(values: CatalogValues, company: string): CatalogSetting
 
 function readLogin(values: CatalogValues, uri: string): CatalogLogin | null {
   const {
-    ICEBERG_TOKEN_FILE: tokenFile,
     ICEBERG_CREDENTIAL_FILE: credentialFile,
     ICEBERG_OAUTH_SCOPE: scope = null,
     // The specification's own, which many catalogs still have.
     ICEBERG_OAUTH_URI: oauthUri = `${uri}/v1/oauth/tokens`,
   } = values
-  if (tokenFile && credentialFile)
-    throw new FatalError('Set either ICEBERG_TOKEN_FILE or ICEBERG_CREDENTIAL_FILE.', EXIT.usage)
-  if (tokenFile) return { tokenFile: resolve(tokenFile) }
   return credentialFile === undefined ? null : { oauthUri, credentialFile: resolve(credentialFile), scope }
 }
 

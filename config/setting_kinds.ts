@@ -70,6 +70,7 @@ const MERGED: typeof REPLACED = [
     'ICEBERG_OAUTH_CLIENT_ID ICEBERG_OAUTH_CLIENT_SECRET_FILE',
     'ICEBERG_CREDENTIAL_FILE names a file with one line, CLIENT:SECRET',
   ],
+  ['ICEBERG_TOKEN_FILE', 'ICEBERG_CREDENTIAL_FILE names a file with the token'],
   ['LAKE_GROUP', 'it is part of LAKE_READERS, as in group:bi'],
   ['LAKE_MODE', 'LAKE_READERS is all for 0755, group for 0750, and none for 0700'],
   [

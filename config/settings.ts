@@ -61,6 +61,13 @@ const baseUrl = serverAddress(
 
 const metabaseUrl = serverAddress('must be an http or https address such as http://localhost:3000')
 
+const pagesUrl = serverAddress(
+  'must be an address without a path, such as https://editais.example.com',
+).refine(
+  url => new URL(url).pathname === '/',
+  'must be an address without a path, such as https://editais.example.com',
+)
+
 /** On Metabase's machine. The driver takes it as one of several options, which `&` separates. */
 const spillDirectory = z
   .string()
@@ -160,6 +167,7 @@ const schema = z.object({
   LAKE_PUBLISH_INTERVAL: durationSetting.prefault('0s'),
   LAKE_MARTS: onOff.default('off'),
   METABASE_URL: metabaseUrl.optional(),
+  PAGES_URL: pagesUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
   METABASE_DUCKDB_MEMORY_MB: wholeNumberSetting(64, 1_000_000).optional(),
   METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
@@ -186,6 +194,8 @@ export type Settings = {
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
   /** The Metabase that shows the company's data; null if there is none. */
   readonly metabase: MetabaseTarget | null
+  /** The origin at which people find our pages, such as `https://editais.example.com`; null if it is not known. */
+  readonly pagesUrl: string | null
   readonly logLevel: Parsed['LOG_LEVEL']
 }
 
@@ -265,6 +275,7 @@ export function readSettings(environment: Environment): Settings {
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
     metabase: metabaseTarget(values),
+    pagesUrl: values.PAGES_URL ?? null,
     logLevel: values.LOG_LEVEL,
   }
 }

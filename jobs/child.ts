@@ -100,8 +100,9 @@ async function publishNow(
   return { kind: 'published', snapshot: published?.snapshot ?? null }
 }
 
-async function renderReport({ paths, now }: CompanyContext): Promise<Ended> {
-  return { kind: 'report', html: await reportForPeople().render(paths.lake, { now: now() }) }
+async function renderReport({ paths, now, settings }: CompanyContext): Promise<Ended> {
+  const { pagesUrl } = settings
+  return { kind: 'report', html: await reportForPeople().render(paths.lake, { now: now(), pagesUrl }) }
 }
 
 /** Returns the week's report. A second attempt at the same job gives the same mail, so receivers show it once. */

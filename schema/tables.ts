@@ -321,7 +321,7 @@ export const requirementVersions = makeHistory(
   ],
 )
 
-const alertVersions = makeHistory(
+export const alertVersions = makeHistory(
   'alerts',
   { type: alert.type, severity: alert.severity, title: alert.title, action_type: alert.action_type },
   'alert_versions',

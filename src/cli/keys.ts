@@ -109,7 +109,7 @@ export function createKeysCommand(environment: Environment): Command {
     .requiredOption('--description <text>', 'who gets it')
     .option('--scopes <list>', 'what the person may do (default: read)', parseScopes)
     .option('--valid <duration>', 'how long the link can be used', '24h')
-    .option('--url <address>', 'where people find this server (default: HTTP_HOST and HTTP_PORT)')
+    .option('--url <address>', 'where people find this server (default: PAGES_URL, or else this machine)')
     .action((options: Options) => link(environment, options))
   command
     .command('list')
@@ -168,14 +168,15 @@ function readDescription(options: Options): string {
 /** Makes a link that signs one person in. Its code is a secret until it is used. */
 async function link(environment: Environment, options: Options): Promise<void> {
   const now = new Date()
-  const { dataDir } = readCommonSettings(environment)
+  const { dataDir, pagesUrl } = readCommonSettings(environment)
   const { scopes = ['read'], valid = '' } = options
   if (!scopes.includes('read'))
     throw new FatalError('--scopes must include read: without it, nobody sees the pages.', EXIT.usage)
   const company = await findKnownCompany(environment, dataDir, options.company)
   const description = readDescription(options)
   const expiresAt = parseExpiry(valid, now, '--valid')
-  const base = URL.parse(options.url ?? formatLocalAddress(readServeSettings(environment)))
+  const url = options.url ?? pagesUrl
+  const base = URL.parse(url ?? formatLocalAddress(readServeSettings(environment)))
   if (base === null || !/^https?:$/.test(base.protocol) || base.pathname !== '/')
     throw new FatalError(
       '--url must be an address without a path, such as https://editais.example.com.',
@@ -187,7 +188,7 @@ async function link(environment: Environment, options: Options): Promise<void> {
   )
   process.stdout.write(`${new URL(`/editais/entrar?codigo=${code}`, base)}\n`)
   process.stderr.write(
-    `A link for ${description}, which signs one browser in to ${company}, once, until ${expiresAt.toISOString()}. \`editais keys revoke\` ends it, and what it opened.${options.url === undefined ? ' Without --url, it opens on this machine only.' : ''}\n`,
+    `A link for ${description}, which signs one browser in to ${company}, once, until ${expiresAt.toISOString()}. \`editais keys revoke\` ends it, and what it opened.${url === null ? ' Without PAGES_URL or --url, it opens on this machine only.' : ''}\n`,
   )
 }
 

@@ -221,7 +221,10 @@ export type TraceEnd = {
 
 export type ReportExtra = {
   /** Returns the latest snapshot as one HTML page, in Portuguese. */
-  readonly render: (lake: string, options: { readonly now: Date }) => Promise<string>
+  readonly render: (
+    lake: string,
+    options: { readonly now: Date } & Pick<Settings, 'pagesUrl'>,
+  ) => Promise<string>
   /** Mails the week's report. @param id the same for another attempt, so that receivers show it once. */
   readonly mail: (
     lake: string,

@@ -68,10 +68,15 @@ export const novidades: Mart = {
       'Mudança',
       'Sessão antecipada, Sessão remarcada, Parecer alterado, Objeto alterado, Valor alterado, Saiu da API, Novo edital ou Mudou de fase',
     ]),
-    derived('INTEGER', 'mudanca_ordem', 'Order of the kinds: what matters most first', [
-      'Ordem da mudança',
-      'Ordem das mudanças, da que mais importa à que menos importa',
-    ]),
+    derived(
+      'INTEGER',
+      'mudanca_ordem',
+      'Order of the kinds: what matters most first; in notices no longer in progress, last',
+      [
+        'Ordem da mudança',
+        'Ordem das mudanças, da que mais importa à que menos importa; por último, as de editais que não estão mais em andamento',
+      ],
+    ),
     text('de', 'Before, in Portuguese; an object from where it changed; NULL for new and gone notices', [
       'De',
       'Como era; um objeto, a partir de onde mudou; vazio para editais novos e os que saíram',

@@ -38,8 +38,9 @@ vistas AS (
   FROM mudancas_parecer
 )
 SELECT company, edital_id, mudanca,
+  -- Nothing is left to do in a notice that is discarded or expired: all its changes follow those of the others.
   list_position(['Sessão antecipada', 'Sessão remarcada', 'Parecer alterado', 'Objeto alterado', 'Valor alterado', 'Saiu da API',
-    'Novo edital', 'Mudou de fase'], mudanca) AS mudanca_ordem,
+    'Novo edital', 'Mudou de fase'], mudanca) + if(status IN (SELECT status FROM fases WHERE NOT em_andamento), 8, 0) AS mudanca_ordem,
   de, para, observado_em, local_time(company, observado_em)::DATE AS observado_dia,
   if(outra_grafia, orgao_mostrado, orgao) AS orgao,
   if(outra_grafia, uf_mostrada, uf) AS uf,
@@ -47,7 +48,7 @@ SELECT company, edital_id, mudanca,
   mudanca IN ('Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado')
     AND coalesce(observado_em > least(committed_at, analisado_em), false) AS retificacao
 FROM vistas
-JOIN (SELECT company, edital_id, orgao, uf, numero, objeto, pncp_url, committed_at FROM editais) USING (company, edital_id)
+JOIN (SELECT company, edital_id, status, orgao, uf, numero, objeto, pncp_url, committed_at FROM editais) USING (company, edital_id)
 LEFT JOIN (
   SELECT company, edital_id, min(observed_at) AS analisado_em FROM analysis_versions
   WHERE verdict_recommendation IS NOT NULL GROUP BY ALL

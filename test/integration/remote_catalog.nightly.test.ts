@@ -126,7 +126,9 @@ test('without transactions each table is committed, and an interrupted publish i
   const second = await latestLocal(environment)
   await rememberMarts(environment, second)
   expect(latestOf(s3).pending?.snapshot).toBe(second)
-  expect(await status()).toContain(`did not commit to ${NAMESPACE}.items (403): injected. Set ICEBERG_TOKEN`)
+  expect(await status()).toContain(
+    `did not commit to ${NAMESPACE}.items (403): injected. Set ICEBERG_CREDENTIAL`,
+  )
   catalog.fault = () => null
   rename('Terceiro', 1)
   await syncHere()
@@ -226,23 +228,23 @@ test('a token or an OAuth client signs in, and neither appears anywhere', async 
   await writeFile(token, `${TOKEN}\n`)
   await writeFile(secret, `${CLIENT.id}:${CLIENT.secret}\n`)
   const { catalog, environment, syncHere, status, lake } = await startWithCatalog({
-    ICEBERG_TOKEN_FILE: token,
+    ICEBERG_CREDENTIAL_FILE: token,
   })
   catalog.token = TOKEN
   await syncHere()
   expect((await lake('verify')).code).toBe(0)
-  const oauth = { ...environment, ICEBERG_TOKEN_FILE: '', ICEBERG_CREDENTIAL_FILE: secret }
+  const oauth = { ...environment, ICEBERG_CREDENTIAL_FILE: secret }
   expect(await runShared(['lake', 'verify'], oauth)).toMatchObject({ code: 0 })
 
   await writeFile(token, 'an-old-token')
   await writeFile(secret, `${CLIENT.id}:an-old-secret`)
   const shown = [await lake('publish'), await runShared(['lake', 'publish'], oauth)]
   expect(shown[0]?.stderr).toContain(
-    '(401): Not authorized: Bearer ***. Check the token in ICEBERG_TOKEN_FILE',
+    '(401): Not authorized: Bearer ***. Check the token or client in ICEBERG_CREDENTIAL_FILE',
   )
-  await writeFile(secret, 'no-colon')
+  await writeFile(secret, ':no-client')
   expect((await runShared(['lake', 'publish'], oauth)).stderr).toContain(
-    `(${secret}) must have one line, CLIENT:SECRET.`,
+    `(${secret}) must have one line: a token, or CLIENT:SECRET.`,
   )
   expect(shown[1]?.stderr).toMatch(/The authorization server at \S+ returned no token \(401\): .*with \*\*\*/)
   expect(JSON.stringify([shown, await status()])).not.toMatch(/an-old|of-the-(test|client)/)
@@ -281,7 +283,7 @@ test.each([
 test.each([
   [{ ICEBERG_CATALOG_URI: 'http://user:secret@catalog' }, 'ICEBERG_CATALOG_URI'],
   [{ ICEBERG_NAMESPACE: 'a b' }, 'ICEBERG_NAMESPACE'],
-  [{ ICEBERG_TOKEN_FILE: 'a', ICEBERG_CREDENTIAL_FILE: 'b' }, 'Set either ICEBERG_TOKEN_FILE'],
+  [{ ICEBERG_TOKEN_FILE: 'a' }, 'ICEBERG_CREDENTIAL_FILE names a file with the token'],
 ])('%j is refused', async (settings, message) => {
   const { environment } = await startCompany([], {
     LAKE_URL: ROOT,

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, test } from 'vitest'
 import { readMailSettings } from '#config/settings.ts'
@@ -82,7 +82,7 @@ test('the mail names what changed in each notice, from what to what, with its li
   await company.syncHere()
   const text = async (span: 'day' | 'week', now: Date) => {
     const { lake } = companyPaths(company.environment.DATA_DIR as string, 'acme')
-    return (await composeMail(lake, span, now)).text
+    return (await composeMail(lake, span, { now })).text
   }
   const line = new RegExp(
     `^- Sessão antecipada: MUNICÍPIO DE NATAL · RN; de ${brazilian(20)} 09:00 para ${brazilian(19)} 09:00; impugnar até \\d\\d/\\d\\d/\\d{4} https://pncp.gov.br/app/editais/1$`,
@@ -98,13 +98,34 @@ function brazilian(days: number): string {
   return dayIn(days).split('-').reverse().join('/')
 }
 
+test('links lead to our pages if the operator says where they are', async () => {
+  const environment = { ...(await synced()), PAGES_URL: 'https://editais.example.com/' }
+  const page = `https://editais.example.com/editais/${idOf(1)}`
+  const mail = await runShared(['report', '--weekly'], environment)
+  expect(mail.stdout).toContain(`R$\u00a01,25 ${page}\n`)
+  const output = join(await temporaryDirectory(), 'report.html')
+  await runShared(['report', '--output', output], environment)
+  const report = await readFile(output, 'utf8')
+  expect(report).toContain(`<a href="${page}" rel="noopener noreferrer">MUNICÍPIO DE NATAL</a>`)
+  expect(report).not.toContain('href="https://pncp.gov.br')
+  const wrong = await runShared(['report'], { ...environment, PAGES_URL: 'https://example.com/editais' })
+  expect(wrong).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(
+      'PAGES_URL=https://example.com/editais: must be an address without a path',
+    ),
+  })
+})
+
 test('without --send the mail is only printed, and --output goes with neither', async () => {
   const environment = await synced()
   const printed = await runShared(['report', '--weekly'], environment)
   expect(printed).toMatchObject({ code: 0, stderr: 'Not sent: add --send.\n' })
   expect(printed.stdout).toMatch(/^Editais da semana, acme: 1 para decidir.*\n\n1 edital em andamento/)
   const tomorrow = new Date(Date.now() + 25 * 3_600_000)
-  const { text } = await composeMail(companyPaths(environment.DATA_DIR ?? '', 'acme').lake, 'day', tomorrow)
+  const { text } = await composeMail(companyPaths(environment.DATA_DIR ?? '', 'acme').lake, 'day', {
+    now: tomorrow,
+  })
   expect(text).toContain('\nO que mudou nas 24 horas até a última leitura da lista\n')
   const both = await send(environment, '--output', 'x.html')
   expect(both).toMatchObject({ code: 2, stderr: expect.stringMatching(/--output writes a file/) })

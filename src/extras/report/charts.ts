@@ -2,7 +2,7 @@ import { BarChart, type BarSeriesOption } from 'echarts/charts'
 import { GridComponent, type GridComponentOption } from 'echarts/components'
 import { type ComposeOption, init, use } from 'echarts/core'
 import { SVGRenderer } from 'echarts/renderers'
-import { findUsableLink, fitInLine, formatPlural, NONE, number } from '#src/present/text/format.ts'
+import { fitInLine, formatPlural, NONE, number } from '#src/present/text/format.ts'
 import { type Html, html, trustMarkup } from '#src/present/text/html.ts'
 import type { BySession, Named } from './figures.ts'
 
@@ -38,17 +38,18 @@ type Column = {
 }
 
 /**
- * Every chart is drawn twice, for phones and for wider screens, because text in a drawing shrinks with it.
- * In units of the drawing, roughly pixels.
+ * Every chart is drawn for phones, for half a page or a printed one, and for the whole width of a screen, because text in a
+ * drawing grows and shrinks with it. In units of the drawing, roughly pixels.
  */
-const WIDTHS = { narrow: 330, wide: 640 } as const
+const WIDTHS = { narrow: 330, wide: 640, full: 1120 } as const
 type Size = keyof typeof WIDTHS
+const SIZES = ['full', 'wide', 'narrow'] as const satisfies Size[]
 
 const INK = 'var(--ink)'
 const MUTED = 'var(--muted)'
-const FONT = { narrow: 12, wide: 13 } as const
+const FONT = { narrow: 12, wide: 13, full: 13 } as const
 /** Labels up to this width are beside the bars; on a phone, wider ones are above them. */
-const MAX_LABEL_WIDTH = { narrow: 90, wide: 200 } as const
+const MAX_LABEL_WIDTH = { narrow: 90, wide: 200, full: 320 } as const
 const MAX_LABEL_CHARACTERS = 60
 const GAP = 10
 const ROW = { beside: 30, above: 34 } as const
@@ -58,6 +59,7 @@ const LEAST_SHARE = 0.004
 const COLUMNS = {
   narrow: { width: WIDTHS.narrow, height: 150, font: 9, side: 4 },
   wide: { width: WIDTHS.wide, height: 190, font: 11, side: 4 },
+  full: { width: WIDTHS.full, height: 220, font: 11, side: 4 },
 } as const
 
 /** Draws horizontal bars, the first one on top. @param summary describes the chart in words. */
@@ -170,7 +172,7 @@ export function columnChart(summary: string, columns: readonly Column[]): Html {
             axisTick: { show: false },
             axisLine: { lineStyle: { color: 'var(--line)' } },
           },
-          data: columns.map(column => (size === 'wide' ? column.label : column.shortLabel)),
+          data: columns.map(column => (size === 'narrow' ? column.shortLabel : column.label)),
           axisLabel: { interval: 0, color: MUTED, fontSize: font + 1, lineHeight: 14 },
         },
         yAxis: { type: 'value', show: false },
@@ -204,7 +206,7 @@ export function columnChart(summary: string, columns: readonly Column[]): Html {
 function layOut(size: Size, labels: readonly string[], texts: readonly string[]) {
   const names = labels.map(text => fitInLine(text, MAX_LABEL_CHARACTERS) ?? '')
   const nameWidth = Math.max(...names.map(name => estimateWidth(name, size)))
-  const beside = size === 'wide' || nameWidth <= MAX_LABEL_WIDTH.narrow
+  const beside = size !== 'narrow' || nameWidth <= MAX_LABEL_WIDTH.narrow
   const room = Math.min(nameWidth, MAX_LABEL_WIDTH[size])
   const left = beside ? room + GAP : 1
   const right = Math.max(...texts.map(text => estimateWidth(text, size))) + GAP
@@ -268,7 +270,8 @@ function legend(layers: readonly Layer[]): Html {
 type Drawing = { readonly height: number; readonly option: Option }
 
 function figure(summary: string, drawing: (size: Size) => Drawing): Html {
-  return html`<div class="chart" role="img" aria-label="${summary}"><div class="wide">${draw('wide', drawing('wide'))}</div><div class="narrow">${draw('narrow', drawing('narrow'))}</div></div>`
+  const drawings = SIZES.map(size => html`<div class="${size}">${draw(size, drawing(size))}</div>`)
+  return html`<div class="chart" role="img" aria-label="${summary}">${drawings}</div>`
 }
 
 function draw(size: Size, { height, option }: Drawing): Html {
@@ -381,18 +384,17 @@ export const MAX_CODE = 30
 export const MAX_STACKS = 12
 
 /** Shows buyer, state and number of a notice, as a link if it has a usable address. */
-export function noticeLink({ pncp_url, ...named }: Named): Html {
+export function noticeLink({ address, ...named }: Named): Html {
   const [name, ...rest] = nameParts(named)
-  const address = findUsableLink(pncp_url)
   return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest.map(part => ` · ${part}`).join('')}`
 }
 
 /** Names a notice by buyer, state and number, as plain text. */
-export function formatNoticeName(named: Omit<Named, 'pncp_url'>): string {
+export function formatNoticeName(named: Omit<Named, 'address'>): string {
   return nameParts(named).join(' · ')
 }
 
-function nameParts({ orgao, uf, numero }: Omit<Named, 'pncp_url'>): string[] {
+function nameParts({ orgao, uf, numero }: Omit<Named, 'address'>): string[] {
   const rest = [fitInLine(uf, MAX_CODE), fitInLine(numero, MAX_CODE)].filter(part => part !== null)
   return [fitInLine(orgao, MAX_NAME) ?? 'Órgão não informado', ...rest]
 }

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { loadCompanyEnvironment } from '#config/companies.ts'
-import { type Environment, readMailSettings, readSettings } from '#config/settings.ts'
+import { type Environment, readMailSettings, readSettings, type Settings } from '#config/settings.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { PRIVATE_FILE } from '#src/lib/access.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
@@ -21,11 +21,15 @@ export function createReportCommand(environment: Environment): Command {
       const own = await loadCompanyEnvironment(environment, options.company)
       const settings = readSettings(own)
       const { root, lake } = companyPaths(settings.dataDir, settings.company)
-      if (options.send || options.weekly) return await mail(options, own, lake)
+      if (options.send || options.weekly) return await mail(options, own, lake, settings)
       const output = options.output ? resolve(options.output) : join(root, 'report.html')
       // Access to a file that the operator named is the operator's choice.
       const mode = options.output ? {} : { mode: PRIVATE_FILE }
-      const { bytes } = await writeReport(lake, output, { now: new Date(), ...mode })
+      const { bytes } = await writeReport(lake, output, {
+        now: new Date(),
+        pagesUrl: settings.pagesUrl,
+        ...mode,
+      })
       process.stdout.write(`Wrote ${output} (${Math.ceil(bytes / 1000)} kB)\n`)
     })
 }
@@ -34,13 +38,14 @@ async function mail(
   { send, weekly, output }: Options,
   environment: Environment,
   lake: string,
+  { pagesUrl }: Settings,
 ): Promise<void> {
   if (output !== undefined)
     throw new FatalError('--output writes a file: it goes neither with --send nor with --weekly.', EXIT.usage)
   const { composeMail, sendMail } = await import('./mail.ts')
   const settings = send ? readMailSettings(environment) : null
   const now = new Date()
-  const composed = await composeMail(lake, weekly ? 'week' : 'day', now)
+  const composed = await composeMail(lake, weekly ? 'week' : 'day', { now, pagesUrl })
   if (settings === null) {
     process.stdout.write(`${composed.subject}\n\n${composed.text}`)
     process.stderr.write('Not sent: add --send.\n')

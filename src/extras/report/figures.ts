@@ -73,7 +73,7 @@ export type KeyFigures = BySession & {
 /** What the tiles showed a week before, as far as it is known. */
 export type WeekAgo = Pick<
   KeyFigures,
-  'em_andamento' | 'valor_futuras' | 'sessoes_7_dias' | 'requisitos_vermelhos'
+  'em_andamento' | 'valor_futuras' | 'sessoes_7_dias' | 'requisitos_vermelhos' | 'alertas_7_dias'
 >
 
 export type Phase = {
@@ -101,12 +101,12 @@ export type Portion = Omit<BySession, 'valor_passadas' | 'valor_sem_data'> & {
   readonly valor: number
 }
 
-/** The buyer, state, number and PNCP address by which a reader knows a notice. */
+/** The buyer, state and number by which a reader knows a notice, and the usable address of its page: ours, or else PNCP's. */
 export type Named = {
   readonly orgao: string | null
   readonly uf: string | null
   readonly numero: string | null
-  readonly pncp_url: string | null
+  readonly address: string | null
 }
 
 /** A notice in progress that needs a decision until a day, and which. */

@@ -7,7 +7,6 @@ import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts
 import { hashContent } from '#src/lib/hash.ts'
 import { openWithOurMarts } from '#src/marts/open.ts'
 import {
-  findUsableLink,
   fitInLine,
   formatDay,
   formatDayAndTime,
@@ -28,7 +27,7 @@ import {
   type NoticeChange,
 } from './figures.ts'
 import { listWarnings, page } from './page.ts'
-import { readFigures } from './queries.ts'
+import { type At, readFigures } from './queries.ts'
 import { readWeekAgo } from './week_ago.ts'
 
 /** The last day, or the last seven days. */
@@ -133,8 +132,7 @@ function changeLine(change: NoticeChange): Line {
   return linked([`${mudanca}: ${formatNoticeName(change)}`, ...facts].join('; '), change)
 }
 
-function linked(text: string, { pncp_url }: Named): Line {
-  const address = findUsableLink(pncp_url)
+function linked(text: string, { address }: Named): Line {
   return address === null ? text : { text, address }
 }
 
@@ -188,11 +186,11 @@ type Composed = Mail & { readonly report: string }
  * Returns the mail about the latest snapshot, and the report that belongs to it.
  * @throws FatalError if there is no snapshot yet.
  */
-export async function composeMail(lake: string, span: ReportSpan, now: Date): Promise<Composed> {
+export async function composeMail(lake: string, span: ReportSpan, at: At): Promise<Composed> {
   const { db, sources } = await openWithOurMarts(lake)
   using _ = closing(db)
-  const figures = await readFigures(db, now)
-  return { ...composeContents(figures, span), report: page(figures, await readWeekAgo(sources, now)) }
+  const figures = await readFigures(db, at)
+  return { ...composeContents(figures, span), report: page(figures, await readWeekAgo(sources, at.now)) }
 }
 
 /**

@@ -211,8 +211,8 @@ function sessionTime({ data_sessao_local, dias }: ReportedSession): Html {
 }
 
 function sessionNotice(session: ReportedSession): Html {
-  const { orgao, uf, numero, modalidade, objeto, pncp_url } = session
-  return html`${noticeLink({ orgao, uf, numero, pncp_url })} <small>${[fitInLine(modalidade, MAX_CODE), fitInLine(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
+  const { orgao, uf, numero, modalidade, objeto, address } = session
+  return html`${noticeLink({ orgao, uf, numero, address })} <small>${[fitInLine(modalidade, MAX_CODE), fitInLine(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
 }
 
 function sessionStand({ fase, participation_confirmed, verdict_recommendation }: ReportedSession): Html {

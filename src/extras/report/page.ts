@@ -21,7 +21,7 @@ import { type Html, html, trustMarkup } from '#src/present/text/html.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { formatSessionCounts, more, table } from './charts.ts'
 import { type Figures, type Freshness, isStale, LIMITS, type WeekAgo } from './figures.ts'
-import { readFigures } from './queries.ts'
+import { type At, readFigures } from './queries.ts'
 import { sections } from './sections.ts'
 import { readWeekAgo } from './week_ago.ts'
 
@@ -128,6 +128,7 @@ function keyFigures({ key }: Figures, weekAgo: WeekAgo | null): Html {
     {
       name: 'Alertas com prazo',
       value: number(key.alertas_7_dias),
+      before: weekAgo && number(weekAgo.alertas_7_dias),
       note: `${soon}, em ${formatPlural(key.editais_com_alerta_7_dias, 'edital', 'editais')}`,
       alarm: key.alertas_7_dias > 0,
     },
@@ -216,17 +217,15 @@ function localTimeText(instant: Date | null, timeZone: string): string {
   return instant === null ? NONE : formatDayAndTime(shiftToLocalTime(instant, timeZone))
 }
 
-type At = { readonly now: Date }
-
 /**
  * Returns the report of the latest snapshot in a lake as one self-contained HTML file: no scripts, no fonts, no requests. The
  * same snapshot and instant give the same text.
  * @throws FatalError if there is no snapshot yet.
  */
-export async function renderLatestReport(lake: string, { now }: At): Promise<string> {
+export async function renderLatestReport(lake: string, at: At): Promise<string> {
   const { db, sources } = await openWithOurMarts(lake)
   using _ = closing(db)
-  return page(await readFigures(db, now), await readWeekAgo(sources, now))
+  return page(await readFigures(db, at), await readWeekAgo(sources, at.now))
 }
 
 /**

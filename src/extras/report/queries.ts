@@ -3,6 +3,7 @@ import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { countDaysFrom } from '#src/marts/open.ts'
 import { readCard, sqlFor } from '#src/present/questions.ts'
+import { findUsableLink } from '#src/present/text/format.ts'
 import {
   type Against,
   type AlertCount,
@@ -20,6 +21,7 @@ import {
   isStale,
   type KeyFigures,
   LIMITS,
+  type Named,
   type NoticeChange,
   type Phase,
   type Portion,
@@ -56,11 +58,27 @@ async function readBounded<T extends Row>(db: Database, list: List): Promise<Bou
   return { rows, total: rows[0]?.total ?? 0 }
 }
 
+/** Returns a list of notices, each with the address of its page: ours if we know where our pages are, or else PNCP's. */
+async function readNotices<T extends Named>(
+  db: Database,
+  pagesUrl: string | null,
+  list: List,
+): Promise<Bounded<T>> {
+  type Read = Omit<T, 'address'> & { readonly edital_id: string; readonly pncp_url: string | null }
+  const { rows, total } = await readBounded<Read>(db, list)
+  const findAddress = ({ edital_id, pncp_url }: Read) =>
+    pagesUrl === null ? findUsableLink(pncp_url) : `${pagesUrl}/editais/${encodeURIComponent(edital_id)}`
+  return { rows: rows.map(row => ({ ...row, address: findAddress(row) }) as unknown as T), total }
+}
+
+/** When a report is read, and where our pages of notices are; null or missing if nobody says so. */
+export type At = { readonly now: Date; readonly pagesUrl?: string | null }
+
 /**
  * Reads the report's figures from a snapshot. A figure is defined once: by a mart, or by the card that shows it. Distances in
  * days are counted from `now`, not from the clock, so the same snapshot and moment give the same report.
  */
-export async function readFigures(db: Database, now: Date): Promise<Figures> {
+export async function readFigures(db: Database, { now, pagesUrl = null }: At): Promise<Figures> {
   await countDaysFrom(db, now)
   const freshness = await readFreshness(db)
   const changesUntil = isStale(freshness.listada_em, now) ? freshness.listada_em : null
@@ -70,18 +88,18 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
     freshness,
     key: await readKeyFigures(db),
     decisions: {
-      today: await readDecisions(db, 'dias_ate_decidir = 0'),
-      soon: await readDecisions(db, 'dias_ate_decidir > 0'),
+      today: await readDecisions(db, 'dias_ate_decidir = 0', pagesUrl),
+      soon: await readDecisions(db, 'dias_ate_decidir > 0', pagesUrl),
     },
     changes: await readChanges(db, changesUntil ?? now),
-    news: await readNews(db, changesUntil ?? now),
+    news: await readNews(db, changesUntil ?? now, pagesUrl),
     changesUntil,
     weeks: await readWeeks(db),
     funnel: await readFunnel(db),
     states: await readPortions(db, 'uf'),
     modalities: await readPortions(db, 'modalidade'),
     sessionDays: await readSessionDays(db),
-    sessions: await readSessions(db),
+    sessions: await readSessions(db, pagesUrl),
     demands: await readDemands(db),
     blockers: await readBlockers(db),
     verdicts: await db.rows<ByVerdict>(sqlFor(await readCard('disputa_por_parecer'), new Set())),
@@ -89,7 +107,7 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
     stakes: await readStakes(db),
     exposures: await readExposures(db),
     alertCounts: await readAlertCounts(db),
-    alerts: await readAlerts(db),
+    alerts: await readAlerts(db, pagesUrl),
     buyers: await readBuyers(db),
     quarantine: await readQuarantine(db),
     drift: await readDrift(db),
@@ -119,8 +137,15 @@ export async function readTiles(db: Database): Promise<WeekAgo> {
     valor_futuras: await readNumber(db, 'valor_em_disputa'),
     sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
     requisitos_vermelhos: await readNumber(db, 'requisitos_vermelhos'),
+    ...(await db.row<Pick<WeekAgo, 'alertas_7_dias'>>(
+      `SELECT count(*) AS alertas_7_dias FROM (${DUE_ALERTS})`,
+    )),
   }
 }
+
+/** Alerts whose last day is within a week. */
+const DUE_ALERTS = `SELECT edital_id FROM alertas_juridicos
+  WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.soonDays - 1}`
 
 async function readKeyFigures(db: Database): Promise<KeyFigures> {
   const others = await db.row<Omit<KeyFigures, keyof WeekAgo>>(
@@ -144,17 +169,19 @@ async function readKeyFigures(db: Database): Promise<KeyFigures> {
            count(*) FILTER (situacao_sessao = 'passada') AS alertas_passados,
            count(*) FILTER (situacao_sessao = 'sem data') AS alertas_sem_data
          FROM alertas_juridicos WHERE em_andamento),
-       due AS (
-         SELECT count(*) AS alertas_7_dias, count(DISTINCT edital_id) AS editais_com_alerta_7_dias
-         FROM alertas_juridicos WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND ${LIMITS.soonDays - 1})
+       due AS (SELECT count(DISTINCT edital_id) AS editais_com_alerta_7_dias FROM (${DUE_ALERTS}))
      FROM phases CROSS JOIN notices CROSS JOIN red CROSS JOIN alerts CROSS JOIN due`,
   )
   return { ...others, ...(await readTiles(db)) }
 }
 
 /** Reads the notices that need a decision, the most urgent ones first. @param when their last day, as a condition. */
-async function readDecisions(db: Database, when: string): Promise<Bounded<Decision>> {
-  return await readBounded<Decision>(db, {
+async function readDecisions(
+  db: Database,
+  when: string,
+  pagesUrl: string | null,
+): Promise<Bounded<Decision>> {
+  return await readNotices<Decision>(db, pagesUrl, {
     all: `SELECT edital_id, decidir_ate AS ate, dias_ate_decidir AS dias, decisao, left(recomendacao, ${TEXT}) AS recomendacao,
          left(nivel_analise, ${TEXT}) AS nivel, data_sessao_local, ${NAMED}, left(objeto, ${TEXT}) AS objeto, valor_estimado_informado AS valor, pncp_url
        FROM decisoes WHERE ${when}`,
@@ -187,9 +214,9 @@ async function readChanges(db: Database, until: Date): Promise<ChangeCount[]> {
   })
 }
 
-async function readNews(db: Database, until: Date): Promise<Bounded<NoticeChange>> {
+async function readNews(db: Database, until: Date, pagesUrl: string | null): Promise<Bounded<NoticeChange>> {
   const end = `TIMESTAMPTZ ${literal(until.toISOString())}`
-  return await readBounded<NoticeChange>(db, {
+  return await readNotices<NoticeChange>(db, pagesUrl, {
     all: `SELECT edital_id, observado_em, observado_dia, mudanca, mudanca_ordem, left(de, ${TEXT}) AS de, left(para, ${TEXT}) AS para,
          impugnar_ate, ${NAMED}, left(objeto, ${TEXT}) AS objeto, pncp_url
        FROM novidades
@@ -248,8 +275,8 @@ async function readSessionDays(db: Database): Promise<SessionDay[]> {
   )
 }
 
-async function readSessions(db: Database): Promise<Bounded<ReportedSession>> {
-  return await readBounded<ReportedSession>(db, {
+async function readSessions(db: Database, pagesUrl: string | null): Promise<Bounded<ReportedSession>> {
+  return await readNotices<ReportedSession>(db, pagesUrl, {
     all: `SELECT edital_id, data_sessao_local, dias_ate_sessao AS dias,
          ${NAMED}, left(modalidade, ${TEXT}) AS modalidade, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
          participation_confirmed, valor_estimado_informado AS valor,
@@ -324,8 +351,8 @@ async function readExposures(db: Database): Promise<Exposure[]> {
   )
 }
 
-async function readAlerts(db: Database): Promise<Bounded<RiskAlert>> {
-  return await readBounded<RiskAlert>(db, {
+async function readAlerts(db: Database, pagesUrl: string | null): Promise<Bounded<RiskAlert>> {
+  return await readNotices<RiskAlert>(db, pagesUrl, {
     all: `SELECT edital_id, ordinal, severidade_ordem, prazo, dias_ate_prazo AS dias, certeza_prazo, oportunidade, severity,
          left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,

@@ -1,4 +1,4 @@
-import { readMailSettings } from '#config/settings.ts'
+import { readMailSettings, readSettings } from '#config/settings.ts'
 import type { Extra } from '#src/extras/extra.ts'
 
 /**
@@ -11,7 +11,8 @@ export const report: Extra = {
     async mail(lake, { environment, now, id }) {
       const { composeMail, sendMail } = await import('./mail.ts')
       const settings = readMailSettings(environment)
-      const mail = await composeMail(lake, 'week', now)
+      const { pagesUrl } = readSettings(environment)
+      const mail = await composeMail(lake, 'week', { now, pagesUrl })
       await sendMail(mail, settings, `${id} ${mail.fileName}`)
       return { recipients: settings.to.length, server: settings.host }
     },

@@ -1,4 +1,6 @@
 import {
+  alerts,
+  alertVersions,
   editais,
   editalVersions,
   listPublishedColumns,
@@ -16,9 +18,15 @@ import { readTiles } from './queries.ts'
 
 const WEEK_MS = 7 * 24 * 3_600_000
 
+/** Of these lists in analyses, the history is published. */
+const KEPT = [
+  [requirements, requirementVersions],
+  [alerts, alertVersions],
+] as const
+
 /**
- * Reads what tiles showed a week earlier: the same marts, over notices and states of requirements as they were known then. The
- * deadline of an alert is in its analysis, which is not kept.
+ * Reads what tiles showed a week earlier: the same marts, over notices, requirements and alerts as they were known then. What
+ * a notice states about its deadlines has no history: its last analysis says it.
  * @returns null if the list had not been read in the 24 hours before that.
  */
 export async function readWeekAgo(sources: readonly CatalogSource[], now: Date): Promise<WeekAgo | null> {
@@ -38,7 +46,8 @@ export async function readWeekAgo(sources: readonly CatalogSource[], now: Date):
     createRelations(db, sources, marts, {
       rowsSource: ({ name }) => {
         if (name === editais.name) return noticesAt(then)
-        return name === requirements.name ? requirementsAt(then) : `latest.${identifier(name)}`
+        const kept = KEPT.find(([table]) => table.name === name)
+        return kept ? elementsAt(then, ...kept) : `latest.${identifier(name)}`
       },
     }),
   )
@@ -60,10 +69,10 @@ function noticesAt(moment: Date): string {
       AND coalesce(v.next_gone, if(v.next_at IS NULL, deleted_at, NULL), 'infinity') > ${instant(moment)})`
 }
 
-/** Returns SQL for the rows of `requirements` of the analyses that were known at a moment. */
-function requirementsAt(moment: Date): string {
-  return `(SELECT ${columnsAt(requirements, requirementVersions)}
-    FROM latest.requirement_versions v
+/** Returns SQL for the rows of a table of requirements or alerts, of the analyses that were known at a moment. */
+function elementsAt(moment: Date, table: Table, history: Table): string {
+  return `(SELECT ${columnsAt(table, history)}
+    FROM latest.${identifier(history.name)} v
     JOIN (
       SELECT company, edital_id, observed_at, run_id FROM latest.analysis_versions WHERE observed_at <= ${instant(moment)}
       QUALIFY row_number() OVER (PARTITION BY company, edital_id ORDER BY observed_at DESC, run_id DESC) = 1

@@ -304,7 +304,10 @@ test('a link signs one person in, once, with a key of its own', async () => {
   expect((await keys('revoke', code)).code).toBe(0)
   expect((await fetch(`${url}/editais`, { headers: { cookie: `editais_chave=${key}` } })).status).toBe(401)
   // Signing out ends the key of a link, wherever its cookie is.
-  const other = new URL((await keys('link', '--description', 'Ana', '--url', url)).stdout.trim())
+  const withPages = { ...environment, PAGES_URL: url }
+  const hers = await runShared(['keys', 'link', '--description', 'Ana'], withPages)
+  const other = new URL(hers.stdout.trim())
+  expect(other.origin).toBe(url)
   const her = await enter({ codigo: other.searchParams.get('codigo') as string })
   const headers = { cookie: her.headers.getSetCookie()[0]?.split(';')[0] as string }
   expect((await fetch(`${url}/editais`, { headers })).status).toBe(200)

@@ -75,7 +75,9 @@ function top(picture: Picture): string[] {
   const redIn = (one: Picture) =>
     requirementsOf(coming(one.open, one)).filter(({ colour }) => colour === 'red')
   const red = redIn(picture)
-  const due = alertsOf(open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
+  const dueIn = (one: Picture) =>
+    alertsOf(one.open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, one)))
+  const due = dueIn(picture)
   const notices = (list: readonly { readonly notice: Notice }[]) =>
     formatPlural(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
   const before = weekBefore(picture)
@@ -89,7 +91,7 @@ function top(picture: Picture): string[] {
     `Valor em disputa | ${formatShortMoney(future ?? 0)} ${formatWholeMoney(future ?? 0)} com sessão futura; mais ${formatWholeMoney(past ?? 0)} com sessão passada e ${formatWholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor${ago(then => formatShortMoney(inDispute(then.open, then)))}`,
     `Sessões | ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias${ago(then => number(sessionsAhead(then, SOON).length))}`,
     `Requisitos vermelhos | ${number(red.length)} em ${notices(red)} com sessão por vir${ago(then => number(redIn(then).length))}`,
-    `Alertas com prazo | ${number(due.length)} nos próximos 7 dias, em ${notices(due)}`,
+    `Alertas com prazo | ${number(due.length)} nos próximos 7 dias, em ${notices(due)}${ago(then => number(dueIn(then).length))}`,
     'Sessões dos próximos 30 dias',
   )
 }

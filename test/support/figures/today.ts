@@ -115,6 +115,7 @@ export function newsOf(picture: Picture) {
       return notice ? [{ ...one, notice, isCorrection, contest: contestOf(notice, picture) }] : []
     }),
     ({ at }) => -localDay(at).toZonedDateTime('UTC').epochMilliseconds,
+    ({ notice }) => Number(!notice.phase.open),
     ({ kind }) => KINDS.indexOf(kind),
     down(({ at }) => at.getTime()),
     ({ id }) => id,
@@ -290,7 +291,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Dias: all[0] ? daysTo(all[0].sessionDay, picture) : null,
         Sessões: all.length,
         Confirmadas: all.filter(({ confirmed }) => confirmed).length,
-        Valor: worthOf(all),
+        Valor: all.some(({ value }) => value !== null) ? worthOf(all) : null,
         Órgãos: brief([...new Set(known(all.map(({ orgao }) => orgao)))].sort().join('; '), 120),
       }))
   },

@@ -301,20 +301,21 @@ function refusal(
 }
 
 function loginAdvice(login: CatalogLogin | null): string {
-  if (login === null) return 'Set ICEBERG_TOKEN_FILE or ICEBERG_CREDENTIAL_FILE.'
-  return 'tokenFile' in login
-    ? 'Check the token in ICEBERG_TOKEN_FILE, and its rights.'
-    : 'Check the rights of the client in ICEBERG_CREDENTIAL_FILE, and ICEBERG_OAUTH_SCOPE.'
+  if (login === null) return 'Set ICEBERG_CREDENTIAL_FILE.'
+  return 'Check the token or client in ICEBERG_CREDENTIAL_FILE and its rights; of a client, also ICEBERG_OAUTH_SCOPE.'
 }
 
 async function requestToken(login: CatalogLogin | null, patience: Patience): Promise<string | null> {
   if (login === null) return null
-  if ('tokenFile' in login) return readKeyFile('ICEBERG_TOKEN_FILE', login.tokenFile)
   const { oauthUri, credentialFile, scope } = login
-  const [, id = '', secret = ''] =
-    /^([^:]+):(.+)$/.exec(readKeyFile('ICEBERG_CREDENTIAL_FILE', credentialFile)) ?? []
+  const credential = readKeyFile('ICEBERG_CREDENTIAL_FILE', credentialFile)
+  // No token has a colon (RFC 6750).
+  if (!credential.includes(':')) return credential
+  const [, id = '', secret = ''] = /^([^:]+):(.+)$/.exec(credential) ?? []
   if (secret === '')
-    throw new RemoteError(`ICEBERG_CREDENTIAL_FILE (${credentialFile}) must have one line, CLIENT:SECRET.`)
+    throw new RemoteError(
+      `ICEBERG_CREDENTIAL_FILE (${credentialFile}) must have one line: a token, or CLIENT:SECRET.`,
+    )
   const name = `The authorization server at ${oauthUri}`
   const form = { grant_type: 'client_credentials', client_id: id, client_secret: secret }
   await using http = closing(openClient(oauthUri, name, patience))
