@@ -27,7 +27,8 @@ const IMPLAUSIBLE = {
 /** Notices whose values are awkward in a spreadsheet, among usual ones. */
 async function published() {
   return await startSynced([
-    ...notices(1, 4),
+    ...notices(1, 3),
+    noticeEntry(4, { status: 'discarded' }),
     noticeEntry(5, {
       objeto: FORMULA,
       orgao: `\t+cmd|' /C calc'!A0`,
@@ -105,6 +106,20 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   })
   expect(coming).toEqual(coming.toSorted((a, b) => a - b))
   expect(new Set(coming).size).toBeGreaterThan(1)
+  // Rows of notices on which nobody can act any more are below the printed ones.
+  const summary = MARTS.find(({ name }) => name === 'edital_resumo')?.columns ?? []
+  const [situation, open] = ['situacao_sessao', 'em_andamento'].map(name =>
+    summary.findIndex(column => column.name === name),
+  ) as [number, number]
+  const [, ...notices] = marts.get('edital_resumo')?.rows ?? []
+  const printed = notices.map(values => values[open] === 'sim' && values[situation] !== 'passada')
+  expect(printed).toEqual(printed.toSorted((a, b) => Number(b) - Number(a)))
+  const last = printed.lastIndexOf(true) + 2
+  expect([last < notices.length + 1, last > 2]).toEqual([true, true])
+  expect(marts.get('edital_resumo')?.pageSetup?.printArea).toMatch(
+    new RegExp(`^\\$?A\\$?1:\\$?[A-Z]+\\$?${last}$`),
+  )
+  expect(marts.get('editais_ativos')?.pageSetup?.printArea).toBeUndefined()
   for (const name of names) expect(name.length).toBeLessThan(32)
   // What XML does not allow is gone, codes stay texts, and nothing is cut within a character.
   const cells = rows.flat().filter(value => typeof value === 'string')

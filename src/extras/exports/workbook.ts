@@ -8,8 +8,10 @@ import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import { MARTS, type Mart, type MartColumn } from '#src/marts/marts.ts'
 import {
   cleanForWorkbook,
+  distinguishesOpen,
   hasForbidden,
   inOrder,
+  nameRange,
   PRINTED_SHEET,
   printedHeadings,
 } from '#src/present/text/cells.ts'
@@ -36,6 +38,9 @@ const PLACES = [...FIRST, '', ...TECHNICAL]
 const findPlace = ({ name }: Pick<Mart, 'name'>) => PLACES.indexOf(PLACES.includes(name) ? name : '')
 
 const LINE_POINTS = 15
+/** News that is older is not printed. */
+const PRINTED_DAYS = 30
+const DAY_MS = 86_400_000
 
 const TIME = 'dd/mm/yyyy hh:mm'
 /** Written in the reader's own form: a comma in Brazil. */
@@ -53,6 +58,15 @@ const HEADER = {
   font: { name: 'Calibri', size: 11, bold: true },
   fill: { type: 'pattern', pattern: 'solid', fgColor: { rgb: 'E8EEF4' } },
   alignment: { vertical: 'top', wrapText: true },
+} as const
+
+/** What a mart is, in as many lines as it takes. */
+const DESCRIPTION = {
+  width: 90,
+  style: {
+    font: { name: 'Calibri', size: 11 },
+    alignment: { horizontal: 'left', wrapText: true, indent: 1 },
+  },
 } as const
 
 /** Its address does not run over into other cells. */
@@ -78,12 +92,19 @@ type Workbook = {
 export async function buildWorkbook(db: Database): Promise<Workbook> {
   const published = await db.rows<Published>('SELECT company, publicado_local FROM frescor ORDER BY company')
   const sheets: { mart: Mart; sheet: WriteSheet }[] = []
-  const counted: { mart: Mart; rows: number }[] = []
+  const counted: Counted[] = []
   for (const mart of MARTS.toSorted((a, b) => findPlace(a) - findPlace(b))) {
     const { rows } = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${identifier(mart.name)}`)
-    counted.push({ mart, rows })
-    if (rows > MAX_SHEET_ROWS) continue
-    sheets.push({ mart, sheet: makeSheet(mart, await db.rows(inOrder(mart)), published.length > 1) })
+    if (rows > MAX_SHEET_ROWS) {
+      counted.push({ mart, rows, printed: 0 })
+      continue
+    }
+    const found = await db.rows(inOrder(mart))
+    // Rows of several companies are in order one company after the other.
+    const [one, ...others] = published
+    const printed = one && others.length === 0 ? countPrinted(mart, found, one.publicado_local) : rows
+    counted.push({ mart, rows, printed })
+    sheets.push({ mart, sheet: makeSheet(mart, found, others.length > 0) })
   }
   const isShown = ({ mart }: { mart: Mart }) => !TECHNICAL.includes(mart.name)
   const all = [
@@ -91,7 +112,8 @@ export async function buildWorkbook(db: Database): Promise<Workbook> {
     about(published, counted),
     ...sheets.filter(one => !isShown(one)).map(({ sheet }) => ({ ...sheet, hidden: true })),
   ]
-  const bytes = await writeXlsx({ sheets: all, namedRanges: printedHeadings(all) })
+  const namedRanges = [...printedHeadings(all), ...counted.flatMap(namePrinted)]
+  const bytes = await writeXlsx({ sheets: all, namedRanges })
   const leftOut = counted
     .filter(({ rows }) => rows > MAX_SHEET_ROWS)
     .map(({ mart: { name }, rows }) => ({ name, rows }))
@@ -100,28 +122,69 @@ export async function buildWorkbook(db: Database): Promise<Workbook> {
 
 type Published = { readonly company: string; readonly publicado_local: Date }
 
+const PRINTED_NOTE = `Uma planilha de editais imprime só os em andamento cuja sessão não passou; a de novidades, os últimos ${PRINTED_DAYS} dias. As outras linhas vêm abaixo.`
+
+type Counted = {
+  readonly mart: Mart
+  readonly rows: number
+  /** Its first rows, which are printed: on the others, nobody can act any more. */
+  readonly printed: number
+}
+
+/** @param today the day of the snapshot. */
+function countPrinted({ name, columns }: Mart, rows: readonly Row[], today: Date): number {
+  const isPrinted =
+    name === 'novidades'
+      ? ({ observado_dia }: Row) => today.getTime() - Number(observado_dia) <= PRINTED_DAYS * DAY_MS
+      : ({ em_andamento, situacao_sessao }: Row) => em_andamento && situacao_sessao !== 'passada'
+  return name === 'novidades' || distinguishesOpen(columns) ? rows.filter(isPrinted).length : rows.length
+}
+
+/** Of sheets that are shown: some programs print a hidden one that has a printed part. */
+function namePrinted({ mart: { name, portuguese, columns }, rows, printed }: Counted) {
+  if (printed === rows || rows > MAX_SHEET_ROWS || TECHNICAL.includes(name)) return []
+  const range = rangeRef(0, 0, printed, columns.length - 1).replaceAll(/[A-Z]+|\d+/g, '$$$&')
+  return [nameRange(portuguese[0], '_xlnm.Print_Area', range)]
+}
+
 /** Counts the rows of a sheet that are written: empty ones are not. */
 function rowsIn({ rows = [] }: WriteSheet): number {
   return rows.filter(row => row.some(value => value !== null)).length
 }
 
-function about(sources: readonly Published[], marts: readonly { mart: Mart; rows: number }[]): WriteSheet {
+function about(sources: readonly Published[], marts: readonly Counted[]): WriteSheet {
   const published = sources.map(({ company, publicado_local }) => [company, publicado_local])
-  const described = marts.map(({ mart: { name, portuguese }, rows }) => [
+  const described = marts.map(({ mart: { name, portuguese }, rows, printed }) => [
     portuguese[0],
     name,
     rows,
+    TECHNICAL.includes(name) ? null : printed,
     rows > MAX_SHEET_ROWS ? `Linhas demais para uma planilha; use --csv. ${portuguese[1]}` : portuguese[1],
   ])
   const [dates, names] = [
     ['Empresa', 'Publicado em'],
-    ['Planilha', 'Nome da tabela', 'Linhas', 'O que é'],
+    ['Planilha', 'Nome da tabela', 'Linhas', 'Impressas', 'O que é'],
   ] as const
+  const from = published.length + 3
+  const texts = described.map(row => String(row.at(-1)))
   return {
     name: 'Sobre',
-    columns: [{ width: 34 }, { width: 26, numFmt: TIME }, { width: 12, numFmt: '#,##0' }, { width: 90 }],
-    rows: [[...dates], ...published, [], [...names], ...described],
-    cells: new Map([...heading(0, dates), ...heading(published.length + 2, names)]),
+    columns: [
+      ...[{ width: 34 }, { width: 26, numFmt: TIME }, { width: 12, numFmt: '#,##0' }],
+      ...[{ width: 12, numFmt: '#,##0' }, { width: DESCRIPTION.width }],
+    ],
+    rows: [[...dates], ...published, [], [...names], ...described, [], [PRINTED_NOTE]],
+    cells: new Map<string, Partial<Cell>>([
+      ...heading(0, dates),
+      ...heading(from - 1, names),
+      ...texts.map((value, row) => [`${from + row},4`, { value, style: DESCRIPTION.style }] as const),
+    ]),
+    rowDefs: new Map(
+      texts.map(({ length }, row) => [
+        from + row,
+        { height: LINE_POINTS * Math.ceil(length / DESCRIPTION.width) },
+      ]),
+    ),
     pageSetup: PRINTED_SHEET,
   }
 }

@@ -26,11 +26,12 @@ export const PRINTED_SHEET = {
 
 /** Repeats the heading of each sheet on its printed pages. The library's own option does not quote names with spaces, so programs reject them. */
 export function printedHeadings(sheets: readonly { readonly name: string }[]) {
-  return sheets.map(({ name }) => ({
-    name: '_xlnm.Print_Titles',
-    range: `'${name.replaceAll("'", "''")}'!$1:$1`,
-    scope: name,
-  }))
+  return sheets.map(({ name }) => nameRange(name, '_xlnm.Print_Titles', '$1:$1'))
+}
+
+/** Names a range of a sheet, for the sheet itself. */
+export function nameRange(sheet: string, name: string, range: string) {
+  return { name, range: `'${sheet.replaceAll("'", "''")}'!${range}`, scope: sheet }
 }
 
 /** The beginning of what a workbook reads as the character with this code. */
@@ -63,6 +64,8 @@ export function cleanForWorkbook(text: string): string {
   return escapeCodes(cutText(withoutForbidden(text).replaceAll(/\r\n?/g, '\n')))
 }
 
+/** Whether a row is of a notice that can still be acted on. */
+const OPEN = "(em_andamento AND situacao_sessao <> 'passada')"
 const COMING = "(situacao_sessao = 'futura') DESC, abs(dias_ate_sessao), edital_id"
 
 /** Orders rows: what is to come first, nearest first; observations, latest first. Other marts sort themselves. */
@@ -96,5 +99,11 @@ export function inOrder({ name, columns }: Mart, relation = identifier(name)): s
   const order = ORDER[name]
   if (order === undefined) return `FROM ${relation}`
   const company = columns.some(column => column.name === 'company') ? 'company, ' : ''
-  return `FROM ${relation} ORDER BY ${company}${order}`
+  const open = distinguishesOpen(columns) ? `${OPEN} DESC, ` : ''
+  return `FROM ${relation} ORDER BY ${company}${open}${order}`
+}
+
+/** Returns whether rows of notices that can still be acted on come first. */
+export function distinguishesOpen(columns: Mart['columns']): boolean {
+  return ['em_andamento', 'situacao_sessao'].every(part => columns.some(({ name }) => name === part))
 }
