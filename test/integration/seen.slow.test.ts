@@ -1,0 +1,184 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readXlsx } from 'hucre/xlsx'
+import { expect, test } from 'vitest'
+import { companyPaths } from '#src/core/company/company.ts'
+import { composeMail } from '#src/extras/report/mail.ts'
+import { renderLatestReport } from '#src/extras/report/page.ts'
+import { MARTS } from '#src/marts/marts.ts'
+import { openWithOurMarts } from '#src/marts/open.ts'
+import { readCard, sqlFor } from '#src/present/questions.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
+import { tick } from '#src/sandbox/live.ts'
+import { createRandom } from '#src/sandbox/random.ts'
+import { dayIn } from '#test/support/figures/calendar.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
+import { readPage, serveApi } from '#test/support/serve.ts'
+import { runShared } from '#test/support/shared.ts'
+import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+
+/**
+ * Everything that a person sees of a company in which anything can have changed: no code, no key of an object, and no date or
+ * number as programs write it.
+ */
+
+/** What only programs write, as a whole cell, label or piece of text. */
+const WHOLE = /^(?:-?\d+\.\d+|null|undefined|nan|true|false|[{[]["{[\d].*)$/i
+/** What only programs write, wherever it is: dates, names with an underscore, and digits that nobody reads. */
+const WITHIN = /\b\d{4}-\d\d-\d\d|\b[a-z]+_[a-z_]+\b|\b\d+\.\d{4,}\b|\d,\d{5,}|\[object /
+const CARDS = join(import.meta.dirname, '../../config/metabase/cards')
+const NOTICES_READ = 12
+
+type Seen = SyncedCompany & { readonly lake: string; readonly isOfPrograms: (text: string) => boolean }
+
+test('people see no code, no key of an object, and no date or number as programs write it', async () => {
+  const company = await startChanged()
+  expect({
+    workbook: await readWorkbook(company),
+    cards: await readCards(company),
+    report: await readReport(company),
+    prompt: await readAnswers(company),
+    pages: await readPages(company),
+  }).toEqual({ workbook: [], cards: [], report: [], prompt: [], pages: [] })
+})
+
+/** A company whose notices have changed in all that is followed. */
+async function startChanged(): Promise<Seen> {
+  const world = generateWorld({ seed: 5, company: 'acme', notices: 60, start: new Date() })
+  const company = await startCompany(world)
+  await company.syncHere()
+  const random = createRandom(5)
+  const later = (minutes: number) => new Date(Date.now() + minutes * 60_000)
+  for (let minutes = 1; minutes <= 60; minutes += 1) tick(world, random, later(minutes))
+  const changed = {
+    valor_estimado: 1234.5,
+    data_sessao: `${dayIn(3)}T09:30:00`,
+    participation_confirmed: true,
+  }
+  for (const id of world.ids().slice(0, NOTICES_READ)) {
+    const { overview, pricing } = world.entry(id)?.analysis ?? {}
+    const analysis = {
+      overview: { ...(overview as object), chave_livre: { outra_chave: true, prazo_em_dias: 1 / 3 } },
+      pricing: { ...(pricing as object), margem_livre: 2 / 3, lista_livre: [{ data_livre: '2026-12-31' }] },
+    }
+    world.update(id, { edital: changed, analysis, updatedAt: later(61) })
+  }
+  await company.syncHere()
+  const lake = companyPaths(company.environment.DATA_DIR as string, 'acme').lake
+  const { db } = await openWithOurMarts(lake)
+  const known = await db.rows<{ code: string }>(
+    // A letter is also a unit of items.
+    `SELECT codigo AS code FROM rotulos WHERE codigo NOT IN (SELECT rotulo FROM rotulos) AND length(codigo) > 1
+     UNION SELECT status FROM fases`,
+  )
+  db.close()
+  const codes = new Set(known.map(({ code }) => code))
+  expect(codes).toContain('nao_recomendado')
+  return {
+    ...company,
+    lake,
+    isOfPrograms: text => codes.has(text) || WHOLE.test(text) || WITHIN.test(text),
+  }
+}
+
+/** The texts between the tags of a page, less what is marked as English: messages of programs, and code. */
+function textsOf(page: string): string[] {
+  return page
+    .replaceAll(/<(style|script|svg)\b.*?<\/\1>/gs, '')
+    .replaceAll(/<(\w+)[^<>]* lang="en"[^<>]*>.*?<\/\1>/gs, '')
+    .replaceAll(/<code>.*?<\/code>/gs, '')
+    .split(/<[^<>]*>/)
+    .map(text => text.trim())
+    .filter(Boolean)
+}
+
+/** Texts in drawings, which `textsOf` leaves out with their numbers of pixels. */
+function drawnIn(page: string): string[] {
+  return [...page.matchAll(/<text\b[^<>]*>([^<>]*)<\/text>/g)].map(([, text]) => text ?? '')
+}
+
+async function readWorkbook({ environment, isOfPrograms }: Seen): Promise<string[]> {
+  const path = join(await temporaryDirectory(), 'editais.xlsx')
+  expect(await runShared(['export', '--xlsx', '--to', path], environment)).toMatchObject({ code: 0 })
+  const { sheets } = await readXlsx(await readFile(path), { readStyles: true })
+  const seen = MARTS.flatMap(({ columns, portuguese: [name] }) => {
+    const sheet = sheets.find(sheet => sheet.name === name)
+    if (!sheet || sheet.hidden) return []
+    return columns.flatMap((column, index) => {
+      if (sheet.columns?.[index]?.hidden) return []
+      const [label, ...cells] = sheet.rows.map(row => row[index] ?? null)
+      return [{ name, column, label, cells, format: sheet.cells?.get(`1,${index}`)?.style?.numFmt }]
+    })
+  })
+  const wrong = seen.flatMap(({ name, label, cells }) =>
+    /código|rótulo|UTC/.test(String(label))
+      ? [`${name}: ${label}`]
+      : cells
+          .filter(cell => typeof cell === 'string' && isOfPrograms(cell))
+          .map(cell => `${name}, ${label}: ${cell}`),
+  )
+  const computed = seen.filter(({ column: { type, from } }) => type === 'DOUBLE' && from === undefined)
+  expect([...new Set(computed.flatMap(({ format }) => format ?? []))].sort()).toEqual(['#,##0.0', '#,##0.00'])
+  const [moved] = seen.filter(({ column }) => column.name === 'para_rotulo')
+  expect(moved?.cells).toEqual(
+    expect.arrayContaining(['R$ 1.234,50', expect.stringMatching(/^\d\d\/\d\d\/\d{4} 09:30$/), 'sim']),
+  )
+  return [...new Set(wrong)]
+}
+
+async function readCards({ lake, isOfPrograms }: Seen): Promise<string[]> {
+  const { db } = await openWithOurMarts(lake)
+  const wrong: string[] = []
+  let cells = 0
+  for (const file of await readdir(CARDS)) {
+    const card = await readCard(file.replace('.sql', ''))
+    for (const row of await db.rows(sqlFor(card, new Set()))) {
+      for (const [name, value] of Object.entries(row)) {
+        cells += 1
+        if (typeof value === 'boolean' || (typeof value === 'string' && isOfPrograms(value)))
+          wrong.push(`${file}, ${name}: ${value}`)
+      }
+    }
+  }
+  db.close()
+  expect(cells).toBeGreaterThan(1000)
+  return wrong
+}
+
+async function readReport({ lake, isOfPrograms }: Seen): Promise<string[]> {
+  const now = new Date()
+  const report = await renderLatestReport(lake, { now })
+  const texts = [...textsOf(report), ...drawnIn(report)]
+  expect(texts.length).toBeGreaterThan(500)
+  for (const span of ['day', 'week'] as const) {
+    const { subject, text, html } = await composeMail(lake, span, { now })
+    // An address is opened, not read.
+    const lines = text.split('\n').map(line => line.replace(/ https:\S+$/, ''))
+    texts.push(subject, ...lines, ...textsOf(html))
+  }
+  return texts.filter(isOfPrograms)
+}
+
+async function readAnswers({ environment, isOfPrograms }: Seen): Promise<string[]> {
+  const wrong: string[] = []
+  for (const file of await readdir(CARDS)) {
+    const { stdout } = await runShared(['ask', file.replace('.sql', '')], environment)
+    const cells = stdout.split('\n').flatMap(line => line.split(/ {2,}|│/))
+    wrong.push(...cells.filter(cell => isOfPrograms(cell.trim())).map(cell => `${file}: ${cell}`))
+  }
+  return wrong
+}
+
+async function readPages({ environment, isOfPrograms }: Seen): Promise<string[]> {
+  const served = await serveApi(environment)
+  const { editais } = await served.json<{ editais: { id: string }[] }>(
+    `/api/v1/mirror/editais?limit=${NOTICES_READ}`,
+  )
+  const wrong: string[] = []
+  for (const path of ['/hoje', '', '?q=a', ...editais.map(({ id }) => `/${id}`)]) {
+    const texts = textsOf(await readPage(served, `/editais${path}`))
+    expect(texts.length, path).toBeGreaterThan(20)
+    wrong.push(...texts.filter(isOfPrograms).map(text => `${path}: ${text}`))
+  }
+  return [...new Set(wrong)]
+}
