@@ -169,13 +169,11 @@ async function readAnswers({ environment, isOfPrograms }: Seen): Promise<string[
   return wrong
 }
 
-async function readPages({ environment, isOfPrograms }: Seen): Promise<string[]> {
+async function readPages({ environment, world, isOfPrograms }: Seen): Promise<string[]> {
   const served = await serveApi(environment)
-  const { editais } = await served.json<{ editais: { id: string }[] }>(
-    `/api/v1/mirror/editais?limit=${NOTICES_READ}`,
-  )
+  const changed = world.ids().slice(0, NOTICES_READ)
   const wrong: string[] = []
-  for (const path of ['/hoje', '', '?q=a', ...editais.map(({ id }) => `/${id}`)]) {
+  for (const path of ['/hoje', '', '?q=a', ...changed.map(id => `/${id}`)]) {
     const texts = textsOf(await readPage(served, `/editais${path}`))
     expect(texts.length, path).toBeGreaterThan(20)
     wrong.push(...texts.filter(isOfPrograms).map(text => `${path}: ${text}`))

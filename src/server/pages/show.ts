@@ -65,7 +65,12 @@ export function formatUnitPrice(value: unknown): string {
   return typeof value === 'number' && Number.isFinite(value) ? UNIT_PRICE.format(value) : NONE
 }
 
-const QUANTITY = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 6 })
+/** Nobody reads a seventh of something further than this; what is smaller is still not zero. */
+const QUANTITY = new Intl.NumberFormat('pt-BR', {
+  maximumFractionDigits: 4,
+  maximumSignificantDigits: 3,
+  roundingPriority: 'morePrecision',
+})
 
 export function formatQuantity(value: unknown): string {
   return typeof value === 'number' ? QUANTITY.format(value) : NONE
