@@ -89,6 +89,11 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
         'document.querySelectorAll("tbody tr").values().filter(row => row.checkVisibility()).toArray().length',
       )
     const all = await rowsShown()
+    await page.setViewportSize({ width: 1280, height: 800 })
+    const unfilled = await page.evaluate<number>(
+      '[...document.querySelectorAll(".chart")].filter(chart => [...chart.children].every(one => one.offsetWidth < chart.offsetWidth)).length',
+    )
+    expect(unfilled).toBe(0)
     await page.setViewportSize(PHONE)
     expect(await heightOf()).toBeLessThan(MAX_PHONE_HEIGHT.report)
     expect(await rowsShown()).toBeLessThan(all)

@@ -333,7 +333,7 @@ function portionBars(name: string, coming: readonly Portion[]): Html {
   return html`${barChart(summary, bars)}
 <p class="note">${byValue ? 'Valor em disputa · editais com sessão futura.' : 'Editais com sessão futura; nenhum informa o valor.'}${
     rest.length > 0
-      ? ` Outras ${number(rest.length)}: ${formatShortMoney(restValue)} · ${number(restCount)}.`
+      ? ` ${rest.length === 1 ? 'Outra' : `Outras ${number(rest.length)}`}: ${formatShortMoney(restValue)} · ${number(restCount)}.`
       : null
   }</p>`
 }

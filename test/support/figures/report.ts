@@ -217,7 +217,7 @@ function portions(kind: string, all: readonly Portion[], picture: Picture): stri
         .map(portion => `${nameOf(portion)} ${barTextOf(portion)}`)
         .join(', ')}.`,
       rest.length > 0 &&
-        `Valor em disputa · editais com sessão futura. Outras ${number(rest.length)}: ${formatShortMoney(sum(rest.map(({ inDispute }) => inDispute)))} · ${number(restCount)}.`,
+        `Valor em disputa · editais com sessão futura. ${rest.length === 1 ? 'Outra' : `Outras ${number(rest.length)}`}: ${formatShortMoney(sum(rest.map(({ inDispute }) => inDispute)))} · ${number(restCount)}.`,
     ),
     ...table(
       `Editais em andamento por ${kind}`,
