@@ -343,11 +343,12 @@ export const antecedenciaPorOrgao: Mart = {
 
 export const faixasDePreco: Mart = {
   name: 'faixas_de_preco',
+  storedDaily: true,
   description:
-    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone; without those whose 90th percentile is 1 or over 20 times the 10th, or whose unit is the UST',
+    'Unit prices of comparable items, computed once a day: the same description and unit in three notices or more, also notices that are gone; without those whose 90th percentile is 1 or over 20 times the 10th, or whose unit is the UST',
   portuguese: [
     'Faixas de preço',
-    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem as genéricas, em que o preço até o qual custam 90% dos itens passa de 20 vezes o preço até o qual custam 10%, as de preço 1 e as de UST',
+    'Preços unitários de itens comparáveis, calculados uma vez por dia: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem as genéricas, em que o preço até o qual custam 90% dos itens passa de 20 vezes o preço até o qual custam 10%, as de preço 1 e as de UST',
   ],
   columns: [
     ...ofCompany,
@@ -398,11 +399,12 @@ export const faixasDePreco: Mart = {
 
 export const precosPorOrgao: Mart = {
   name: 'precos_por_orgao',
+  storedDaily: true,
   description:
-    'Unit prices of live notices beside the median of the same item (faixas_de_preco), by buyer: who estimates high, and who low',
+    'Computed once a day: unit prices of live notices beside the median of the same item (faixas_de_preco), by buyer: who estimates high, and who low',
   portuguese: [
     'Preços por órgão',
-    'Preços unitários dos editais ativos ao lado da mediana do mesmo item (faixas de preço), por órgão: quem estima alto e quem estima baixo',
+    'Calculados uma vez por dia: preços unitários dos editais ativos ao lado da mediana do mesmo item (faixas de preço), por órgão: quem estima alto e quem estima baixo',
   ],
   columns: [
     ...of(orgaos, 'company', 'orgao_cnpj', 'orgao', 'uf'),

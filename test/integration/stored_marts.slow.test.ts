@@ -3,10 +3,14 @@ import { analyses, editais } from '#schema/tables.ts'
 import { readStoredInputs, type StoredInputs } from '#src/core/lake/catalog.ts'
 import { MARTS } from '#src/marts/marts.ts'
 import { loadMarts } from '#src/marts/open.ts'
+import { syncHere } from '#test/support/here.ts'
 import { openMarts } from '#test/support/marts.ts'
+import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { spelledEntries } from '#test/support/spelled_entries.ts'
+import { startCompany } from '#test/support/synced.ts'
 
 const STORED = MARTS.filter(({ storedFrom }) => storedFrom)
+const DAY = '2026-11-28'
 
 /** Gives each row the values of the next one. */
 function rotate(table: string, columns: readonly string[]): string {
@@ -59,9 +63,9 @@ it('stored marts follow from the columns that they name, and from no other', asy
     const named = new Set(STORED.flatMap(({ storedFrom }) => storedFrom?.[table] ?? []))
     let stored = await rows()
     for (const column of [...named].slice(1)) {
-      const inputs = await readStoredInputs(marts.db, await loadMarts())
+      const inputs = await readStoredInputs(marts.db, await loadMarts(), DAY)
       await marts.db.run(rotate(table, [column]))
-      expect(changedIn(inputs, await readStoredInputs(marts.db, await loadMarts())), column).toEqual(
+      expect(changedIn(inputs, await readStoredInputs(marts.db, await loadMarts(), DAY)), column).toEqual(
         naming(table, column),
       )
       const other = await rows()
@@ -72,4 +76,29 @@ it('stored marts follow from the columns that they name, and from no other', asy
     await marts.db.run(rotate(table, others))
     expect(await rows()).toEqual(stored)
   }
+})
+
+it('price bands are those of the first snapshot of a day, until a tenth more notices are analysed', async () => {
+  const priced = (n: number, price: number) =>
+    noticeEntry(
+      n,
+      {},
+      { items: [{ descricao: 'Café', unidade_medida: 'UN', valor_unitario_estimado: price }] },
+    )
+  const company = await startCompany(Array.from({ length: 20 }, (_, n) => priced(n + 1, 10)))
+  const noon = Date.parse('2026-11-28T15:00:00Z')
+  const highest = async (hours: number) => {
+    await syncHere(company.environment, {}, { now: () => new Date(noon + hours * 3_600_000) })
+    return await company.query('SELECT preco_max FROM faixas_de_preco')
+  }
+  expect(await highest(0)).toEqual([{ preco_max: 10 }])
+  company.world.update(idOf(1), { analysis: priced(1, 12).analysis ?? {}, updatedAt: new Date(noon) })
+  expect(await highest(1)).toEqual([{ preco_max: 10 }])
+  // What is not stored is of this snapshot.
+  expect(await company.query('SELECT max(valor_unitario_estimado) AS most FROM items')).toEqual([
+    { most: 12 },
+  ])
+  expect(await highest(24)).toEqual([{ preco_max: 12 }])
+  for (let n = 21; n <= 24; n += 1) company.world.put(priced(n, 14))
+  expect(await highest(25)).toEqual([{ preco_max: 14 }])
 })

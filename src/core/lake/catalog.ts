@@ -5,7 +5,7 @@ import { getCompileCacheDir } from 'node:module'
 import { dirname, join } from 'node:path'
 import { version } from '@duckdb/node-api'
 import { composeComment, type Portuguese, type PublishedColumn } from '#schema/columns.ts'
-import { listPublishedColumns, snapshotInfo, TABLES, type Table } from '#schema/tables.ts'
+import { analyses, listPublishedColumns, snapshotInfo, TABLES, type Table } from '#schema/tables.ts'
 import { findPlausibleInstants } from '#schema/times.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
@@ -40,6 +40,11 @@ export type MartView = Relation & {
    * changes: for what does not depend on the time, and would cost every mart that builds upon it.
    */
   readonly storedFrom?: Readonly<Partial<Record<string, readonly string[]>>>
+  /**
+   * Whether its rows are in the catalog of a snapshot, computed with the first one of a day, or when a tenth more notices are
+   * analysed: for figures of all that was ever seen, which a run hardly changes, but would pay in full.
+   */
+  readonly storedDaily?: true
 }
 
 /** The figures for BI that a catalog shows above the tables. The program passes them in; a catalog works without any. */
@@ -89,12 +94,12 @@ export async function writeCatalog(
   const copied = like !== null && (await copyCatalog(like, path))
   // One commit; otherwise each of some hundred comments would be its own.
   await db.inFile(path, async () => {
-    if (!copied) return await createRelations(db, sources, marts)
+    if (!copied) return await createRelations(db, sources, marts, { dailyAs: 'TABLE' })
     await createTableRelations(db, sources)
     const outdated = storedViews(marts).filter(
       ({ name }) => inputs?.[name] === undefined || like.inputs?.[name] !== inputs[name],
     )
-    await createMarts(db, outdated)
+    await createMarts(db, outdated, 'TABLE')
   })
 }
 
@@ -106,7 +111,7 @@ async function writeTemplate(db: Database, path: string, { sourceTimezone, marts
     for (const { name, columns } of [...TABLES.map(publishedTable), snapshotInfo])
       await db.run(`CREATE VIEW ${identifier(name)} AS ${withoutRows(columns)}`)
     await createMacros(db, [{ company: '', sourceTimezone }], marts)
-    await createMarts(db, marts.views)
+    await createMarts(db, marts.views, 'TABLE')
   })
 }
 
@@ -124,6 +129,8 @@ type Shown = {
   readonly tablesAs?: Kind
   /** What a query selects the published columns of a table from: by default its Parquet files. */
   readonly rowsSource?: (table: Table) => string
+  /** Whether marts that are stored daily are computed at once, or when a query reads them. */
+  readonly dailyAs?: Kind
 }
 
 /** Creates the relations of a catalog and their comments in an empty database, in the caller's transaction. */
@@ -136,7 +143,7 @@ export async function createRelations(
   await createTableRelations(db, sources, shown)
   // One of them reads a table.
   await createMacros(db, sources, marts)
-  await createMarts(db, marts.views)
+  await createMarts(db, marts.views, shown.dailyAs)
 }
 
 /** Computes the marts that are stored from what the tables have now. */
@@ -145,20 +152,24 @@ export async function storeMarts(db: Database, marts: Marts): Promise<void> {
 }
 
 function storedViews({ views }: Marts): readonly MartView[] {
-  return views.filter(({ storedFrom }) => storedFrom)
+  return views.filter(({ storedFrom, storedDaily }) => storedFrom || storedDaily)
 }
 
-/** Returns what the rows of stored marts follow from in a warehouse. */
-export async function readStoredInputs(db: Database, marts: Marts): Promise<StoredInputs> {
-  const inputs = storedViews(marts).map(({ name, storedFrom = {} }) => {
+/** Returns what the rows of stored marts follow from in a warehouse. @param day the local one. */
+export async function readStoredInputs(db: Database, marts: Marts, day: string): Promise<StoredInputs> {
+  const inputs = storedViews(marts).map(({ name, storedFrom = {}, storedDaily }) => {
     const hashes = Object.entries(storedFrom).map(([table, columns = []]) => {
       const row = columns.map(column => `${identifier(column)}::VARCHAR`).join(', ')
       return `(SELECT bit_xor(md5_number(to_json([${row}])::VARCHAR)) FROM ${identifier(table)})`
     })
-    return `concat_ws(' ', version(), ${hashes.join(', ')}) AS ${identifier(name)}`
+    const parts = storedDaily ? [literal(day), ANALYSES_BY_TENTHS] : hashes
+    return `concat_ws(' ', version(), ${parts.join(', ')}) AS ${identifier(name)}`
   })
   return inputs.length === 0 ? {} : await db.row(`SELECT ${inputs.join(', ')}`)
 }
+
+/** Grows by one with each tenth more. */
+const ANALYSES_BY_TENTHS = `(SELECT floor(ln(1 + count(*)) / ln(1.1)) FROM ${identifier(analyses.name)})`
 
 async function createMacros(
   db: Database,
@@ -169,8 +180,11 @@ async function createMacros(
   for (const macro of macros) await db.run(macro)
 }
 
-async function createMarts(db: Database, chosen: readonly MartView[]): Promise<void> {
-  for (const view of chosen) await create(db, view.storedFrom ? 'TABLE' : 'VIEW', view, view.sql)
+async function createMarts(db: Database, chosen: readonly MartView[], dailyAs: Kind = 'VIEW'): Promise<void> {
+  for (const view of chosen) {
+    const kind = view.storedDaily ? dailyAs : view.storedFrom ? 'TABLE' : 'VIEW'
+    await create(db, kind, view, view.sql)
+  }
 }
 
 function publishedTable(table: Table) {
@@ -209,7 +223,7 @@ export function hashCatalog(sourceTimezone: string, { macros, views }: Marts): s
     ...macros,
     filesPlace(''),
     relations.map(relation => comments(relation, 'VIEW')),
-    ...views.map(({ name, sql }) => [name, sql]),
+    ...views.map(({ name, sql, storedDaily }) => [name, sql, storedDaily]),
   ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }

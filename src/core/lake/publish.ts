@@ -99,7 +99,9 @@ type State = {
   readonly last_run: string | null
   readonly catalog_hash: string
   readonly martsWanted: MartsWanted
-  /** The present day in the time zone of the notices, if marts are wanted. */
+  /** The present day in the time zone of the notices. */
+  readonly today: string
+  /** The same, if marts are wanted. */
   readonly mart_day: string | null
 }
 
@@ -144,7 +146,7 @@ export async function publish(request: Request): Promise<Published> {
 
 async function readState(request: Request): Promise<State> {
   const { db, sourceTimezone, marts, now } = request
-  const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day' | 'martsWanted'> & { today: string }>(
+  const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day' | 'martsWanted'>>(
     `SELECT schema_hash, warehouse_id, log, applied_segment, data_version,
        (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run,
        ($now::TIMESTAMPTZ AT TIME ZONE $zone)::DATE::VARCHAR AS today
@@ -197,7 +199,7 @@ async function writeSnapshot(
   const { files, notices, inputs } = await db.transaction(async () => ({
     files: await writeTables(request, directory, previous),
     notices: await countNotices(db),
-    inputs: await readStoredInputs(db, marts),
+    inputs: await readStoredInputs(db, marts, state.today),
   }))
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()

@@ -62,7 +62,7 @@ async function exportDatabase(path: string, sources: readonly CatalogSource[]): 
   const marts = await loadMarts()
   await writeBeside(path, ANOTHER_FILE, temporary =>
     withDatabase(dirname(temporary), db => {
-      const create = () => createRelations(db, sources, marts, { tablesAs: 'TABLE' })
+      const create = () => createRelations(db, sources, marts, { tablesAs: 'TABLE', dailyAs: 'TABLE' })
       return db.inFile(temporary, create, PORTABLE_STORAGE)
     }),
   )
