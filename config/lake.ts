@@ -66,6 +66,8 @@ export type CatalogLogin = {
   readonly credentialFile: string
   readonly oauthUri: string
   readonly scope: string | null
+  /** Whether a setting of OAuth says that the file holds a client. */
+  readonly isClient: boolean
 }
 
 /** Pause before a request to an object store or a catalog is repeated: it may be on the other side of the world. */
@@ -111,7 +113,9 @@ function readLogin(values: CatalogValues, uri: string): CatalogLogin | null {
     // The specification's own, which many catalogs still have.
     ICEBERG_OAUTH_URI: oauthUri = `${uri}/v1/oauth/tokens`,
   } = values
-  return credentialFile === undefined ? null : { oauthUri, credentialFile: resolve(credentialFile), scope }
+  if (credentialFile === undefined) return null
+  const isClient = scope !== null || values.ICEBERG_OAUTH_URI !== undefined
+  return { oauthUri, credentialFile: resolve(credentialFile), scope, isClient }
 }
 
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
@@ -197,7 +201,6 @@ type Values = z.output<z.ZodObject<typeof remoteLakeShape>>
 
 /**
  * Returns null if the lake stays only on this machine.
- * @throws FatalError (usage) if the settings do not fit together.
  */
 export function readRemoteLakeSettings(
   values: Values,

@@ -61,12 +61,8 @@ const baseUrl = serverAddress(
 
 const metabaseUrl = serverAddress('must be an http or https address such as http://localhost:3000')
 
-const pagesUrl = serverAddress(
-  'must be an address without a path, such as https://editais.example.com',
-).refine(
-  url => new URL(url).pathname === '/',
-  'must be an address without a path, such as https://editais.example.com',
-)
+const PAGES_URL_RULE = 'must be an address without a path, such as https://editais.example.com'
+const pagesUrl = serverAddress(PAGES_URL_RULE).refine(url => new URL(url).pathname === '/', PAGES_URL_RULE)
 
 /** On Metabase's machine. The driver takes it as one of several options, which `&` separates. */
 const spillDirectory = z

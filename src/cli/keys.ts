@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { z } from 'zod'
+import { readCompanies } from '#config/companies.ts'
 import { formatLocalAddress, readServeSettings } from '#config/http.ts'
-import { durationSetting, type Environment, readCommonSettings } from '#config/settings.ts'
+import { durationSetting, type Environment, readCommonSettings, readSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/core/company/company.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError } from '#src/lib/errors.ts'
@@ -168,14 +169,15 @@ function readDescription(options: Options): string {
 /** Makes a link that signs one person in. Its code is a secret until it is used. */
 async function link(environment: Environment, options: Options): Promise<void> {
   const now = new Date()
-  const { dataDir, pagesUrl } = readCommonSettings(environment)
+  const { dataDir } = readCommonSettings(environment)
   const { scopes = ['read'], valid = '' } = options
   if (!scopes.includes('read'))
     throw new FatalError('--scopes must include read: without it, nobody sees the pages.', EXIT.usage)
   const company = await findKnownCompany(environment, dataDir, options.company)
   const description = readDescription(options)
   const expiresAt = parseExpiry(valid, now, '--valid')
-  const url = options.url ?? pagesUrl
+  const own = (await readCompanies(environment)).environments.get(company) ?? environment
+  const url = options.url ?? readSettings(own).pagesUrl
   const base = URL.parse(url ?? formatLocalAddress(readServeSettings(environment)))
   if (base === null || !/^https?:$/.test(base.protocol) || base.pathname !== '/')
     throw new FatalError(

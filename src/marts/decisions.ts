@@ -182,7 +182,10 @@ export const sessoesSimultaneas: Mart = {
       'Sessões confirmadas',
       'Quantidade dessas sessões com participação confirmada',
     ]),
-    inCommon.valorTotal,
+    money('valor_total', 'Sum of their plausible values; NULL if none is known', [
+      'Valor total',
+      'Soma dos valores estimados informados dessas sessões, em BRL; vazio se nenhum for conhecido',
+    ]),
     text('orgaos', 'Their buyers', ['Órgãos', 'Órgãos dessas sessões, separados por ponto e vírgula']),
   ],
 }

@@ -40,7 +40,7 @@ vistas AS (
 SELECT company, edital_id, mudanca,
   -- Nothing is left to do in a notice that is discarded or expired: all its changes follow those of the others.
   list_position(['Sessão antecipada', 'Sessão remarcada', 'Parecer alterado', 'Objeto alterado', 'Valor alterado', 'Saiu da API',
-    'Novo edital', 'Mudou de fase'], mudanca) + if(status IN (SELECT status FROM fases WHERE NOT em_andamento), 8, 0) AS mudanca_ordem,
+    'Novo edital', 'Mudou de fase'], mudanca) + if(status IN (SELECT status FROM fases WHERE NOT em_andamento), 100, 0) AS mudanca_ordem,
   de, para, observado_em, local_time(company, observado_em)::DATE AS observado_dia,
   if(outra_grafia, orgao_mostrado, orgao) AS orgao,
   if(outra_grafia, uf_mostrada, uf) AS uf,

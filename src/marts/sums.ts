@@ -401,10 +401,10 @@ export const precosPorOrgao: Mart = {
   name: 'precos_por_orgao',
   storedDaily: true,
   description:
-    'Computed once a day: unit prices of live notices beside the median of the same item (faixas_de_preco), by buyer: who estimates high, and who low',
+    'Unit prices of live notices, computed once a day, beside the median of the same item (faixas_de_preco), by buyer: who estimates high, and who low',
   portuguese: [
     'Preços por órgão',
-    'Calculados uma vez por dia: preços unitários dos editais ativos ao lado da mediana do mesmo item (faixas de preço), por órgão: quem estima alto e quem estima baixo',
+    'Preços unitários dos editais ativos, calculados uma vez por dia, ao lado da mediana do mesmo item (faixas de preço), por órgão: quem estima alto e quem estima baixo',
   ],
   columns: [
     ...of(orgaos, 'company', 'orgao_cnpj', 'orgao', 'uf'),

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { Database } from '#src/core/warehouse/database.ts'
 import { MARTS } from '#src/marts/marts.ts'
 import { readMartSql } from '#src/marts/open.ts'
-import { inOrder } from '#src/present/text/cells.ts'
+import { distinguishesOpen, inOrder } from '#src/present/text/cells.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
 import { noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
@@ -120,6 +120,13 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
     new RegExp(`^\\$?A\\$?1:\\$?[A-Z]+\\$?${last}$`),
   )
   expect(marts.get('editais_ativos')?.pageSetup?.printArea).toBeUndefined()
+  const [, ...news] = marts.get('novidades')?.rows ?? []
+  const observed = MARTS.find(({ name }) => name === 'novidades')?.columns.findIndex(
+    ({ name }) => name === 'observado_dia',
+  )
+  const recent = news.filter(values => Date.now() - Number(values[observed as number]) < 30 * 86_400_000)
+  expect(recent.length).toBeLessThan(news.length)
+  expect(marts.get('novidades')?.pageSetup?.printArea).toMatch(new RegExp(`\\$?${recent.length + 1}$`))
   for (const name of names) expect(name.length).toBeLessThan(32)
   // What XML does not allow is gone, codes stay texts, and nothing is cut within a character.
   const cells = rows.flat().filter(value => typeof value === 'string')
@@ -196,5 +203,7 @@ test('every mart is sorted in these files: by its own SQL, or as they say', asyn
     // One row per company has no order.
     if (mart.name !== 'frescor')
       expect([mart.name, inOrder(mart).includes('ORDER BY')]).toEqual([mart.name, !sortsItself])
+    // What is printed comes first.
+    if (distinguishesOpen(mart.columns)) expect(inOrder(mart)).toContain('ORDER BY company, (em_andamento')
   }
 })

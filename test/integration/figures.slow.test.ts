@@ -129,7 +129,7 @@ it.each([
   ['a week after its second run', weekAfter(1)],
   ['a week after its third run', weekAfter(2)],
 ])('every figure in the report, made %s, matches the documents, also in its drawings', async (_, now) => {
-  const parts = partsOf(await renderLatestReport(companyPaths(dataDir, 'acme').lake, { now }))
+  const parts = partsOf(await renderLatestReport(companyPaths(dataDir, 'acme').lake, { now, pagesUrl: null }))
   const picture = pictureAt(history, now)
   const shown = Object.entries(parts).map(([part, html]) => [part, figuresOf(html)])
   expect(shown).toEqual(Object.entries(reportOf(picture, run)))

@@ -110,7 +110,10 @@ async function expectReadable(lake: string): Promise<void> {
     await db.rows(`SELECT ${list.join(', ')} FROM ${name}`)
   }
   db.close()
-  const { bytes } = await writeReport(lake, join(lake, 'o\'r "x" $1.html'), { now: new Date() })
+  const { bytes } = await writeReport(lake, join(lake, 'o\'r "x" $1.html'), {
+    now: new Date(),
+    pagesUrl: null,
+  })
   expect(bytes).toBeGreaterThan(50_000)
 }
 

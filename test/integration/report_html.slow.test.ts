@@ -27,7 +27,7 @@ function findLake({ environment }: SyncedCompany): string {
 }
 
 async function render(company: SyncedCompany, now = new Date()): Promise<string> {
-  return await renderLatestReport(findLake(company), { now })
+  return await renderLatestReport(findLake(company), { now, pagesUrl: null })
 }
 
 /** A notice with its session this many days ahead, at nine in Brasília. */
@@ -197,7 +197,10 @@ describe('the report of a company', () => {
 
     const directory = await temporaryDirectory()
     await mkdir(join(directory, 'taken'))
-    const taken = writeReport(findLake(company), join(directory, 'taken'), { now: new Date() })
+    const taken = writeReport(findLake(company), join(directory, 'taken'), {
+      now: new Date(),
+      pagesUrl: null,
+    })
     await expect(taken).rejects.toThrow(/cannot be written.*--output/)
     expect(await readdir(directory)).toEqual(['taken'])
   })

@@ -82,7 +82,7 @@ test('the mail names what changed in each notice, from what to what, with its li
   await company.syncHere()
   const text = async (span: 'day' | 'week', now: Date) => {
     const { lake } = companyPaths(company.environment.DATA_DIR as string, 'acme')
-    return (await composeMail(lake, span, { now })).text
+    return (await composeMail(lake, span, { now, pagesUrl: null })).text
   }
   const line = new RegExp(
     `^- Sessão antecipada: MUNICÍPIO DE NATAL · RN; de ${brazilian(20)} 09:00 para ${brazilian(19)} 09:00; impugnar até \\d\\d/\\d\\d/\\d{4} https://pncp.gov.br/app/editais/1$`,
@@ -99,15 +99,22 @@ function brazilian(days: number): string {
 }
 
 test('links lead to our pages if the operator says where they are', async () => {
-  const environment = { ...(await synced()), PAGES_URL: 'https://editais.example.com/' }
+  const gone = noticeEntry(2, { pncp_url: 'https://pncp.gov.br/app/editais/2' })
+  const company = await startCompany([undecided(), gone])
+  await company.syncHere()
+  company.world.remove(idOf(2))
+  await company.syncHere()
+  const environment = { ...company.environment, PAGES_URL: 'https://editais.example.com/' }
   const page = `https://editais.example.com/editais/${idOf(1)}`
   const mail = await runShared(['report', '--weekly'], environment)
   expect(mail.stdout).toContain(`R$\u00a01,25 ${page}\n`)
+  // Our pages do not have it any more.
+  expect(mail.stdout).toMatch(/^- Saiu da API: .* https:\/\/pncp\.gov\.br\/app\/editais\/2$/m)
   const output = join(await temporaryDirectory(), 'report.html')
   await runShared(['report', '--output', output], environment)
   const report = await readFile(output, 'utf8')
   expect(report).toContain(`<a href="${page}" rel="noopener noreferrer">MUNICÍPIO DE NATAL</a>`)
-  expect(report).not.toContain('href="https://pncp.gov.br')
+  expect(report).not.toContain('href="https://pncp.gov.br/app/editais/1')
   const wrong = await runShared(['report'], { ...environment, PAGES_URL: 'https://example.com/editais' })
   expect(wrong).toMatchObject({
     code: 2,
@@ -125,6 +132,7 @@ test('without --send the mail is only printed, and --output goes with neither', 
   const tomorrow = new Date(Date.now() + 25 * 3_600_000)
   const { text } = await composeMail(companyPaths(environment.DATA_DIR ?? '', 'acme').lake, 'day', {
     now: tomorrow,
+    pagesUrl: null,
   })
   expect(text).toContain('\nO que mudou nas 24 horas até a última leitura da lista\n')
   const both = await send(environment, '--output', 'x.html')

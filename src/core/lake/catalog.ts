@@ -41,8 +41,8 @@ export type MartView = Relation & {
    */
   readonly storedFrom?: Readonly<Partial<Record<string, readonly string[]>>>
   /**
-   * Whether its rows are in the catalog of a snapshot, computed with the first one of a day, or when a tenth more notices are
-   * analysed: for figures of all that was ever seen, which a run hardly changes, but would pay in full.
+   * Whether its rows are in the catalog of a snapshot, computed with the first one of a day, or when the number of analyses passes
+   * the next power of 1.1: for what a run hardly changes, and would take long to compute in each.
    */
   readonly storedDaily?: true
 }
@@ -67,7 +67,7 @@ export type CatalogSource = {
   readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
 }
 
-/** By stored mart, a hash of all that its rows follow from, besides what `hashCatalog` covers. */
+/** By stored mart, what its rows follow from, besides what `hashCatalog` covers: hashes of columns, or the day. */
 export type StoredInputs = Readonly<Record<string, string>>
 
 /** A published catalog, as recorded in its manifest. `inputs` is what `readStoredInputs` returned when its rows were computed. */
@@ -94,7 +94,9 @@ export async function writeCatalog(
   const copied = like !== null && (await copyCatalog(like, path))
   // One commit; otherwise each of some hundred comments would be its own.
   await db.inFile(path, async () => {
-    if (!copied) return await createRelations(db, sources, marts, { dailyAs: 'TABLE' })
+    // Of several companies, all items would be compared each time.
+    const dailyAs = sources.length === 1 ? 'TABLE' : 'VIEW'
+    if (!copied) return await createRelations(db, sources, marts, { dailyAs })
     await createTableRelations(db, sources)
     const outdated = storedViews(marts).filter(
       ({ name }) => inputs?.[name] === undefined || like.inputs?.[name] !== inputs[name],
@@ -155,7 +157,7 @@ function storedViews({ views }: Marts): readonly MartView[] {
   return views.filter(({ storedFrom, storedDaily }) => storedFrom || storedDaily)
 }
 
-/** Returns what the rows of stored marts follow from in a warehouse. @param day the local one. */
+/** Returns what the rows of stored marts follow from in a warehouse. @param day today, in the time zone of the notices. */
 export async function readStoredInputs(db: Database, marts: Marts, day: string): Promise<StoredInputs> {
   const inputs = storedViews(marts).map(({ name, storedFrom = {}, storedDaily }) => {
     const hashes = Object.entries(storedFrom).map(([table, columns = []]) => {
@@ -168,7 +170,7 @@ export async function readStoredInputs(db: Database, marts: Marts, day: string):
   return inputs.length === 0 ? {} : await db.row(`SELECT ${inputs.join(', ')}`)
 }
 
-/** Grows by one with each tenth more. */
+/** Grows by one with each power of 1.1. */
 const ANALYSES_BY_TENTHS = `(SELECT floor(ln(1 + count(*)) / ln(1.1)) FROM ${identifier(analyses.name)})`
 
 async function createMacros(
@@ -223,7 +225,7 @@ export function hashCatalog(sourceTimezone: string, { macros, views }: Marts): s
     ...macros,
     filesPlace(''),
     relations.map(relation => comments(relation, 'VIEW')),
-    ...views.map(({ name, sql, storedDaily }) => [name, sql, storedDaily]),
+    ...views.map(({ name, sql, storedFrom, storedDaily }) => [name, sql, Boolean(storedFrom), storedDaily]),
   ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }

@@ -74,7 +74,7 @@ async function exportWorkbook(path: string, sources: readonly CatalogSource[]): 
   const { buildWorkbook, checkWorkbook, MAX_SHEET_ROWS } = await import('./workbook.ts')
   const { sheets, leftOut } = await writeBeside(path, ANOTHER_FILE, temporary =>
     withDatabase(dirname(temporary), async db => {
-      await createRelations(db, sources, await loadMarts())
+      await createRelations(db, sources, await loadMarts(), { dailyAs: 'TABLE' })
       const { bytes, rows, ...about } = await buildWorkbook(db)
       await writeFile(temporary, bytes)
       await checkWorkbook(temporary, rows)

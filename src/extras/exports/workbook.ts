@@ -122,27 +122,36 @@ export async function buildWorkbook(db: Database): Promise<Workbook> {
 
 type Published = { readonly company: string; readonly publicado_local: Date }
 
-const PRINTED_NOTE = `Uma planilha de editais imprime só os em andamento cuja sessão não passou; a de novidades, os últimos ${PRINTED_DAYS} dias. As outras linhas vêm abaixo.`
+const PRINTED_NOTE = [
+  `Nas planilhas de editais, requisitos, alertas e itens, só se imprimem as linhas de editais em andamento cuja sessão ainda não passou; na de novidades, as dos últimos ${PRINTED_DAYS} dias. As demais ficam abaixo.`,
+  'Se você ordenar ou filtrar uma delas, limpe antes a área de impressão (Layout da Página, Área de Impressão).',
+]
 
 type Counted = {
   readonly mart: Mart
   readonly rows: number
-  /** Its first rows, which are printed: on the others, nobody can act any more. */
+  /** How many are printed: the first ones, on which somebody can still act. */
   readonly printed: number
 }
 
-/** @param today the day of the snapshot. */
-function countPrinted({ name, columns }: Mart, rows: readonly Row[], today: Date): number {
+/** @param publishedAt the local time of the snapshot. */
+function countPrinted({ name, columns }: Mart, rows: readonly Row[], publishedAt: Date): number {
   const isPrinted =
     name === 'novidades'
-      ? ({ observado_dia }: Row) => today.getTime() - Number(observado_dia) <= PRINTED_DAYS * DAY_MS
+      ? ({ observado_dia }: Row) => publishedAt.getTime() - Number(observado_dia) <= PRINTED_DAYS * DAY_MS
       : ({ em_andamento, situacao_sessao }: Row) => em_andamento && situacao_sessao !== 'passada'
   return name === 'novidades' || distinguishesOpen(columns) ? rows.filter(isPrinted).length : rows.length
 }
 
-/** Of sheets that are shown: some programs print a hidden one that has a printed part. */
-function namePrinted({ mart: { name, portuguese, columns }, rows, printed }: Counted) {
-  if (printed === rows || rows > MAX_SHEET_ROWS || TECHNICAL.includes(name)) return []
+/** Returns whether only some rows are printed. Hidden sheets have no printed part: some programs would print it. */
+function isCut({ mart: { name }, rows, printed }: Counted): boolean {
+  return printed < rows && rows <= MAX_SHEET_ROWS && !TECHNICAL.includes(name)
+}
+
+function namePrinted(counted: Counted) {
+  if (!isCut(counted)) return []
+  const { mart, printed } = counted
+  const { portuguese, columns } = mart
   const range = rangeRef(0, 0, printed, columns.length - 1).replaceAll(/[A-Z]+|\d+/g, '$$$&')
   return [nameRange(portuguese[0], '_xlnm.Print_Area', range)]
 }
@@ -163,8 +172,9 @@ function about(sources: readonly Published[], marts: readonly Counted[]): WriteS
   ])
   const [dates, names] = [
     ['Empresa', 'Publicado em'],
-    ['Planilha', 'Nome da tabela', 'Linhas', 'Impressas', 'O que é'],
+    ['Planilha', 'Nome da tabela', 'Linhas', 'Linhas impressas', 'O que é'],
   ] as const
+  const notes = marts.some(isCut) ? [[], ...PRINTED_NOTE.map(text => [text])] : []
   const from = published.length + 3
   const texts = described.map(row => String(row.at(-1)))
   return {
@@ -173,7 +183,7 @@ function about(sources: readonly Published[], marts: readonly Counted[]): WriteS
       ...[{ width: 34 }, { width: 26, numFmt: TIME }, { width: 12, numFmt: '#,##0' }],
       ...[{ width: 12, numFmt: '#,##0' }, { width: DESCRIPTION.width }],
     ],
-    rows: [[...dates], ...published, [], [...names], ...described, [], [PRINTED_NOTE]],
+    rows: [[...dates], ...published, [], [...names], ...described, ...notes],
     cells: new Map<string, Partial<Cell>>([
       ...heading(0, dates),
       ...heading(from - 1, names),

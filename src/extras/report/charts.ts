@@ -41,7 +41,7 @@ type Column = {
  * Every chart is drawn for phones, for half a page or a printed one, and for the whole width of a screen, because text in a
  * drawing grows and shrinks with it. In units of the drawing, roughly pixels.
  */
-const WIDTHS = { narrow: 330, wide: 640, full: 1120 } as const
+const WIDTHS = { narrow: 330, wide: 640, full: 1000 } as const
 type Size = keyof typeof WIDTHS
 const SIZES = ['full', 'wide', 'narrow'] as const satisfies Size[]
 

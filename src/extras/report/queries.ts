@@ -58,27 +58,35 @@ async function readBounded<T extends Row>(db: Database, list: List): Promise<Bou
   return { rows, total: rows[0]?.total ?? 0 }
 }
 
-/** Returns a list of notices, each with the address of its page: ours if we know where our pages are, or else PNCP's. */
+/** Returns a list of notices, each with the address of its page: ours if we know where our pages are and have it there, or else PNCP's. */
 async function readNotices<T extends Named>(
   db: Database,
   pagesUrl: string | null,
   list: List,
 ): Promise<Bounded<T>> {
-  type Read = Omit<T, 'address'> & { readonly edital_id: string; readonly pncp_url: string | null }
-  const { rows, total } = await readBounded<Read>(db, list)
-  const findAddress = ({ edital_id, pncp_url }: Read) =>
-    pagesUrl === null ? findUsableLink(pncp_url) : `${pagesUrl}/editais/${encodeURIComponent(edital_id)}`
+  type Read = Omit<T, 'address'> & {
+    readonly edital_id: string
+    readonly pncp_url: string | null
+    readonly esta_na_api: boolean
+  }
+  const all = `SELECT l.*, e.edital_id IS NOT NULL AS esta_na_api
+    FROM (${list.all}) l LEFT JOIN (SELECT edital_id FROM editais WHERE deleted_at IS NULL) e USING (edital_id)`
+  const { rows, total } = await readBounded<Read>(db, { ...list, all })
+  const findAddress = ({ edital_id, pncp_url, esta_na_api }: Read) =>
+    pagesUrl !== null && esta_na_api
+      ? `${pagesUrl}/editais/${encodeURIComponent(edital_id)}`
+      : findUsableLink(pncp_url)
   return { rows: rows.map(row => ({ ...row, address: findAddress(row) }) as unknown as T), total }
 }
 
-/** When a report is read, and where our pages of notices are; null or missing if nobody says so. */
-export type At = { readonly now: Date; readonly pagesUrl?: string | null }
+/** When a report is read, and where our pages of notices are; null if PAGES_URL is not set. */
+export type At = { readonly now: Date; readonly pagesUrl: string | null }
 
 /**
  * Reads the report's figures from a snapshot. A figure is defined once: by a mart, or by the card that shows it. Distances in
  * days are counted from `now`, not from the clock, so the same snapshot and moment give the same report.
  */
-export async function readFigures(db: Database, { now, pagesUrl = null }: At): Promise<Figures> {
+export async function readFigures(db: Database, { now, pagesUrl }: At): Promise<Figures> {
   await countDaysFrom(db, now)
   const freshness = await readFreshness(db)
   const changesUntil = isStale(freshness.listada_em, now) ? freshness.listada_em : null

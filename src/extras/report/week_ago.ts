@@ -25,8 +25,8 @@ const KEPT = [
 ] as const
 
 /**
- * Reads what tiles showed a week earlier: the same marts, over notices, requirements and alerts as they were known then. What
- * a notice states about its deadlines has no history: its last analysis says it.
+ * Reads what tiles showed a week earlier: the same marts, over notices, requirements and alerts as they were known then. Deadlines
+ * that a notice states have no history: they are those of its latest analysis.
  * @returns null if the list had not been read in the 24 hours before that.
  */
 export async function readWeekAgo(sources: readonly CatalogSource[], now: Date): Promise<WeekAgo | null> {

@@ -65,7 +65,7 @@ export function formatUnitPrice(value: unknown): string {
   return typeof value === 'number' && Number.isFinite(value) ? UNIT_PRICE.format(value) : NONE
 }
 
-/** Nobody reads a seventh of something further than this; what is smaller is still not zero. */
+/** Four decimals; a smaller value keeps three digits, so that it is not shown as 0. */
 const QUANTITY = new Intl.NumberFormat('pt-BR', {
   maximumFractionDigits: 4,
   maximumSignificantDigits: 3,

@@ -28,8 +28,8 @@ const AT_ONCE = 2
 const inTurn = createTurns(AT_ONCE)
 /** Orders of one key that may run or wait. */
 const MAX_PENDING = 8
-/** To start the process and open the snapshot, on a busy machine. */
-const OPEN_WITHIN_MS = 15_000
+/** To start the process and open the snapshot: half a second of work, which yields to all other work of a busy machine. */
+const OPEN_WITHIN_MS = 60_000
 
 /** The key that sends the orders. */
 type Key = { readonly prefix: string; readonly isStillValid: () => boolean }

@@ -1,9 +1,10 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { until } from '#test/support/daemon.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
 import { type ServedApi, serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
@@ -304,8 +305,13 @@ test('a link signs one person in, once, with a key of its own', async () => {
   expect((await keys('revoke', code)).code).toBe(0)
   expect((await fetch(`${url}/editais`, { headers: { cookie: `editais_chave=${key}` } })).status).toBe(401)
   // Signing out ends the key of a link, wherever its cookie is.
-  const withPages = { ...environment, PAGES_URL: url }
-  const hers = await runShared(['keys', 'link', '--description', 'Ana'], withPages)
+  const file = join(await temporaryDirectory(), 'companies.yaml')
+  const acme = { pages_url: url, api_key_file: file }
+  await writeFile(file, JSON.stringify({ companies: { acme } }))
+  const { API_KEY: _, COMPANY: __, ...shared } = environment
+  const withFile = { ...shared, COMPANIES_FILE: file }
+  const hers = await runShared(['keys', 'link', '--description', 'Ana', '--company', 'acme'], withFile)
+  expect(hers).toMatchObject({ code: 0, stderr: expect.not.stringContaining('--url') })
   const other = new URL(hers.stdout.trim())
   expect(other.origin).toBe(url)
   const her = await enter({ codigo: other.searchParams.get('codigo') as string })

@@ -149,5 +149,13 @@ describe('The chart', () => {
       ...MERGED_SETTINGS.keys(),
     ]
     expect(refused.filter(name => validate(withSetting(name)))).toEqual([])
+    const withFile = (name: string) => ({
+      ...withSetting('API_TIMEOUT_MS'),
+      secret: { name: 'x', files: { [name]: 'key' } },
+    })
+    expect(validate(withFile('ICEBERG_CREDENTIAL_FILE'))).toBe(true)
+    const merged = [...MERGED_SETTINGS.keys()].filter(name => name.endsWith('_FILE'))
+    expect(merged.length).toBeGreaterThan(3)
+    expect(merged.filter(name => validate(withFile(name)))).toEqual([])
   })
 })

@@ -307,14 +307,14 @@ function loginAdvice(login: CatalogLogin | null): string {
 
 async function requestToken(login: CatalogLogin | null, patience: Patience): Promise<string | null> {
   if (login === null) return null
-  const { oauthUri, credentialFile, scope } = login
+  const { oauthUri, credentialFile, scope, isClient } = login
   const credential = readKeyFile('ICEBERG_CREDENTIAL_FILE', credentialFile)
   // No token has a colon (RFC 6750).
-  if (!credential.includes(':')) return credential
+  if (!credential.includes(':') && !isClient) return credential
   const [, id = '', secret = ''] = /^([^:]+):(.+)$/.exec(credential) ?? []
   if (secret === '')
     throw new RemoteError(
-      `ICEBERG_CREDENTIAL_FILE (${credentialFile}) must have one line: a token, or CLIENT:SECRET.`,
+      `ICEBERG_CREDENTIAL_FILE (${credentialFile}) must have one line: ${isClient ? '' : 'a token, or '}CLIENT:SECRET.`,
     )
   const name = `The authorization server at ${oauthUri}`
   const form = { grant_type: 'client_credentials', client_id: id, client_secret: secret }
