@@ -40,7 +40,7 @@ export function measureShape(): Measure[] {
     { name: 'lines of the core', count: linesIn(CORE), limit: 11_538, goal: 12_000 },
     // 64,851 until months that were written early were compared with a warehouse that wrote none, and a test read every cell of the workbook; 65,369
     // until it read cards, report, mails, answers and pages, too.
-    { name: 'lines of test', count: linesIn(['test']), limit: 65_672, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 65_673, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 4_978, goal: 5_000 },
     // 436 until three more expressions of marts had a name.
     { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 439, goal: 300 },
