@@ -199,9 +199,7 @@ export const remoteLakeShape = {
 
 type Values = z.output<z.ZodObject<typeof remoteLakeShape>>
 
-/**
- * Returns null if the lake stays only on this machine.
- */
+/** Returns null if the lake stays only on this machine. */
 export function readRemoteLakeSettings(
   values: Values,
   given: Pick<RemoteLakeSettings, 'keepMs' | 'intervalMs'> & { readonly company: string },

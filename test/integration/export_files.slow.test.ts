@@ -203,7 +203,7 @@ test('every mart is sorted in these files: by its own SQL, or as they say', asyn
     // One row per company has no order.
     if (mart.name !== 'frescor')
       expect([mart.name, inOrder(mart).includes('ORDER BY')]).toEqual([mart.name, !sortsItself])
-    // What is printed comes first.
+    // Printed rows come first.
     if (distinguishesOpen(mart.columns)) expect(inOrder(mart)).toContain('ORDER BY company, (em_andamento')
   }
 })

@@ -8,7 +8,7 @@ import { idAt, openCompany, type PreparedCompany } from '#test/support/prepared.
 import { queryLatest } from '#test/support/project.ts'
 
 /** A run must not wait the five minutes that one refusal asks for: the limit is far below. */
-const SOON_MS = 100_000
+const SOON_MS = 20_000
 
 function refuse(company: PreparedCompany, fault: Partial<Fault>): void {
   company.sandbox.faults.plan.push({ fault: 'status', status: 503, kinds: ['analysis'], ...fault } as Fault)

@@ -95,7 +95,7 @@ it('price bands are those of the first snapshot of a day, until a tenth more not
   expect(await highest(0)).toEqual([{ preco_max: 10 }])
   company.world.update(idOf(1), { analysis: priced(1, 12).analysis ?? {}, updatedAt: new Date(noon) })
   expect(await highest(1)).toEqual([{ preco_max: 10 }])
-  // What is not stored is of this snapshot.
+  // Tables show the new price at once.
   expect(await company.query('SELECT max(valor_unitario_estimado) AS most FROM items')).toEqual([
     { most: 12 },
   ])

@@ -101,7 +101,7 @@ type State = {
   readonly martsWanted: MartsWanted
   /** The present day in the time zone of the notices. */
   readonly today: string
-  /** The same, if marts are wanted. */
+  /** `today` if marts are wanted, else null. */
   readonly mart_day: string | null
 }
 

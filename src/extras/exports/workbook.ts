@@ -60,7 +60,7 @@ const HEADER = {
   alignment: { vertical: 'top', wrapText: true },
 } as const
 
-/** What a mart is, in as many lines as it takes. */
+/** The column that describes a mart; its text wraps. */
 const DESCRIPTION = {
   width: 90,
   style: {

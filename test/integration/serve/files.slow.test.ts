@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import { readXlsx } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
@@ -25,12 +24,7 @@ async function serveFiles(notices = NOTICES, settings = {}) {
     (await runShared(['keys', 'create', '--description', 'a', '--scopes', scopes], environment)).stdout.trim()
   const get = async (path: string, key?: string) => {
     const headers = key === undefined ? {} : { cookie: `editais_chave=${key}` }
-    let answer = await fetch(url + path, { headers, redirect: 'manual' })
-    while (answer.status === 503) {
-      // As programs that subscribe to a calendar do.
-      await setTimeout(1000 * Number(answer.headers.get('retry-after')))
-      answer = await fetch(url + path, { headers, redirect: 'manual' })
-    }
+    const answer = await fetch(url + path, { headers, redirect: 'manual' })
     const bytes = Buffer.from(await answer.arrayBuffer())
     const { status } = answer
     return { status, type: answer.headers.get('content-type'), bytes, text: bytes.toString() }

@@ -137,7 +137,8 @@ test('leftovers of a killed process are removed, unless it may still be running'
   await serveApi(environment)
   // Requests do not wait for it.
   await until(async () => !(await readdir(store)).includes('part-old'), { what: 'the old one to be removed' })
-  expect(await readdir(store)).toContain('part-new')
+  const names = await readdir(store)
+  expect(names.filter(name => name.includes('-'))).toEqual(['part-new'])
 })
 
 test('a few builders prepare all companies, those with the least to prepare first', async () => {

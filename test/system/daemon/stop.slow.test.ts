@@ -21,15 +21,15 @@ test('if a worker is killed together with its run, another one refetches nothing
   const { busy, idle } = await startTwoWorkers(environment)
   await held.reached
   const raw = rawDirectory(company.environment)
-  await until(async () => (await listSealedSegments(raw)).length >= 5, {
-    what: 'three sealed segments of analyses',
+  await until(async () => (await listSealedSegments(raw)).length >= 6, {
+    what: 'four sealed segments of analyses',
   })
   const [run = 0] = busy.runs()
   await Promise.all([busy.kill(), killProcess(run)])
   held.release()
   const sealed = (await readLog(company)).filter(({ type }) => type === 'analysis')
   const sealedIds = sealed.map(({ edital_id }) => String(edital_id))
-  expect(sealedIds.length).toBeGreaterThanOrEqual(2800)
+  expect(sealedIds.length).toBeGreaterThanOrEqual(3000)
   expect(sealedIds.length).toBeLessThan(3100)
   expect(runsOf(busy)).toEqual([])
   company.sandbox.requests.reset()
