@@ -96,7 +96,7 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
         '[...document.querySelectorAll(".chart svg")].filter(svg => svg.checkVisibility()).map(svg => svg.clientWidth < svg.closest(".chart").clientWidth ? 0 : svg.clientWidth / svg.viewBox.baseVal.width)',
       )
       expect(scales.length).toBeGreaterThan(4)
-      expect(scales.filter(scale => scale < 0.8 || scale > 1.3)).toEqual([])
+      expect(scales.filter(scale => scale < 0.8 || scale > 1.4)).toEqual([])
     }
     await page.setViewportSize(PHONE)
     expect(await heightOf()).toBeLessThan(MAX_PHONE_HEIGHT.report)

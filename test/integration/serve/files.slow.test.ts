@@ -7,10 +7,13 @@ import { startSynced } from '#test/support/synced.ts'
 
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 
+/** Once, so that no minute passes between a notice and what is expected of it. */
+const SESSION = inDays(12)
+
 const HOSTILE = '=HYPERLINK("http://x";"a");\r\nBEGIN:VEVENT'
 const NOTICES = [
   noticeEntry(1, {
-    ...{ numero: '12/2026', uf: 'SP', status: 'pricing', data_sessao: inDays(12), valor_estimado: 1234.5 },
+    ...{ numero: '12/2026', uf: 'SP', status: 'pricing', data_sessao: SESSION, valor_estimado: 1234.5 },
     objeto: `Aquisição de papel; ${'muito longo '.repeat(20)}`,
   }),
   noticeEntry(2, { uf: 'BA', status: 'pricing', data_sessao: inDays(20), objeto: HOSTILE, orgao: HOSTILE }),
@@ -51,11 +54,7 @@ test('a search can be kept as a calendar, whose address has a key that reads not
   expect(text.split('\r\n').every(line => Buffer.byteLength(line) <= 75)).toBe(true)
   expect(all.filter(line => line.includes(`${url}/editais/${idOf(1)}`))).toHaveLength(3)
   const session = /DTSTART:(\d{8}T\d{6}Z)/.exec(text)?.[1]
-  expect(session).toBe(
-    `${inDays(12)
-      .replace(/[-:]|\.\d+/g, '')
-      .slice(0, 13)}${session?.slice(13)}`,
-  )
+  expect(session).toBe(`${SESSION.replace(/[-:]|\.\d+/g, '').slice(0, 13)}${session?.slice(13)}`)
 
   // Without a filter: the sessions to come. A text of a notice opens no event of its own.
   const whole = await get(`/editais/calendario.ics?chave=${calendar}`)
