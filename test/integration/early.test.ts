@@ -3,6 +3,7 @@ import { readlink } from 'node:fs/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { companyPaths } from '#src/core/company/company.ts'
 import { latestLink } from '#src/core/lake/manifest.ts'
+import { listSealedSegments } from '#src/core/rawlog/files.ts'
 import { Database } from '#src/core/warehouse/database.ts'
 import { type DurableStep, type Operation, observeSteps } from '#src/lib/durable.ts'
 import { syncHere } from '#test/support/here.ts'
@@ -160,6 +161,29 @@ test('if the warehouse cannot be made durable, the run fails, readers keep the l
   expect(await company.syncHere()).toMatchObject({ status: 'ok', changed: 0, loaded: 0 })
   expect(await readlink(latest)).not.toBe(before)
   expect(await snapshots(company.environment)).toHaveLength(2)
+  await expectTruth(company)
+})
+
+test('what became durable in the middle of a run is not applied again, and the snapshot is true', async () => {
+  const company = await openMonths()
+  let checkpoints = 0
+  onCheckpoint(async real => {
+    checkpoints += 1
+    if (checkpoints > 4) throw fullDisk()
+    await real()
+  })
+  const eager = { pace: { ...HASTY.pace, unsavedBytes: 0 } }
+  await expect(syncHere(company.environment, {}, eager)).rejects.toThrow('ENOSPC')
+  expect(checkpoints).toBe(5)
+  vi.restoreAllMocks()
+  const applied: DurableStep[] = []
+  onSteps(step => {
+    if (step === 'applied.commit') applied.push(step)
+  })
+  const sealed = await listSealedSegments(pathsOf(company).raw)
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', added: 0 })
+  // Of the failed run those after its last checkpoint, and those of this one: its start, its analyses and its end.
+  expect(applied.length).toBeLessThan(sealed.length)
   await expectTruth(company)
 })
 

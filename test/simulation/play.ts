@@ -113,7 +113,9 @@ export async function openPlay(seed: string, random: Random, place: string): Pro
 
 function drawPace(random: Random): Play['pace'] {
   if (random.chance(0.5)) return {}
-  return { pace: { documents: random.int(1, 4), rows: random.int(0, 4), latest: random.int(0, 2) } }
+  const pace = { documents: random.int(1, 4), rows: random.int(0, 4), latest: random.int(0, 2) }
+  // Half of them make each segment durable while others are fetched.
+  return { pace: random.chance(0.5) ? { ...pace, unsavedBytes: 0 } : pace }
 }
 
 /** Counts an event for the summary. */

@@ -2,13 +2,13 @@ import { statSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
-import { MAX_ROW_BYTES, textBytes } from '#src/core/warehouse/cut.ts'
+import { MAX_ROW_BYTES } from '#src/core/warehouse/cut.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { RowFiles } from '#src/core/warehouse/row_files.ts'
 import { rowPath } from '#src/core/warehouse/row_files.ts'
 import { arrivalTable, isRowTable, PARQUET_OPTIONS } from '#src/core/warehouse/row_sql.ts'
-import { exportColumns, month } from '#src/core/warehouse/sql.ts'
+import { exportColumns, isInMonths, month } from '#src/core/warehouse/sql.ts'
 import { PRIVATE_DIRECTORY } from '#src/lib/access.ts'
 import { pluralize } from '#src/lib/count.ts'
 import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/lib/durable.ts'
@@ -20,8 +20,8 @@ import type { Manifest, MartFiles, SnapshotFile } from './manifest.ts'
 
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
-/** Maximum size of texts: DuckDB holds the rows of all partitions that it writes. Beyond it, each month is written alone. */
-const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
+/** DuckDB holds the rows of all partitions that it writes. Of more, each month is written alone. */
+const MAX_ROWS_AT_ONCE = (64 * 1024 * 1024) / MAX_ROW_BYTES
 
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
 
@@ -194,15 +194,9 @@ async function writeMonths(
 
 async function monthsAtOnce(db: Database, table: Table, months: readonly string[], rows: number) {
   if (months.length < 2) return 1
-  const fits = (bytes: number) => bytes <= MAX_BYTES_AT_ONCE
-  if (fits(rows * MAX_ROW_BYTES)) return MAX_MONTHS_AT_ONCE
-  // Counting them costs a tenth of measuring their texts.
+  if (rows <= MAX_ROWS_AT_ONCE) return MAX_MONTHS_AT_ONCE
   const { some } = await db.row<{ some: number }>(`SELECT count(*) AS some ${ofMonths(table, months)}`)
-  if (fits(some * MAX_ROW_BYTES)) return MAX_MONTHS_AT_ONCE
-  const { bytes } = await db.row<{ bytes: number }>(
-    `SELECT (${textBytes(table)})::DOUBLE AS bytes FROM (SELECT t.* ${ofMonths(table, months)})`,
-  )
-  return fits(bytes) ? MAX_MONTHS_AT_ONCE : 1
+  return some <= MAX_ROWS_AT_ONCE ? MAX_MONTHS_AT_ONCE : 1
 }
 
 async function writePartitions(
@@ -216,7 +210,7 @@ async function writePartitions(
   if (others.length === 0) return await writeMonth(db, table, only, target)
   const parts = join(target.directory, table.name, 'parts')
   const written = await db.rows<Written>(
-    `COPY (SELECT ${exportColumns(table, target.company)}, ${rowMonth(table)} AS _month ${ofMonths(table, months)})
+    `COPY (SELECT ${exportColumns(table, target.company)}, ${month(rowTime(table))} AS _month ${ofMonths(table, months)})
      TO ${literal(parts)} (${PARQUET_OPTIONS}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
   )
   const rows = new Map(written.map(file => [file.filename, file.count]))
@@ -256,14 +250,14 @@ async function writeMonth(
 /** A file reported by `COPY`. */
 type Written = { filename: string; count: number }
 
-/** Returns SQL for the month of a row `t`: that of its notice `e`. */
-function rowMonth(table: Table): string {
-  return month(table.name === 'editais' ? 't.created_at' : 'e.created_at')
+/** Returns SQL for the time whose month is that of a row `t`: of its notice `e`. */
+function rowTime(table: Table): string {
+  return table.name === 'editais' ? 't.created_at' : 'e.created_at'
 }
 
 function ofMonths(table: Table, months: readonly string[]): string {
   const notice = table.name === 'editais' ? '' : 'JOIN editais e USING (edital_id)'
-  return `FROM ${identifier(table.name)} t ${notice} WHERE ${rowMonth(table)} IN (${months.map(literal).join(', ')})`
+  return `FROM ${identifier(table.name)} t ${notice} WHERE ${isInMonths(rowTime(table), months)}`
 }
 
 /** Makes a file durable and read-only, and computes its checksum. */

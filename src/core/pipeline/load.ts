@@ -1,7 +1,7 @@
 import type { Line, LoggedDocument } from '#src/core/rawlog/line.ts'
 import type { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { applySegment } from '#src/core/warehouse/apply.ts'
-import type { Warehouse } from '#src/core/warehouse/warehouse.ts'
+import { relieve, type Warehouse } from '#src/core/warehouse/warehouse.ts'
 import type { InStage } from './request.ts'
 
 /**
@@ -23,6 +23,8 @@ export type Pace = {
   readonly rows: number
   /** Of the latest so many analyses, none belongs to a month that seems complete. */
   readonly latest?: number
+  /** Size of the rows in memory above which everything applied is made durable. */
+  readonly unsavedBytes?: number
 }
 
 export const PACE: Pace = { documents: 256, rows: 5000 }
@@ -51,7 +53,7 @@ export function createLoader(
     /** Called after a segment that is not the last one, before the next is applied. */
     onApplied: () => Promise<void>
     inStage: InStage
-    pace: Pick<Pace, 'documents'>
+    pace: Pick<Pace, 'documents' | 'unsavedBytes'>
   },
 ): Loader {
   const { log, db, rows, projection, inStage, pace } = options
@@ -71,8 +73,9 @@ export function createLoader(
       if (segment) {
         await inStage('load', async () => {
           poisoned.push(...(await applySegment(db, segment, projection)))
-          if (more) await options.onApplied()
-          await rows.relieve()
+          if (!more) return
+          await options.onApplied()
+          await relieve({ db, rows }, pace.unsavedBytes)
         })
       }
       waiting -= 1

@@ -207,8 +207,8 @@ type Batch = { readonly from: number; readonly to: number }
  * applied apart.
  *
  * Each part is a transaction of its own: one for all would hold what every part needed. A segment is still applied as a whole
- * or not at all, because what was committed lasts only with the checkpoint at the end of a run, and a run that could not
- * apply a segment makes none.
+ * or not at all, because what was committed lasts only with the next checkpoint, and a run that could not apply a segment
+ * makes none.
  * @returns the notices whose lines were quarantined.
  */
 async function setAsidePoison(

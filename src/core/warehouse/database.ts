@@ -250,7 +250,7 @@ function parsed(text: string): Json {
  * a table. The rest spills to its temporary directory.
  */
 const MEMORY_LIMIT = '300MB'
-/** Small row groups are compressed and written as they fill, during fetching, not all at the end. */
+/** A commit that fills some writes them at once, so they are small; rows of smaller commits wait in memory for a checkpoint. */
 const ROW_GROUP_ROWS = 16_384
 /**
  * Size of the blocks of new files and of temporary tables, in bytes. Each column of a table takes one for its newest rows: with
@@ -403,6 +403,15 @@ export class Database {
     } finally {
       beside.closeSync()
     }
+  }
+
+  /** Returns the bytes of rows that are in no file: those of temporary tables, and those that the next checkpoint writes. */
+  async measureUnsaved(): Promise<number> {
+    const { bytes } = await this.row<{ bytes: number }>(
+      `SELECT coalesce(sum(memory_usage_bytes + temporary_storage_bytes), 0)::DOUBLE AS bytes
+       FROM duckdb_memory() WHERE tag = 'IN_MEMORY_TABLE'`,
+    )
+    return bytes
   }
 
   /** Sets how many cores statements may use from now on. */

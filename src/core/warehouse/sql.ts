@@ -299,3 +299,24 @@ function structType(shape: Shape): string {
 export function month(createdAt: string): string {
   return `strftime(${createdAt}, '%Y-%m')`
 }
+
+/** Months whose first instant, and that of the next one, can be written with four digits for the year. */
+const PLAIN_MONTH = /^(?!0000)\d{4}-\d\d$/
+const LAST_PLAIN_MONTH = '9999-11'
+
+/**
+ * Returns SQL that is true in these months, as `month` names them. Instants are compared, because naming the month of each row
+ * takes longer than reading the rows of one.
+ */
+export function isInMonths(createdAt: string, months: readonly string[]): string {
+  const conditions = months.map(name => {
+    if (!PLAIN_MONTH.test(name) || name > LAST_PLAIN_MONTH) return `${month(createdAt)} = ${literal(name)}`
+    const next = Temporal.PlainYearMonth.from(name).add({ months: 1 }).toString()
+    return `(${createdAt} >= ${firstInstant(name)} AND ${createdAt} < ${firstInstant(next)})`
+  })
+  return `(${conditions.join(' OR ')})`
+}
+
+function firstInstant(month: string): string {
+  return `TIMESTAMPTZ ${literal(`${month}-01 00:00:00+00`)}`
+}

@@ -29,6 +29,12 @@ const FEW_NOTICES = 2000
 /** Maximum size of segments that are applied at once, decompressed. A run of an hour may seal one of a few kilobytes. */
 const MAX_BYTES_TOGETHER = 64 * 1024 * 1024
 
+/**
+ * Above this size of the rows in memory, those applied so far are made durable: with a segment being applied, they would exceed
+ * `MEMORY_LIMIT`, and DuckDB would spill each block to a file of its own.
+ */
+const MAX_UNSAVED_BYTES = 128 * 1024 * 1024
+
 export type WarehouseOptions = {
   readonly paths: CompanyPaths
   readonly sourceTimezone: string
@@ -175,7 +181,7 @@ export async function settleWarehouse<T>(
   await db.useThreads(areFew ? 1 : availableParallelism())
   if (areFew) await db.storeUncompressed()
   await rows.settle()
-  const durable = checkpoint({ db, rows })
+  const durable = makeCheckpoint({ db, rows })
   // A failure is thrown where `durable` is awaited; without this, Node would end the process before.
   durable.catch(() => {})
   if (areFew) await durable
@@ -186,7 +192,24 @@ export async function settleWarehouse<T>(
   }
 }
 
-async function checkpoint({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
+/**
+ * Frees memory between two segments: rows of child tables that wait go to files, and if that leaves too much, everything applied
+ * becomes durable. A run that dies later need not apply it again.
+ */
+export async function relieve(
+  { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
+  mostBytes = MAX_UNSAVED_BYTES,
+): Promise<void> {
+  await rows.relieve()
+  if ((await db.measureUnsaved()) > mostBytes) await makeDurable({ db, rows })
+}
+
+async function makeDurable({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
+  await rows.settle()
+  await makeCheckpoint({ db, rows })
+}
+
+async function makeCheckpoint({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
   await take('warehouse.checkpoint', { kind: 'commit' }, () => db.checkpoint())
   await rows.removeOld()
 }
@@ -197,7 +220,7 @@ async function applyMissing(
   reason: 'rebuild' | 'catch_up',
   upTo = Number.POSITIVE_INFINITY,
 ): Promise<void> {
-  const { db, rows, projection } = warehouse
+  const { db, projection } = warehouse
   const sealed = await listSealedSegments(paths.raw)
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
   if (applied > sealed.length) {
@@ -215,15 +238,12 @@ async function applyMissing(
     onApply?.({ reason, done, total: missing.length })
     if (segments.length === 1 || !(await applySegments(db, segments, projection)))
       for (const segment of segments) await applySegment(db, segment, projection)
-    await rows.relieve()
+    await relieve(warehouse)
     done += segments.length
   }
   if (missing.length > 0) onApply?.({ reason, done: missing.length, total: missing.length })
   // Make it durable now, so that these segments need not be applied again.
-  if (missing.length > 0) {
-    await rows.settle()
-    await checkpoint(warehouse)
-  }
+  if (missing.length > 0) await makeDurable(warehouse)
 }
 
 /** Segments to apply at once. The first one names the log, so it comes alone. */

@@ -22,6 +22,7 @@ import {
   flatten,
   flattenedColumns,
   instant,
+  isInMonths,
   month,
 } from '#src/core/warehouse/sql.ts'
 import { noticeEntry } from '#test/support/notices.ts'
@@ -70,6 +71,29 @@ describe('an instant', () => {
   it('belongs to its month in UTC', async () => {
     const at = instant(literal('2026-10-31T22:00:00'), TIMEZONE)
     expect(await shared.rows(`SELECT ${month(at)} AS month`)).toEqual([{ month: '2026-11' }])
+  })
+
+  it('is in the months that have its name, and in no other, also at both ends of the calendar', async () => {
+    const times = [
+      ...['0001-01-01 00:00:00+14', '0001-01-01 00:00:00+00', '0001-12-31 23:59:59.999999+00'],
+      ...['2026-09-30 23:59:59.999999+00', '2026-10-01 00:00:00+00', '2026-10-31 23:59:59.999999+00'],
+      ...['2026-12-31 23:59:59.999999+00', '2027-01-01 00:00:00+00', '9999-11-30 23:59:59.999999+00'],
+      ...['9999-12-01 00:00:00+00', '9999-12-31 23:59:59.999999+00', '9999-12-31 23:59:59-12'],
+    ]
+    const relation = `(SELECT unnest([${times.map(literal).join(', ')}, NULL])::TIMESTAMPTZ AS moment)`
+    const named = await shared.rows<{ name: string | null; moment: string }>(
+      `SELECT ${month('moment')} AS name, moment::VARCHAR AS moment FROM ${relation}`,
+    )
+    const names = [...new Set(named.map(({ name }) => name))].filter(name => name !== null)
+    expect(names).toEqual(expect.arrayContaining(['0000-12', '0001-01', '2026-12', '9999-12', '10000-01']))
+    for (const some of [...names.map(name => [name]), names.slice(0, 3), names.slice(-3), names]) {
+      const found = await shared.rows<{ moment: string }>(
+        `SELECT moment::VARCHAR AS moment FROM ${relation} WHERE ${isInMonths('moment', some)}`,
+      )
+      expect(found).toEqual(
+        named.filter(({ name }) => name !== null && some.includes(name)).map(({ moment }) => ({ moment })),
+      )
+    }
   })
 })
 
