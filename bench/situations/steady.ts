@@ -14,6 +14,8 @@ import { watchHealth } from '../processes/watch.ts'
 import { startWorker, untilSynced, type Worker } from '../processes/worker.ts'
 
 const SAMPLE_EVERY_MS = 5000
+/** Looking at the files of each company must not become the work that is measured. */
+const SAMPLE_EVERY_MS_PER_COMPANY = 50
 /** Snapshots are removed soon, so that the disk becomes steady within the time that is measured. */
 const KEEP = '1m'
 /** The beginning, in which caches fill, is not compared. */
@@ -83,7 +85,7 @@ export const steady = situation({
         await api.change(changes / notices)
         changeMs += every * 1000
       }
-      await sleep(SAMPLE_EVERY_MS)
+      await sleep(Math.max(SAMPLE_EVERY_MS, number * SAMPLE_EVERY_MS_PER_COMPANY))
       samples.push({
         rss: rssBytes(worker.pid),
         largestRun: largestChildBytes(worker.pid),
