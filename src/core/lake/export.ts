@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
-import { MAX_ROW_BYTES } from '#src/core/warehouse/cut.ts'
+import { MAX_ROW_BYTES, textBytes } from '#src/core/warehouse/cut.ts'
 import type { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import type { RowFiles } from '#src/core/warehouse/row_files.ts'
@@ -20,8 +20,10 @@ import type { Manifest, MartFiles, SnapshotFile } from './manifest.ts'
 
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
-/** DuckDB holds the rows of all partitions that it writes. Of more, each month is written alone. */
-const MAX_ROWS_AT_ONCE = (64 * 1024 * 1024) / MAX_ROW_BYTES
+/** Maximum size of texts: DuckDB holds the rows of all partitions that it writes. Beyond it, each month is written alone. */
+const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
+/** So few large months are written alone: measuring their texts would take longer. */
+const FEW_MONTHS = 3
 
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
 
@@ -194,9 +196,16 @@ async function writeMonths(
 
 async function monthsAtOnce(db: Database, table: Table, months: readonly string[], rows: number) {
   if (months.length < 2) return 1
-  if (rows <= MAX_ROWS_AT_ONCE) return MAX_MONTHS_AT_ONCE
+  const fits = (bytes: number) => bytes <= MAX_BYTES_AT_ONCE
+  if (fits(rows * MAX_ROW_BYTES)) return MAX_MONTHS_AT_ONCE
+  if (months.length <= FEW_MONTHS) return 1
+  // Counting them costs a tenth of measuring their texts.
   const { some } = await db.row<{ some: number }>(`SELECT count(*) AS some ${ofMonths(table, months)}`)
-  return some <= MAX_ROWS_AT_ONCE ? MAX_MONTHS_AT_ONCE : 1
+  if (fits(some * MAX_ROW_BYTES)) return MAX_MONTHS_AT_ONCE
+  const { bytes } = await db.row<{ bytes: number }>(
+    `SELECT (${textBytes(table)})::DOUBLE AS bytes FROM (SELECT t.* ${ofMonths(table, months)})`,
+  )
+  return fits(bytes) ? MAX_MONTHS_AT_ONCE : 1
 }
 
 async function writePartitions(
@@ -229,7 +238,7 @@ async function writePartitions(
   return files
 }
 
-/** Writes one month, for small changes, which usually affect only one: without partitions, at a third of their cost. */
+/** Writes one month without partitions, which takes a third of the time of a single one. */
 async function writeMonth(
   db: Database,
   table: Table,

@@ -1,7 +1,7 @@
 import type { Line, LoggedDocument } from '#src/core/rawlog/line.ts'
 import type { RawLogWriter } from '#src/core/rawlog/writer.ts'
 import { applySegment } from '#src/core/warehouse/apply.ts'
-import { relieve, type Warehouse } from '#src/core/warehouse/warehouse.ts'
+import { createRelief, type Warehouse } from '#src/core/warehouse/warehouse.ts'
 import type { InStage } from './request.ts'
 
 /**
@@ -57,6 +57,7 @@ export function createLoader(
   },
 ): Loader {
   const { log, db, rows, projection, inStage, pace } = options
+  const relieve = createRelief({ db, rows }, pace.unsavedBytes)
   const poisoned: string[] = []
   let applied: Promise<void> = Promise.resolve()
   let waiting = 0
@@ -75,7 +76,7 @@ export function createLoader(
           poisoned.push(...(await applySegment(db, segment, projection)))
           if (!more) return
           await options.onApplied()
-          await relieve({ db, rows }, pace.unsavedBytes)
+          await relieve()
         })
       }
       waiting -= 1
@@ -98,7 +99,7 @@ export function createLoader(
       if (bytes < MAX_SEGMENT.bytes && documents < enough && ageMs < MAX_SEGMENT.ageMs) return
       if (waiting >= MAX_SEGMENTS_WAITING) await applied
       // Another caller that waited too may have rotated already.
-      else rotate({ more: true })
+      else rotate({ more: line.type !== 'run_finished' })
     },
     async settle() {
       rotate({ more: false })

@@ -283,6 +283,7 @@ export function openOptions(context: RunContext): WarehouseOptions {
       const note = 'Earlier segments from the object store'
       await sharedLog?.bringWhole((done, total) => onProgress({ stage: 'open', done, total, note }))
     },
+    unsavedBytes: context.pace?.unsavedBytes,
     onApply: ({ reason, done, total }) => {
       const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply segments from an earlier run'
       onProgress({ stage: 'open', done, total, note })

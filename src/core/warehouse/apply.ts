@@ -17,6 +17,7 @@ import {
 import {
   countLines,
   countStagedLines,
+  NO_LINES,
   type SegmentFile,
   stageLines,
   stageSegments,
@@ -61,7 +62,7 @@ export async function applySegment(
       cause: error,
     })
   } finally {
-    await db.run('DROP TABLE IF EXISTS lines; DELETE FROM whole_parts').catch(() => {})
+    await db.run(NO_LINES).catch(() => {})
   }
 }
 

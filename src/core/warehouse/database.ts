@@ -257,7 +257,7 @@ const ROW_GROUP_ROWS = 16_384
  * DuckDB's 256 KiB, the file of thirty notices is three times as large, and a checkpoint costs half as much again.
  */
 const BLOCK_BYTES = 32 * 1024
-/** A checkpoint rewrites the last, partial row group of every table, so once per run is enough. */
+/** A checkpoint rewrites the last, partial row group of every table, so only the program makes them. */
 const CHECKPOINT_THRESHOLD = '1TB'
 
 /**
@@ -405,11 +405,11 @@ export class Database {
     }
   }
 
-  /** Returns the bytes of rows that are in no file: those of temporary tables, and those that the next checkpoint writes. */
-  async measureUnsaved(): Promise<number> {
+  /** Returns the bytes of rows that are in memory or spilled: of temporary tables, and those that the next checkpoint writes. */
+  async measureRowsInMemory(): Promise<number> {
     const { bytes } = await this.row<{ bytes: number }>(
       `SELECT coalesce(sum(memory_usage_bytes + temporary_storage_bytes), 0)::DOUBLE AS bytes
-       FROM duckdb_memory() WHERE tag = 'IN_MEMORY_TABLE'`,
+       FROM duckdb_memory() WHERE tag IN ('IN_MEMORY_TABLE', 'OVERFLOW_STRINGS')`,
     )
     return bytes
   }

@@ -17,7 +17,6 @@ import {
   ROW_TABLES,
   type RowFile,
   type RowTable,
-  rowsWaiting,
   UNSETTLED_MONTHS,
   USED_FILES,
   waitingMonths,
@@ -70,13 +69,12 @@ export async function showRows(db: Database, rows: string): Promise<void> {
     )
 }
 
-/**
- * At most this many rows wait in memory, besides those of one segment. More would take memory; with fewer, a month
- * whose rows arrive in several turns is written more often.
- */
-const MAX_WAITING_ROWS = 150_000
-
-type Stored = { readonly files: readonly RowFile[]; readonly segment: number; readonly lost: number }
+type Stored = {
+  readonly files: readonly RowFile[]
+  readonly newest: number
+  readonly settled: number
+  readonly lost: number
+}
 
 /** The directory of a warehouse's files of rows, and the company that is written into them. */
 type RowPlace = { readonly directory: string; readonly company: string }
@@ -98,6 +96,8 @@ export class RowFiles {
   #lastFile: number
   /** Up to this segment, the rows of each month are in one file of each table. */
   #settledSegment: number
+  /** Whether this was so for all segments when the files were opened: a run that died had more. */
+  readonly wereSettled: boolean
   /** Analyses whose rows were waiting when the warehouse was closed. */
   readonly #lost: number
   /** Not durable yet. */
@@ -109,7 +109,8 @@ export class RowFiles {
     this.#company = place.company
     this.#files = stored.files
     this.#lastFile = Math.max(0, ...stored.files.map(({ file }) => file))
-    this.#settledSegment = stored.segment
+    this.#settledSegment = stored.settled
+    this.wereSettled = stored.settled === stored.newest
     this.#lost = stored.lost
   }
 
@@ -123,8 +124,9 @@ export class RowFiles {
     const tables = ROW_TABLES.map(({ name }) => join(place.directory, name))
     for (const path of [dirname(place.directory), place.directory, ...tables])
       await makePrivateDirectory(path)
-    const at = await db.row<{ segment: number; lost: number }>(
-      `SELECT (${NEWEST_SEGMENT}) AS segment, (SELECT count(*) FROM row_places WHERE file IS NULL) AS lost`,
+    const at = await db.row<Omit<Stored, 'files'>>(
+      `SELECT (${NEWEST_SEGMENT}) AS newest, (SELECT count(*) FROM row_places WHERE file IS NULL) AS lost,
+         settled_segment AS settled FROM meta`,
     )
     const rows = new RowFiles(db, place, { ...at, files: await listRowFiles(db) })
     await rows.removeOld()
@@ -152,13 +154,14 @@ export class RowFiles {
     return complete.map(({ month }) => month)
   }
 
-  /** Writes the rows of months that seem complete, if too many rows wait. */
-  async relieve(): Promise<void> {
-    const { rows } = await this.#db.row<{ rows: number }>(rowsWaiting())
-    if (rows < MAX_WAITING_ROWS) return
-    const { waiting, complete, freed } = await this.#waiting()
-    // Memory is freed in whatever order they arrive.
-    await this.#write(freed * 2 > rows ? complete : waiting, 'waiting')
+  /**
+   * Writes all rows that wait, and makes the files durable; a month may then have several, until `settle`. To be followed by a
+   * checkpoint.
+   */
+  async save(): Promise<void> {
+    const { waiting } = await this.#waiting()
+    await this.#write(waiting, 'waiting')
+    await this.#syncWritten()
   }
 
   /**
@@ -171,10 +174,8 @@ export class RowFiles {
     const since = this.#settledSegment
     await this.#write(await this.#db.rows<{ month: string }>(UNSETTLED_MONTHS, { since }), 'all')
     await this.#unlist()
-    for (const file of this.#files)
-      if (this.#written.has(file.file)) await syncFile('rows.sync', rowPath(this.directory, file))
-    if (this.#written.size > 0) await this.#syncNames()
-    this.#written.clear()
+    await this.#syncWritten()
+    await this.#db.run('UPDATE meta SET settled_segment = $segment', { segment })
     this.#settledSegment = segment
   }
 
@@ -197,8 +198,12 @@ export class RowFiles {
     this.#files = files
   }
 
-  /** Makes the names of the files durable, and those of their directories, which may be new. */
-  async #syncNames(): Promise<void> {
+  /** Makes the files durable that were written since the last time, with their names and those of their directories. */
+  async #syncWritten(): Promise<void> {
+    if (this.#written.size === 0) return
+    for (const file of this.#files)
+      if (this.#written.has(file.file)) await syncFile('rows.sync', rowPath(this.directory, file))
+    this.#written.clear()
     const tables = ROW_TABLES.map(({ name }) => join(this.directory, name))
     for (const path of [...tables, this.directory, dirname(this.directory)])
       await syncDirectory('rows.directory', path)

@@ -70,12 +70,6 @@ export function moveRows(changed: string): string[] {
   )
 }
 
-/** Returns how many rows wait. */
-export function rowsWaiting(): string {
-  const counts = ROW_TABLES.map(table => `(SELECT count(*) FROM ${waitingTable(table)})`)
-  return `SELECT ${counts.join(' + ')} AS rows`
-}
-
 /** Returns a query for the months with rows that wait, how many, and whether more of them seem to be on their way. */
 export function waitingMonths(latest = LATEST_ANALYSES): string {
   return `

@@ -10,7 +10,7 @@ import { LINE } from './staging.ts'
  * Raise it if the same log gives other rows in the same columns (statements, DuckDB), and if a column changes or goes.
  * A new column says in its record `since` which version it is there.
  */
-const STATEMENTS_VERSION = 15
+const STATEMENTS_VERSION = 16
 
 /**
  * An older version of the program recognises a newer warehouse by it: a hash shows that two differ, not which one is
@@ -23,7 +23,7 @@ export const SCHEMA_VERSION = Math.max(
 
 const BOOKKEEPING = [
   `CREATE TABLE meta (schema_version INTEGER, schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
-     refetch_segment BIGINT, refetch_open BOOLEAN, analysis_statuses VARCHAR[], log VARCHAR)`,
+     refetch_segment BIGINT, refetch_open BOOLEAN, analysis_statuses VARCHAR[], log VARCHAR, settled_segment BIGINT)`,
   `CREATE TABLE applied_segments (segment BIGINT, lines BIGINT)`,
   `CREATE TABLE month_versions (table_name VARCHAR, month VARCHAR, version BIGINT, PRIMARY KEY (table_name, month))`,
   ...ROW_BOOKKEEPING,

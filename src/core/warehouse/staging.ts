@@ -89,7 +89,7 @@ export async function stageShortened(
 ): Promise<void> {
   const files = { directory: temporaryDirectory, name: `segment-${number}`, columns: LINE_COLUMNS }
   // Those of a failed attempt take memory.
-  await db.run('DROP TABLE IF EXISTS lines; DELETE FROM whole_parts')
+  await db.run(NO_LINES)
   const { lines, parts, remove } = await shortenLines(path, files)
   try {
     await stage(db, 'lines', OF_SEGMENT(number), lines ?? readSegments(literal(path), 0))
@@ -102,9 +102,12 @@ export async function stageShortened(
 
 const OF_SEGMENT = (number: number) => `*, ${number}::BIGINT AS segment`
 
-/** The parts of documents in the staged lines whose texts are cut. Empty for nearly all segments. */
-export const WHOLE_PARTS = `CREATE TEMP TABLE IF NOT EXISTS whole_parts
+/** The parts of documents in the staged lines whose texts are cut: none for nearly all segments. Deleted rows would stay in memory. */
+export const WHOLE_PARTS = `CREATE OR REPLACE TEMP TABLE whole_parts
   (segment BIGINT, seq BIGINT, ordinal INTEGER, content VARCHAR)`
+
+/** Drops the staged lines. */
+export const NO_LINES = `DROP TABLE IF EXISTS lines; ${WHOLE_PARTS}`
 
 /** Returns whether DuckDB cannot read the lines of a segment as they are: too long, or too much at once. */
 function isTooLarge(error: unknown): boolean {

@@ -29,10 +29,7 @@ const FEW_NOTICES = 2000
 /** Maximum size of segments that are applied at once, decompressed. A run of an hour may seal one of a few kilobytes. */
 const MAX_BYTES_TOGETHER = 64 * 1024 * 1024
 
-/**
- * Above this size of the rows in memory, those applied so far are made durable: with a segment being applied, they would exceed
- * `MEMORY_LIMIT`, and DuckDB would spill each block to a file of its own.
- */
+/** With a segment being applied, more rows in memory would exceed `MEMORY_LIMIT`, and DuckDB would spill each block to a file of its own. */
 const MAX_UNSAVED_BYTES = 128 * 1024 * 1024
 
 export type WarehouseOptions = {
@@ -45,6 +42,8 @@ export type WarehouseOptions = {
   readonly signal: AbortSignal
   /** Called before a rebuild, which needs all segments on this disk. */
   readonly bringWholeLog?: () => Promise<void>
+  /** Replaces `MAX_UNSAVED_BYTES`, for tests with few rows. */
+  readonly unsavedBytes?: number | undefined
 }
 
 export type Warehouse = {
@@ -146,7 +145,7 @@ type SchemaOf = { readonly sourceTimezone: string; readonly paths: Pick<CompanyP
 export async function createWarehouse(db: Database, about: SchemaOf & { id: string }): Promise<void> {
   // In one call: each has a fixed cost.
   await db.run([...createTables(), ...listWaitingTables(), WHOLE_PARTS].join(';\n'))
-  await db.run(`INSERT INTO meta VALUES (${SCHEMA_VERSION}, $hash, $id, 0, 0, NULL, false, [], NULL)`, {
+  await db.run(`INSERT INTO meta VALUES (${SCHEMA_VERSION}, $hash, $id, 0, 0, NULL, false, [], NULL, 0)`, {
     hash: hashSchema(about.sourceTimezone, about.paths.company),
     id: about.id,
   })
@@ -192,21 +191,23 @@ export async function settleWarehouse<T>(
   }
 }
 
-/**
- * Frees memory between two segments: rows of child tables that wait go to files, and if that leaves too much, everything applied
- * becomes durable. A run that dies later need not apply it again.
- */
-export async function relieve(
+/** Makes everything applied durable in the middle of a run, if its rows take too much memory. A run that dies later keeps it. */
+export type Relieve = () => Promise<void>
+
+/** @param mostBytes of rows in memory, besides what a checkpoint leaves there, such as the list. */
+export function createRelief(
   { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
   mostBytes = MAX_UNSAVED_BYTES,
-): Promise<void> {
-  await rows.relieve()
-  if ((await db.measureUnsaved()) > mostBytes) await makeDurable({ db, rows })
-}
-
-async function makeDurable({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
-  await rows.settle()
-  await makeCheckpoint({ db, rows })
+): Relieve {
+  let left = 0
+  return async () => {
+    const bytes = await db.measureRowsInMemory()
+    left = Math.min(left, bytes)
+    if (bytes - left < mostBytes) return
+    await rows.save()
+    await makeCheckpoint({ db, rows })
+    left = await db.measureRowsInMemory()
+  }
 }
 
 async function makeCheckpoint({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
@@ -216,11 +217,12 @@ async function makeCheckpoint({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Pro
 
 async function applyMissing(
   warehouse: Warehouse,
-  { paths, signal, onApply }: WarehouseOptions,
+  { paths, signal, onApply, unsavedBytes }: WarehouseOptions,
   reason: 'rebuild' | 'catch_up',
   upTo = Number.POSITIVE_INFINITY,
 ): Promise<void> {
-  const { db, projection } = warehouse
+  const { db, rows, projection } = warehouse
+  const relieve = createRelief(warehouse, unsavedBytes)
   const sealed = await listSealedSegments(paths.raw)
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
   if (applied > sealed.length) {
@@ -238,12 +240,14 @@ async function applyMissing(
     onApply?.({ reason, done, total: missing.length })
     if (segments.length === 1 || !(await applySegments(db, segments, projection)))
       for (const segment of segments) await applySegment(db, segment, projection)
-    await relieve(warehouse)
+    await relieve()
     done += segments.length
   }
   if (missing.length > 0) onApply?.({ reason, done: missing.length, total: missing.length })
-  // Make it durable now, so that these segments need not be applied again.
-  if (missing.length > 0) await makeDurable(warehouse)
+  // Make it durable now, so that these segments need not be applied again. A run that died may have left months in several files.
+  if (missing.length === 0 && rows.wereSettled) return
+  await rows.settle()
+  await makeCheckpoint(warehouse)
 }
 
 /** Segments to apply at once. The first one names the log, so it comes alone. */

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { alerts, items, listPublishedColumns, requirements } from '#schema/tables.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { listRowFiles, RowFiles, rowPath } from '#src/core/warehouse/row_files.ts'
-import { ROW_TABLES, type RowFile } from '#src/core/warehouse/row_sql.ts'
+import { ROW_TABLES } from '#src/core/warehouse/row_sql.ts'
 import { hashContent } from '#src/lib/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
@@ -179,77 +179,52 @@ describe('rows of analyses', () => {
   })
 })
 
-describe('many rows', () => {
-  const FEW = { requirements: [{ title: '1' }], items: [], alerts: [] }
-  const entries = (from: number, to: number, month: string) =>
-    Array.from({ length: to - from + 1 }, (_, index) => entryOf(from + index, month, FEW))
-  const loaded = (some: readonly Entry[]) => some.flatMap(each => [noticeLine(each), analysisLine(each)])
-
-  /** Makes the one row of each of these analyses as many: quicker than documents of that length. */
-  async function multiply({ db }: WarehouseCase, some: readonly Entry[], count: number): Promise<void> {
-    const ids = some.map(({ edital }) => literal(edital.id)).join(', ')
-    await db.run(
-      `INSERT INTO waiting_requirements SELECT r.* REPLACE (ordinal + n AS ordinal)
-       FROM waiting_requirements r, range(1, ${count}) numbers(n) WHERE edital_id IN (${ids})`,
-    )
-    await db.run(`UPDATE row_places SET requirements = ${count} WHERE edital_id IN (${ids})`)
-  }
-
+describe('rows that are saved in the middle of a run', () => {
   const filed = async ({ db }: WarehouseCase) =>
-    (await listRowFiles(db)).map(({ month, rows }) => [month, rows])
+    (await listRowFiles(db))
+      .filter(({ table_name }) => table_name === items.name)
+      .map(({ month, rows }) => [month, rows])
 
-  it('are written before the run ends, unless more of their month seem to be on their way', async () => {
-    const [october, few, many] = [
-      entries(1, 74, OCTOBER),
-      entries(101, 164, NOVEMBER),
-      entries(165, 166, NOVEMBER),
-    ]
-    const warehouse = await openStored(...october, ...few)
-    await multiply(warehouse, october, 2000)
-    await warehouse.rows.relieve()
-    expect(await contents(warehouse)).toEqual({})
-    await warehouse.apply(...loaded(many))
-    await multiply(warehouse, many, 2000)
-    await warehouse.rows.relieve()
-    expect(await filed(warehouse)).toEqual([[OCTOBER, 148_000]])
-    expect(await waiting(warehouse)).toEqual([4064, 0, 0])
+  it('are in files in whatever order they arrive, and in one for each month when they are settled', async () => {
+    const warehouse = await openStored(entryOf(1, OCTOBER), entryOf(2, NOVEMBER))
+    await warehouse.rows.save()
+    expect(await waiting(warehouse)).toEqual([0, 0, 0])
+    await warehouse.apply(noticeLine(entryOf(3, OCTOBER)), analysisLine(entryOf(3, OCTOBER)))
+    await warehouse.rows.save()
+    expect(await filed(warehouse)).toEqual([
+      [OCTOBER, 3],
+      [OCTOBER, 3],
+      [NOVEMBER, 3],
+    ])
     await settle(warehouse)
     expect(await filed(warehouse)).toEqual([
-      [OCTOBER, 148_000],
-      [NOVEMBER, 4064],
+      [OCTOBER, 6],
+      [NOVEMBER, 3],
     ])
+    expect(await namesIn(warehouse)).toHaveLength(6)
   })
 
-  it('are written in whatever order they arrive, and once more when all are there', async () => {
-    const [first, last] = [entries(1, 75, OCTOBER), entries(76, 76, OCTOBER)]
-    const warehouse = await openStored(...first)
-    await multiply(warehouse, first, 2000)
-    await warehouse.rows.relieve()
-    expect(await waiting(warehouse)).toEqual([0, 0, 0])
-    await warehouse.apply(...loaded(last))
-    await settle(warehouse)
-    expect(await filed(warehouse)).toEqual([[OCTOBER, 150_001]])
-    expect(await namesIn(warehouse)).toHaveLength(1)
-  })
-
-  it('that were written early and left their month are not published with it, though their number is the same', async () => {
-    const [first, others] = [entries(1, 1, OCTOBER), entries(2, 3, OCTOBER)]
-    const warehouse = await openStored(...first)
-    await multiply(warehouse, first, 75_000)
-    await settle(warehouse)
-    await warehouse.apply(...loaded(others))
-    await multiply(warehouse, others, 75_000)
-    await warehouse.rows.relieve()
-    await warehouse.apply(noticeLine(entryOf(3, NOVEMBER, FEW)))
-    await settle(warehouse)
-    const idsIn = async (month: string) => {
-      const file = (await listRowFiles(warehouse.db)).find(each => each.month === month)
-      const path = literal(rowPath(warehouse.rows.directory, file as RowFile))
-      const sql = `SELECT DISTINCT edital_id AS id FROM read_parquet(${path}) ORDER BY ALL`
-      return (await warehouse.db.rows<{ id: string }>(sql)).map(({ id }) => id)
-    }
-    expect([await idsIn(OCTOBER), await idsIn(NOVEMBER)]).toEqual([[idOf(1), idOf(2)], [idOf(3)]])
-  })
+  it.each(['the same process', 'a later one'])(
+    'and left their month are not published with it by %s, though their number is the same',
+    async who => {
+      const warehouse = await openSettled(entryOf(1, OCTOBER))
+      await warehouse.apply(
+        ...[2, 3].flatMap(n => [noticeLine(entryOf(n, OCTOBER)), analysisLine(entryOf(n, OCTOBER))]),
+      )
+      await warehouse.rows.save()
+      await warehouse.apply(noticeLine(entryOf(3, NOVEMBER)))
+      const rows =
+        who === 'a later one'
+          ? await RowFiles.open(warehouse.db, { directory: warehouse.rows.directory, company: 'acme' })
+          : warehouse.rows
+      await settle({ ...warehouse, rows })
+      expect(await contents(warehouse)).toMatchObject({
+        [`items ${OCTOBER}`]: times(3, idOf(1), idOf(2)),
+        [`items ${NOVEMBER}`]: times(3, idOf(3)),
+      })
+      expect(await namesIn(warehouse)).toHaveLength(6)
+    },
+  )
 })
 
 describe('a warehouse that is opened again', () => {
@@ -278,6 +253,19 @@ describe('a warehouse that is opened again', () => {
       expect(await contents(opened)).toMatchObject({ [`items ${OCTOBER}`]: [idOf(1)] })
       expect(await namesIn(opened)).toHaveLength(3)
     }
+  })
+
+  it('is settled unless a run died after it saved some', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER))
+    const reopen = async () => await RowFiles.open(warehouse.db, place(warehouse))
+    expect((await reopen()).wereSettled).toBe(true)
+    await warehouse.apply(noticeLine(entryOf(2, OCTOBER)), analysisLine(entryOf(2, OCTOBER)))
+    await warehouse.rows.save()
+    const later = await reopen()
+    expect([await later.areThere(), later.wereSettled]).toEqual([true, false])
+    await settle({ ...warehouse, rows: later })
+    expect(await contents(warehouse)).toMatchObject({ [`items ${OCTOBER}`]: times(3, idOf(1), idOf(2)) })
+    expect((await reopen()).wereSettled).toBe(true)
   })
 
   it('lacks rows if some were in no file yet', async () => {
