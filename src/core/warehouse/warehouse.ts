@@ -191,14 +191,15 @@ export async function settleWarehouse<T>(
   }
 }
 
-/** Makes everything applied durable in the middle of a run, if its rows take too much memory. A run that dies later keeps it. */
-export type Relieve = () => Promise<void>
-
-/** @param mostBytes of rows in memory, besides what a checkpoint leaves there, such as the list. */
+/**
+ * Returns a function that makes everything applied durable in the middle of a run, if its rows take too much memory. A run that
+ * dies later keeps it.
+ * @param mostBytes of rows in memory, besides what a checkpoint leaves there, such as the list.
+ */
 export function createRelief(
   { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
   mostBytes = MAX_UNSAVED_BYTES,
-): Relieve {
+): () => Promise<void> {
   let left = 0
   return async () => {
     const bytes = await db.measureRowsInMemory()
