@@ -52,7 +52,7 @@ const MONEY = widths([
   [146, 'Valor mediano | Valor total | Valor RP | Itens RP'],
   [154, 'Valor estimado | Valor só deste | 10% custam até | 90% custam até'],
   [176, 'Metade custa até | Valor bloqueado | Valor confirmado | Valor das sessões | Valor em andamento'],
-  [176, 'Valor em disputa | Itens selecionados'],
+  [176, 'Valor em disputa | Itens selecionados | Itens sem valor do edital'],
 ])
 /** Texts of any length share what is left, by these weights, and are wrapped. */
 const SHARES = widths([

@@ -133,7 +133,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         'disputa_por_parecer',
         at(9, 0, 24, 7),
         'Parecer | Editais | Valor estimado | Itens selecionados | Editais RP | Valor RP | Itens RP',
-        { hidden: 'Sem valor' },
+        { hidden: 'Sem valor | Itens sem valor do edital' },
       ),
       tableCard(
         'fases_em_numeros',

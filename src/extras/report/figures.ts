@@ -203,9 +203,12 @@ export type Against = {
 /** A row of the card `disputa_por_parecer`; RP is price registration. */
 export type ByVerdict = Readonly<{
   Parecer: string
+  Editais: number
   'Valor estimado': number
+  'Itens selecionados': number
   'Editais RP': number
   'Valor RP': number
+  'Itens RP': number
 }>
 
 /** The sums that sessions tie up that have not begun. */

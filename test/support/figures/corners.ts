@@ -513,6 +513,8 @@ function priced(make: Make, ahead: Ahead): Entry[] {
     }),
     // Items over the value of their notice, and a price registration in which the company takes part.
     make(424, { ...near, participation_confirmed: true }, selling(50_000, 50_500, 50_501, -1)),
+    // A real is no value that could limit them.
+    make(426, { ...near, valor_estimado: 1 }, selling(700)),
     make(425, near, { pricing: { is_srp: true }, verdict: { recommendation: 'participar' } }),
     // Prices of a notice in any phase count.
     make(

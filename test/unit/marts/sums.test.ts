@@ -73,12 +73,13 @@ test('values of items are judged like those of notices, and by their notice, and
   ])
   expect(
     await marts.query(
-      `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados, itens_sem_valor AS sem_valor
+      `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados,
+         itens_selecionados_valor_somado AS somados, itens_sem_valor AS sem_valor
        FROM edital_resumo WHERE edital_id IN ('${idOf(1)}', '${idOf(3)}') ORDER BY edital_id`,
     ),
   ).toEqual([
-    { itens: 1350.5, selecionados: 1250.5, sem_valor: 9 },
-    { itens: 9, selecionados: null, sem_valor: 0 },
+    { itens: 1250, selecionados: 1250, somados: 1250, sem_valor: 9 },
+    { itens: 9, selecionados: null, somados: null, sem_valor: 0 },
   ])
   expect(
     await marts.query(
@@ -147,7 +148,8 @@ test('a summary counts each child once, and funnel, states and buyers add up to 
   const [resumo] = await marts.query(`FROM edital_resumo WHERE edital_id = '${idOf(1)}'`)
   expect(resumo).toMatchObject({
     itens: 5,
-    itens_valor_total: 1500,
+    // At most the value of the notice.
+    itens_valor_total: 1000,
     itens_selecionados: 2,
     itens_selecionados_valor: 300,
     requisitos: 6,
