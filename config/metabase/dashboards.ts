@@ -311,16 +311,16 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       ),
       tableCard(
         'faixas_de_preco',
-        at(151, 0, 24, 14),
-        'Item | Unidade | Editais | 10% custam até | Metade custa até | 90% custam até',
-        { hidden: 'Itens | Primeiro edital em | Último edital em' },
+        at(151, 0, 24, 18),
+        'Item | Unidade | Editais | 10% até | Metade até | 90% até | Desde | Até',
+        { hidden: 'Itens' },
       ),
       tableCard(
         'precos_por_orgao',
-        at(165, 0, 24, 14),
+        at(169, 0, 24, 14),
         'Órgão | UF | Editais | Itens comparáveis | Diferença (%) | Acima de 10% | Abaixo de 10%',
       ),
-      tableCard('servico', at(179, 0, 24, 15), 'Dia | Execuções | Boas | Boas (%) | Maior intervalo (h)'),
+      tableCard('servico', at(183, 0, 24, 15), 'Dia | Execuções | Boas | Boas (%) | Maior intervalo (h)'),
     ],
   },
 ]

@@ -474,6 +474,12 @@ function priced(make: Make, ahead: Ahead): Entry[] {
   const item = (descricao?: string, unidade_medida?: string, valor_unitario_estimado?: number) => {
     return { descricao, unidade_medida, valor_unitario_estimado }
   }
+  // One word, and a service, name what is not the same everywhere; a thing of two words is, also if nobody says that it is one.
+  const kinds = [
+    ...[item(' Cadeira\u00a0', 'UN', 80), item('Cadeira giratória', 'UN', 80)],
+    { ...item('Poda de árvores', 'UN', 300), material_ou_servico: 'S' },
+    { ...item('Muda de árvore', 'UN', 30), material_ou_servico: 'M' },
+  ]
   const selling = (...totals: readonly number[]) => ({
     ...{ overview: { is_srp: true }, verdict: { recommendation: 'cautela' }, ...pricing(55.5) },
     items: totals.map(valor_total => ({ ai_selected: true, valor_total })),
@@ -494,21 +500,31 @@ function priced(make: Make, ahead: Ahead): Entry[] {
     make(413, { ...near, data_sessao: ahead(-1) }, { requirements: [red('Seguro')] }),
     make(420, near, {
       items: [
-        ...[item('Papel A4', 'Unidade ', 10), item(' papel a4\u00a0', 'UND.', 12), item('Serviço', 'UN', 1)],
-        ...[item('Papel A4', 'Caixa', 90), item('PAPEL A4', undefined, 3), item('Dois', 'UN', 1)],
+        ...[
+          item('Papel A4', 'Unidade ', 10),
+          item(' papel a4\u00a0', 'UND.', 12),
+          item('Caneta azul', 'UN', 2),
+        ],
+        ...[
+          item('Papel A4', 'Caixa', 90),
+          item('PAPEL A4', undefined, 3),
+          item('Em dois', 'UN', 1),
+          ...kinds,
+        ],
       ],
     }),
     make(421, near, {
       items: [
         ...[item('PAPEL A4', 'un', 20.5), item('Papel A4', 'cx', 80), item('papel a4', '', 4)],
-        ...[item('Dois', 'UN', 1), item('Dois', 'UN', 2), item('Zero', 'UN', 5), item('Serviço', 'UN', 500)],
+        ...[item('Em dois', 'UN', 1), item('Em dois', 'UN', 2), item('De zero', 'UN', 5), ...kinds],
+        item('Caneta azul', 'UN', 9),
       ],
     }),
     make(422, near, {
       items: [
         ...[item('Papel a4', 'UNID', 14), item('Papel A4', 'CAIXA', 85.5), item('Papel A4', ' - ', 5)],
-        ...[item('Zero', 'UN', 0), item('Zero', 'UN', -1), item('Papel A4', 'UN', 99_999_999.99)],
-        ...[item(undefined, 'UN', 1), item('', 'UN', 1), item('Papel A 4', 'UN', 1)],
+        ...[item('De zero', 'UN', 0), item('De zero', 'UN', -1), item('Papel A4', 'UN', 99_999_999.99)],
+        ...[item(undefined, 'UN', 1), item('', 'UN', 1), item('Papel A 4', 'UN', 1), ...kinds],
       ],
     }),
     // Items over the value of their notice, and a price registration in which the company takes part.
@@ -520,7 +536,7 @@ function priced(make: Make, ahead: Ahead): Entry[] {
     make(
       423,
       { ...near, status: 'discarded' },
-      { items: [item('Papel A4', 'Únidade', 11), item('Zero', 'UN', 6), item('Serviço', 'UN', 900)] },
+      { items: [item('Papel A4', 'Únidade', 11), item('De zero', 'UN', 6), item('Caneta azul', 'UN', 20)] },
     ),
   ]
 }

@@ -115,6 +115,7 @@ export type Item = {
   readonly followedOn: Temporal.PlainDate | null
   readonly description: string | null
   readonly unit: string | null
+  readonly isService: boolean
   /** Null if it is not plausible. */
   readonly price: number | null
 }
@@ -213,6 +214,7 @@ function itemsOf({ edital, analysis }: Followed): Item[] {
       followedOn: localDay(new Date(String(edital.created_at))),
       description: textOf(element.descricao),
       unit: textOf(element.unidade_medida),
+      isService: element.material_ou_servico === 'S',
       price: price === 0 ? null : plausible(price),
     }
   })

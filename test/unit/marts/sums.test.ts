@@ -259,7 +259,7 @@ function otherValue({ type, values }: ContractField): unknown {
 }
 
 test('the range of a price band leaves out times that cannot be meant', async () => {
-  const items = [{ descricao: 'Papel', unidade_medida: 'UN', valor_unitario_estimado: 5 }]
+  const items = [{ descricao: 'Papel A4', unidade_medida: 'UN', valor_unitario_estimado: 5 }]
   const entries = ['0001-01-01', '2026-03-01', '2026-04-01'].map((day, n) =>
     noticeEntry(n + 1, { created_at: `${day}T12:00:00Z` }, { items }),
   )
@@ -270,21 +270,24 @@ test('the range of a price band leaves out times that cannot be meant', async ()
   ])
 })
 
-test('the prices of a buyer are beside the median of the same item and unit, whatever the spelling; generic and symbolic ones, and those of a UST, are not', async () => {
+test('the prices of a buyer are beside the median of the same item and unit, whatever the spelling; generic and symbolic ones, and those of services, are not', async () => {
   const paper = (price: number, descricao = 'Papel A4', unidade_medida = 'UN') => ({
     descricao,
     unidade_medida,
     valor_unitario_estimado: price,
   })
   const pen = paper(1, 'Em dois editais')
-  const service = (price: number) => paper(price, 'Serviço')
-  const left = [paper(1, 'Preço simbólico'), paper(9000, 'Consultoria', ' UST')]
+  const generic = (price: number) => paper(price, 'Caneta azul')
+  const left = [
+    ...[paper(1, 'Preço simbólico'), paper(9000, 'Consultoria técnica', ' UST'), paper(50, ' Cadeira\t')],
+    { ...paper(300, 'Poda de árvores'), material_ou_servico: 'S' },
+  ]
   const offers = [
-    { orgao: 'A', items: [paper(12), pen, pen, service(5), ...left] },
-    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10), pen, service(50), ...left] },
+    { orgao: 'A', items: [paper(12), pen, pen, generic(2), ...left] },
+    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10), pen, generic(10), ...left] },
     {
       orgao: 'C',
-      items: [paper(8, 'Papel A4', 'Unidade '), paper(240, 'Papel A4', 'CX'), service(500), ...left],
+      items: [paper(8, 'Papel A4', 'Unidade '), paper(240, 'Papel A4', 'CX'), generic(22), ...left],
     },
   ]
   const entries = offers.map(({ orgao, items }, n) =>
