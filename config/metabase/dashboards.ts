@@ -183,6 +183,12 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         { hidden: 'UF' },
       ),
       tableCard(
+        'sessoes_antecipadas',
+        at(61, 0, 24, 16),
+        'De | Para | Dias a menos | Impugnar até | Confirmada | Órgão | Objeto | PNCP',
+        { hidden: 'UF | Visto em' },
+      ),
+      tableCard(
         'pendencias',
         at(27, 0, 24, 18),
         'Sessão em | Cor | Categoria | Requisito | Exigido | Situação atual | Órgão | UF',

@@ -20,6 +20,7 @@ const MACROS = [
   { name: 'unidade_comparavel', parameters: 'unidade' },
   { name: 'itens_repetidos', parameters: '' },
   { name: 'faixa_comparavel', parameters: 'editais, percentis' },
+  { name: 'versoes_seguidas', parameters: '' },
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },
   { name: 'dias_ate_prazo', parameters: 'dia, comecou, hoje' },
   { name: 'curto', parameters: 'texto, maximo' },

@@ -409,6 +409,15 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
       ...{ ...ELSEWHERE, objeto: run === 2 ? 'Objeto corrigido' : 'Objeto', ...movedAt(run) },
       data_sessao: `${ahead(run === 2 ? 18 : 22)}T09:00:00-03:00`,
     }),
+    // Earlier by hours; there and back; earlier twice, discarded, and of a day that is over.
+    make(383, {
+      ...{ data_sessao: `${ahead(16)}T${run === 2 ? '08' : '14'}:00:00`, participation_confirmed: true },
+      ...movedAt(run),
+    }),
+    make(384, { data_sessao: `${ahead(run === 1 ? 12 : 15)}T10:00:00`, ...movedAt(run) }),
+    make(389, { data_sessao: `${ahead(20 - 3 * run)}T10:00:00`, ...movedAt(run) }),
+    make(394, { data_sessao: `${ahead(20 - run)}T10:00:00`, status: 'discarded', ...movedAt(run) }),
+    make(395, { data_sessao: `${ahead(run === 2 ? -3 : 3)}T10:00:00`, ...movedAt(run) }),
     make(382, {
       data_sessao: run === 1 ? `${ahead(9)}T12:00:00Z` : `${ahead(9)}T09:00:00-03:00`,
       ...movedAt(run),

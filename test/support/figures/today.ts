@@ -1,5 +1,5 @@
 import { down, known, sorted } from './arithmetic.ts'
-import { businessDaysBefore, localDay } from './calendar.ts'
+import { businessDaysBefore, daysBetween, localDay } from './calendar.ts'
 import { brief, type Card, date, labelOf } from './card.ts'
 import { isRecommended } from './decisions.ts'
 import {
@@ -303,6 +303,31 @@ export const todayCards: Readonly<Record<string, Card>> = {
       )
       .slice(0, 50)
       .map(one => newsRow(one)),
+
+  sessoes_antecipadas: picture =>
+    sorted(
+      sessionsAhead(picture).flatMap(notice => {
+        const { changes = [] } = picture.history.followed.get(notice.id) ?? {}
+        return changes.flatMap(({ kind, sessions: [from, to] = [], at }) =>
+          kind === 'Sessão antecipada' && from && to?.equals(notice.session)
+            ? [{ from, to, at, notice }]
+            : [],
+        )
+      }),
+      ({ to }) => to.toString(),
+      ({ notice }) => notice.id,
+    )
+      .slice(0, 50)
+      .map(({ from, to, at, notice }) => ({
+        De: date(from),
+        Para: date(to),
+        'Dias a menos': daysBetween(to.toPlainDate(), from.toPlainDate()),
+        'Impugnar até': date(notice.contest?.day ?? null),
+        Confirmada: notice.confirmed ? 'sim' : 'não',
+        ...named(notice),
+        PNCP: notice.url,
+        'Visto em': date(localDay(at)),
+      })),
 
   novidades: picture => {
     const { lastGoodAt } = picture.history
