@@ -51,7 +51,7 @@ export const decisoes: Mart = {
     ]),
     ...of(editalResumo, 'recomendacao', 'nivel_analise', 'orgao_cnpj', 'orgao', 'uf', 'numero', 'modalidade'),
     ...of(editalResumo, 'objeto', 'fase', 'valor_estimado_informado', 'data_sessao_local'),
-    ...of(editalResumo, 'participation_confirmed', 'requisitos_vermelhos', 'pncp_url'),
+    ...of(editalResumo, 'participation_confirmed', 'requisitos_vermelhos', 'pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -152,7 +152,7 @@ export const sessoesAntecipadas: Mart = {
     ...of(editalResumo, 'em_andamento', 'orgao', 'uf', 'numero', 'objeto', 'valor_estimado_informado'),
     inCommon.observadoEm,
     inCommon.observadoDia,
-    ...same('editais', 'pncp_url'),
+    ...of(editaisAtivos, 'pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -204,7 +204,7 @@ export const analiseRasaProxima: Mart = {
       'orgao_cnpj',
     ),
     ...of(editalResumo, 'orgao', 'uf', 'numero', 'modalidade', 'objeto', 'fase', 'valor_estimado_informado'),
-    ...of(editalResumo, 'participation_confirmed', 'pncp_url'),
+    ...of(editalResumo, 'participation_confirmed', 'pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -278,7 +278,7 @@ export const sessoesPerdidas: Mart = {
     ]),
     ...verdict,
     ...of(editalResumo, 'verdict_reason', 'valor_estimado_informado', 'requisitos_vermelhos', 'pncp_url'),
-    ...of(editaisAtivos, 'valor_somado'),
+    ...of(editaisAtivos, 'valor_somado', 'contado_no_numero'),
   ],
 }
 

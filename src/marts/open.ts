@@ -24,6 +24,7 @@ const MACROS = [
   { name: 'sessao_por_vir', parameters: 'sessao, agora' },
   { name: 'dias_ate_prazo', parameters: 'dia, comecou, hoje' },
   { name: 'curto', parameters: 'texto, maximo' },
+  { name: 'com_republicacao', parameters: 'texto, numero' },
   { name: 'desde_a_mudanca', parameters: 'texto, outro' },
   { name: 'dia_e_hora', parameters: 'momento' },
   { name: 'em_reais', parameters: 'valor' },

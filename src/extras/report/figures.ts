@@ -106,6 +106,8 @@ export type Named = {
   readonly orgao: string | null
   readonly uf: string | null
   readonly numero: string | null
+  /** In which notice the purchase counts, as readers write it, if it was published again. */
+  readonly republicado: string | null
   readonly address: string | null
 }
 

@@ -1,6 +1,6 @@
 import { down, known, median, type Order, sorted, sum } from './arithmetic.ts'
 import { daysBetween, localDay, localTime, mondayOf } from './calendar.ts'
-import { brief, type Card, type Cell, date, labelOf, type Row, WEEKDAYS } from './card.ts'
+import { brief, type Card, type Cell, date, labelOf, objectOf, type Row, WEEKDAYS } from './card.ts'
 import { decisionCards } from './decisions.ts'
 import {
   alertsOf,
@@ -311,7 +311,7 @@ const agenda: Readonly<Record<string, Card>> = {
         UF: notice.uf,
         Modalidade: notice.modalidade,
         Número: notice.numero,
-        Objeto: brief(notice.objeto, 80),
+        Objeto: objectOf(notice),
         Fase: notice.phase.name,
         Valor: notice.value,
         Parecer: labelOf(notice.recommendation),

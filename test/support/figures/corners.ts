@@ -466,6 +466,15 @@ function republished(make: Make, ahead: Ahead, run: number): Entry[] {
     make(456, { ...of('Lousas', later), ...since(20) }, bidding),
     make(457, { ...of('Lousas'), ...since(200) }, bidding),
     make(458, { ...of('Lousas'), ...since(381) }, bidding),
+    // Among the first in every list, in a notice without a number, and missed.
+    ...[463, 464].map(number =>
+      make(number, { ...of('Quadros'), data_sessao: `${ahead(0)}T23:58:00` }, bidding),
+    ),
+    ...[465, 466].map(number =>
+      make(number, { ...of('Painéis'), ...(number === 465 && { numero: undefined }) }, bidding),
+    ),
+    make(467, of('Biombos'), bidding),
+    make(468, { ...of('Biombos'), data_sessao: `${ahead(-1)}T10:00:00` }, bidding),
     // Without a CNPJ, by name.
     make(459, { ...of('Murais', nameless), orgao: 'AUTARQUIA  DO LIVRO' }, bidding),
     make(460, { ...of('Murais', nameless), orgao: 'Autarquia do Livro' }, bidding),
