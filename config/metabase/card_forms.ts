@@ -41,7 +41,7 @@ const WIDTHS = widths([
   [60, 'UF'],
   [64, 'Dias | Seg | Ter | Qua | Qui | Sex | Sáb | Dom'],
   [76, 'PNCP'],
-  [94, 'Até | Dia | Prazo | Semana | Visto em | Cor | Análise | Sentido | Há (dias) | Certeza'],
+  [94, 'Desde | Até | Dia | Prazo | Semana | Visto em | Cor | Análise | Sentido | Há (dias) | Certeza'],
   [108, 'Sessão em | Parte | Fase | Severidade | Confirmada | Número'],
   [122, 'Impugnar até | Dia da semana | Ação | Precificação | Parecer'],
   [134, 'Unidade | Sessão | De | Para | Mudança | Publicado em | Última execução | Próxima sessão'],
@@ -49,10 +49,12 @@ const WIDTHS = widths([
 ])
 const MONEY = widths([
   [120, 'Valor'],
+  [124, '10% até | 90% até'],
+  [140, 'Metade até'],
   [146, 'Valor mediano | Valor total | Valor RP | Itens RP'],
-  [154, 'Valor estimado | Valor só deste | 10% custam até | 90% custam até'],
-  [176, 'Metade custa até | Valor bloqueado | Valor confirmado | Valor das sessões | Valor em andamento'],
-  [176, 'Valor em disputa | Itens selecionados'],
+  [154, 'Valor estimado | Valor só deste'],
+  [176, 'Valor bloqueado | Valor confirmado | Valor das sessões | Valor em andamento'],
+  [176, 'Valor em disputa | Itens selecionados | Itens sem valor do edital'],
 ])
 /** Texts of any length share what is left, by these weights, and are wrapped. */
 const SHARES = widths([

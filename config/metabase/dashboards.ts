@@ -133,7 +133,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         'disputa_por_parecer',
         at(9, 0, 24, 7),
         'Parecer | Editais | Valor estimado | Itens selecionados | Editais RP | Valor RP | Itens RP',
-        { hidden: 'Sem valor' },
+        { hidden: 'Sem valor | Itens sem valor do edital' },
       ),
       tableCard(
         'fases_em_numeros',
@@ -181,6 +181,12 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         at(45, 0, 24, 16),
         'Visto em | Mudança | De | Para | Impugnar até | Órgão | Objeto | PNCP',
         { hidden: 'UF' },
+      ),
+      tableCard(
+        'sessoes_antecipadas',
+        at(61, 0, 24, 16),
+        'De | Para | Dias a menos | Impugnar até | Confirmada | Órgão | Objeto | PNCP',
+        { hidden: 'UF | Visto em' },
       ),
       tableCard(
         'pendencias',
@@ -311,16 +317,16 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       ),
       tableCard(
         'faixas_de_preco',
-        at(151, 0, 24, 14),
-        'Item | Unidade | Editais | 10% custam até | Metade custa até | 90% custam até',
-        { hidden: 'Itens | Primeiro edital em | Último edital em' },
+        at(151, 0, 24, 18),
+        'Item | Unidade | Editais | 10% até | Metade até | 90% até | Desde | Até',
+        { hidden: 'Itens' },
       ),
       tableCard(
         'precos_por_orgao',
-        at(165, 0, 24, 14),
+        at(169, 0, 24, 14),
         'Órgão | UF | Editais | Itens comparáveis | Diferença (%) | Acima de 10% | Abaixo de 10%',
       ),
-      tableCard('servico', at(179, 0, 24, 15), 'Dia | Execuções | Boas | Boas (%) | Maior intervalo (h)'),
+      tableCard('servico', at(183, 0, 24, 15), 'Dia | Execuções | Boas | Boas (%) | Maior intervalo (h)'),
     ],
   },
 ]

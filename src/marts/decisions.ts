@@ -6,6 +6,7 @@ import {
   derived,
   flag,
   inCommon,
+  local,
   type Mart,
   moment,
   money,
@@ -50,7 +51,7 @@ export const decisoes: Mart = {
     ]),
     ...of(editalResumo, 'recomendacao', 'nivel_analise', 'orgao_cnpj', 'orgao', 'uf', 'numero', 'modalidade'),
     ...of(editalResumo, 'objeto', 'fase', 'valor_estimado_informado', 'data_sessao_local'),
-    ...of(editalResumo, 'participation_confirmed', 'requisitos_vermelhos', 'pncp_url'),
+    ...of(editalResumo, 'participation_confirmed', 'requisitos_vermelhos', 'pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -112,6 +113,49 @@ export const novidades: Mart = {
   ],
 }
 
+export const retificacoes: Mart = {
+  name: 'retificacoes',
+  description:
+    'Of novidades, what changed in a notice after the company confirmed or had a verdict: session, object or value, with the day to react',
+  portuguese: [
+    'Retificações',
+    'Das novidades, o que mudou em um edital depois de a empresa confirmar a participação ou ter um parecer: sessão, objeto ou valor, com o dia para reagir',
+  ],
+  columns: [
+    ...of(novidades, 'company', 'edital_id', 'mudanca', 'mudanca_ordem', 'de', 'para', 'observado_em'),
+    ...of(novidades, 'observado_dia', 'orgao', 'uf', 'numero', 'objeto', 'impugnar_ate'),
+    ...of(editaisAtivos, 'data_sessao_local', 'participation_confirmed', 'pncp_url'),
+  ],
+}
+
+export const sessoesAntecipadas: Mart = {
+  name: 'sessoes_antecipadas',
+  description:
+    'Sessions of live notices that were seen to move to an earlier moment, one row per move, with the last day to contest',
+  portuguese: [
+    'Sessões antecipadas',
+    'Sessões de editais ativos que vimos passar para um momento anterior, uma mudança por linha, com o último dia para impugnar',
+  ],
+  columns: [
+    ...ofNotice,
+    local('sessao_anterior', 'Session before the move', ['Sessão anterior', 'Sessão antes da mudança']),
+    local('sessao_nova', 'Session after the move; data_sessao_local is another one if it moved again', [
+      'Nova sessão',
+      'Sessão depois da mudança; se ela mudou de novo, a que vale é outra',
+    ]),
+    days('dias_antecipados', 'Days by which the session is earlier; 0: on the same day', [
+      'Dias a menos',
+      'Quantos dias corridos antes a sessão passou a ser; 0: no mesmo dia, mais cedo',
+    ]),
+    ...of(editalResumo, 'data_sessao_local', 'dias_ate_sessao', 'situacao_sessao', 'ultimo_dia_impugnacao'),
+    ...of(editalResumo, 'dias_ate_impugnacao', 'certeza_impugnacao', 'participation_confirmed', 'fase'),
+    ...of(editalResumo, 'em_andamento', 'orgao', 'uf', 'numero', 'objeto', 'valor_estimado_informado'),
+    inCommon.observadoEm,
+    inCommon.observadoDia,
+    ...of(editaisAtivos, 'pncp_url', 'contado_no_numero'),
+  ],
+}
+
 export const prazosPerdidos: Mart = {
   name: 'prazos_perdidos',
   description:
@@ -160,7 +204,7 @@ export const analiseRasaProxima: Mart = {
       'orgao_cnpj',
     ),
     ...of(editalResumo, 'orgao', 'uf', 'numero', 'modalidade', 'objeto', 'fase', 'valor_estimado_informado'),
-    ...of(editalResumo, 'participation_confirmed', 'pncp_url'),
+    ...of(editalResumo, 'participation_confirmed', 'pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -234,7 +278,7 @@ export const sessoesPerdidas: Mart = {
     ]),
     ...verdict,
     ...of(editalResumo, 'verdict_reason', 'valor_estimado_informado', 'requisitos_vermelhos', 'pncp_url'),
-    ...of(editaisAtivos, 'valor_somado'),
+    ...of(editaisAtivos, 'valor_somado', 'contado_no_numero'),
   ],
 }
 

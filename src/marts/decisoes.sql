@@ -38,7 +38,7 @@ SELECT company, edital_id, hoje + dias_ate_decidir::INTEGER AS decidir_ate, dias
     CASE WHEN esclarecer > 0 THEN 'pedir esclarecimento: ' || esclarecer || if(esclarecer = 1, ' alerta grave', ' alertas graves') END
   ) AS decisao,
   coalesce(v.rotulo, verdict_recommendation) AS recomendacao, coalesce(n.rotulo, analysis_level) AS nivel_analise, orgao_cnpj, orgao, uf, numero, modalidade, objeto, fase, valor_estimado_informado,
-  data_sessao_local, participation_confirmed, requisitos_vermelhos, pncp_url
+  data_sessao_local, participation_confirmed, requisitos_vermelhos, pncp_url, contado_no_numero
 FROM (
   SELECT *, least(
     CASE WHEN confirmar OR habilitar THEN greatest(dias_ate_sessao - coalesce(antes, 0), 0) END, dias_ate_prazo) AS dias_ate_decidir

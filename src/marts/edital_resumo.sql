@@ -1,13 +1,11 @@
 -- Each child table is aggregated before it is joined: joining them directly would multiply their rows.
-WITH valores AS (
-  SELECT company, edital_id, CASE WHEN NOT valor_suspeito(valor_estimado) THEN valor_estimado END AS do_edital FROM editais
-),
+WITH tetos AS (SELECT company, edital_id, teto_dos_itens(valor_estimado) AS teto FROM editais),
 itens_por_edital AS (
-  SELECT company, edital_id, count(*) AS itens, fsum(valor_total) FILTER (NOT suspeito) AS itens_valor_total,
+  SELECT company, edital_id, teto, count(*) AS itens, fsum(valor_total) FILTER (NOT suspeito) AS itens_valor_total,
     count(*) FILTER (ai_selected) AS itens_selecionados,
     fsum(valor_total) FILTER (ai_selected AND NOT suspeito) AS itens_selecionados_valor,
     count(*) FILTER (valor_total IS NULL OR valor_total = 0 OR suspeito) AS itens_sem_valor
-  FROM (SELECT i.*, item_suspeito(valor_total, do_edital) AS suspeito FROM items i JOIN valores USING (company, edital_id))
+  FROM (SELECT i.*, teto, item_suspeito(valor_total, teto) AS suspeito FROM items i JOIN tetos USING (company, edital_id))
   GROUP BY ALL
 ),
 requisitos_por_edital AS (
@@ -32,8 +30,11 @@ alertas_por_edital AS (
 SELECT e.*,
   ultimo_dia_impugnacao, dias_ate_prazo(ultimo_dia_impugnacao, situacao_sessao = 'passada', hoje) AS dias_ate_impugnacao,
   analysis_level, verdict_recommendation, verdict_reason,
-  coalesce(itens, 0) AS itens, itens_valor_total,
-  coalesce(itens_selecionados, 0) AS itens_selecionados, itens_selecionados_valor,
+  coalesce(itens, 0) AS itens,
+  -- Not least, which leaves out NULL.
+  if(i.itens_valor_total > teto, teto, i.itens_valor_total) AS itens_valor_total,
+  coalesce(itens_selecionados, 0) AS itens_selecionados,
+  if(i.itens_selecionados_valor > teto, teto, i.itens_selecionados_valor) AS itens_selecionados_valor,
   coalesce(requisitos, 0) AS requisitos,
   coalesce(requisitos_vermelhos, 0) AS requisitos_vermelhos,
   coalesce(requisitos_amarelos, 0) AS requisitos_amarelos,
@@ -61,11 +62,13 @@ SELECT e.*,
   certeza_impugnacao,
   ultimo_dia_esclarecimento, dias_ate_prazo(ultimo_dia_esclarecimento, situacao_sessao = 'passada', hoje) AS dias_ate_esclarecimento,
   regra_esclarecimento, certeza_esclarecimento,
-  coalesce(overview_is_srp OR pricing_is_srp, overview_is_srp, pricing_is_srp) AS registro_de_precos
+  coalesce(overview_is_srp OR pricing_is_srp, overview_is_srp, pricing_is_srp) AS registro_de_precos,
+  CASE WHEN teto IS NOT NULL AND contado_no_edital IS NULL THEN if(i.itens_selecionados_valor > teto, teto, i.itens_selecionados_valor) END
+    AS itens_selecionados_valor_somado
 FROM editais_ativos e
 LEFT JOIN analyses USING (company, edital_id)
 LEFT JOIN riscos_pagamento USING (company, edital_id)
-LEFT JOIN itens_por_edital USING (company, edital_id)
+LEFT JOIN itens_por_edital i USING (company, edital_id)
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 LEFT JOIN alertas_por_edital USING (company, edital_id)
 LEFT JOIN (

@@ -22,6 +22,8 @@ import {
   novidades,
   prazosPerdidos,
   requisitosBloqueantes,
+  retificacoes,
+  sessoesAntecipadas,
   sessoesPerdidas,
   sessoesSimultaneas,
 } from './decisions.ts'
@@ -98,6 +100,8 @@ export const MARTS: readonly Mart[] = [
   mudancasAnalise,
   decisoes,
   novidades,
+  retificacoes,
+  sessoesAntecipadas,
   prazosPerdidos,
   analiseRasaProxima,
   sessoesSimultaneas,

@@ -281,18 +281,26 @@ export const editalResumo: Mart = {
     ...of(prazosImpugnacao, 'ultimo_dia_impugnacao', 'dias_ate_impugnacao'),
     ...same('analyses', 'analysis_level', 'verdict_recommendation', 'verdict_reason'),
     count('itens', 'Items', ['Itens', 'Quantidade de itens do edital; 0 também quando ainda não analisado']),
-    money('itens_valor_total', 'Sum of the plausible total values of the items', [
-      'Valor dos itens',
-      'Soma dos valores totais confiáveis dos itens, em BRL',
-    ]),
+    money(
+      'itens_valor_total',
+      'Sum of the plausible total values of the items; at most the value of the notice, if that is plausible and over 1',
+      [
+        'Valor dos itens',
+        'Soma dos valores totais confiáveis dos itens, em BRL; no máximo o valor do edital, se for confiável e maior que 1',
+      ],
+    ),
     count('itens_selecionados', 'Items that the evaluation selected', [
       'Itens selecionados',
       'Quantidade de itens selecionados para a empresa',
     ]),
-    money('itens_selecionados_valor', 'Sum of the plausible total values of the selected items', [
-      'Valor dos itens selecionados',
-      'Soma dos valores totais confiáveis dos itens selecionados, em BRL',
-    ]),
+    money(
+      'itens_selecionados_valor',
+      'Sum of the plausible total values of the selected items; at most the value of the notice, if that is plausible and over 1',
+      [
+        'Valor dos itens selecionados',
+        'Soma dos valores totais confiáveis dos itens selecionados, em BRL; no máximo o valor do edital, se for confiável e maior que 1',
+      ],
+    ),
     count('requisitos', 'Requirements', [
       'Requisitos',
       'Quantidade de requisitos de habilitação; 0 também quando ainda não analisado',
@@ -380,6 +388,14 @@ export const editalResumo: Mart = {
       'Registro de preços',
       'Se a visão geral ou a precificação dizem que é registro de preços; vazio quando nenhuma informa',
     ]),
+    money(
+      'itens_selecionados_valor_somado',
+      'itens_selecionados_valor for sums: NULL if nothing limits it (the notice has no plausible value over 1), or another notice of the same purchase counts',
+      [
+        'Itens selecionados para somas',
+        'Valor dos itens selecionados, em BRL, para somas; vazio quando nada o limita (o edital não tem valor confiável maior que 1) ou conta em outro edital da mesma compra',
+      ],
+    ),
   ],
 }
 

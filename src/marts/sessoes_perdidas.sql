@@ -18,7 +18,7 @@ SELECT company, edital_id, orgao_cnpj, orgao, uf, numero, modalidade, objeto, st
   date_trunc('week', data_sessao_dia)::DATE AS semana,
   -dias_ate_sessao AS dias_desde_sessao,
   verdict_recommendation, recomendacao, verdict_reason,
-  valor_estimado_informado, coalesce(requisitos_vermelhos, 0) AS requisitos_vermelhos, pncp_url, valor_somado
+  valor_estimado_informado, coalesce(requisitos_vermelhos, 0) AS requisitos_vermelhos, pncp_url, valor_somado, contado_no_numero
 FROM perdidas
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 JOIN (

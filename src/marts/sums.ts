@@ -345,10 +345,10 @@ export const faixasDePreco: Mart = {
   name: 'faixas_de_preco',
   storedDaily: true,
   description:
-    'Unit prices of comparable items, computed once a day: the same description and unit in three notices or more, also notices that are gone; without those whose 90th percentile is 1 or over 20 times the 10th, or whose unit is the UST',
+    'Unit prices of comparable items, computed once a day: the same description and unit in three notices or more, also notices that are gone; without services, descriptions of one word, a 90th percentile of 1 or over 5 times the 10th, and the unit UST',
   portuguese: [
     'Faixas de preço',
-    'Preços unitários de itens comparáveis, calculados uma vez por dia: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem as genéricas, em que o preço até o qual custam 90% dos itens passa de 20 vezes o preço até o qual custam 10%, as de preço 1 e as de UST',
+    'Preços unitários de itens comparáveis, calculados uma vez por dia: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos; sem serviços, descrições de uma só palavra, as genéricas, em que o preço até o qual custam 90% dos itens passa de 5 vezes o preço até o qual custam 10%, as de preço 1 e as de UST',
   ],
   columns: [
     ...ofCompany,

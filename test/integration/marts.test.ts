@@ -30,11 +30,23 @@ test('each mart of a snapshot has the rows that it has over the same lines of th
   const alert = { type: 'risk', severity: 'high', title: 'Tarde', action_type: 'impugnacao' }
   const near = [2, 3].map(n => noticeEntry(n, { data_sessao: `${dayIn(1)}T09:00:00` }, { alerts: [alert] }))
   const again = [4, 5].map(n => noticeEntry(n, { objeto: 'Publicado de novo', valor_estimado: 4000 }))
+  // After its verdict, the session moves to an earlier day.
+  const [later, sooner] = [9, 8].map(days =>
+    noticeEntry(
+      6,
+      { data_sessao: `${dayIn(days)}T10:00:00`, updated_at: at(6.9 - days).toISOString() },
+      { verdict: { recommendation: 'cautela' } },
+    ),
+  ) as [Entry, Entry]
   const company = await startCompany([])
   const marts = await openMarts()
   for (const { when, shown, gone } of [
-    { when: at(-2), shown: [leaving, ...others, noticeEntry(1, {}, before), ...near, ...again], gone: [] },
-    { when: at(-1), shown: [changed], gone: [leaving] },
+    {
+      when: at(-2),
+      shown: [leaving, ...others, noticeEntry(1, {}, before), later, ...near, ...again],
+      gone: [],
+    },
+    { when: at(-1), shown: [changed, sooner], gone: [leaving] },
   ]) {
     for (const entry of shown) company.world.put(entry)
     for (const { edital } of gone) company.world.remove(edital.id)

@@ -84,7 +84,7 @@ it('price bands are those of the first snapshot of a day, until a tenth more not
     noticeEntry(
       n,
       {},
-      { items: [{ descricao: 'Café', unidade_medida: 'UN', valor_unitario_estimado: price }] },
+      { items: [{ descricao: 'Café moído', unidade_medida: 'UN', valor_unitario_estimado: price }] },
     )
   const company = await startCompany(Array.from({ length: 20 }, (_, n) => priced(n + 1, 10)))
   const noon = new Date().setUTCHours(15, 0, 0, 0)

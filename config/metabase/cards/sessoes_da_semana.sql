@@ -1,6 +1,6 @@
 -- Sessões de hoje e dos próximos seis dias
 -- De editais em andamento; horário local; as primeiras 50 linhas.
-SELECT data_sessao_local AS "Sessão", dias_ate_sessao AS "Dias", curto(orgao, 50) AS "Órgão", uf AS "UF", curto(objeto, 80) AS "Objeto",
+SELECT data_sessao_local AS "Sessão", dias_ate_sessao AS "Dias", curto(orgao, 50) AS "Órgão", uf AS "UF", com_republicacao(curto(objeto, 80), contado_no_numero) AS "Objeto",
   valor_estimado_informado AS "Valor", recomendacao AS "Parecer",
   CASE WHEN participation_confirmed THEN 'sim' ELSE 'não' END AS "Confirmada", requisitos_vermelhos AS "Vermelhos",
   pncp_url AS "PNCP"

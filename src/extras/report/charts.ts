@@ -383,7 +383,7 @@ export const MAX_CODE = 30
 /** One stack per category of the contract; the table below the chart has the others. */
 export const MAX_STACKS = 12
 
-/** Shows buyer, state and number of a notice, as a link if it has a usable address. */
+/** Shows buyer, state and number of a notice, and whether it was published again, as a link if it has a usable address. */
 export function noticeLink({ address, ...named }: Named): Html {
   const [name, ...rest] = nameParts(named)
   return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest.map(part => ` · ${part}`).join('')}`
@@ -394,8 +394,10 @@ export function formatNoticeName(named: Omit<Named, 'address'>): string {
   return nameParts(named).join(' · ')
 }
 
-function nameParts({ orgao, uf, numero }: Omit<Named, 'address'>): string[] {
-  const rest = [fitInLine(uf, MAX_CODE), fitInLine(numero, MAX_CODE)].filter(part => part !== null)
+function nameParts({ orgao, uf, numero, republicado }: Omit<Named, 'address'>): string[] {
+  const rest = [fitInLine(uf, MAX_CODE), fitInLine(numero, MAX_CODE), republicado].filter(
+    part => part !== null,
+  )
   return [fitInLine(orgao, MAX_NAME) ?? 'Órgão não informado', ...rest]
 }
 

@@ -106,6 +106,8 @@ export type Named = {
   readonly orgao: string | null
   readonly uf: string | null
   readonly numero: string | null
+  /** In which notice the purchase counts, as readers write it, if it was published again. */
+  readonly republicado: string | null
   readonly address: string | null
 }
 
@@ -203,9 +205,12 @@ export type Against = {
 /** A row of the card `disputa_por_parecer`; RP is price registration. */
 export type ByVerdict = Readonly<{
   Parecer: string
+  Editais: number
   'Valor estimado': number
+  'Itens selecionados': number
   'Editais RP': number
   'Valor RP': number
+  'Itens RP': number
 }>
 
 /** The sums that sessions tie up that have not begun. */

@@ -210,9 +210,8 @@ function sessionTime({ data_sessao_local, dias }: ReportedSession): Html {
   return html`${formatDay(data_sessao_local)} <small>${formatWeekday(data_sessao_local)}${clock && `, ${clock}`} · ${formatDistance(dias)}</small>`
 }
 
-function sessionNotice(session: ReportedSession): Html {
-  const { orgao, uf, numero, modalidade, objeto, address } = session
-  return html`${noticeLink({ orgao, uf, numero, address })} <small>${[fitInLine(modalidade, MAX_CODE), fitInLine(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
+function sessionNotice({ modalidade, objeto, ...named }: ReportedSession): Html {
+  return html`${noticeLink(named)} <small>${[fitInLine(modalidade, MAX_CODE), fitInLine(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
 }
 
 function sessionStand({ fase, participation_confirmed, verdict_recommendation }: ReportedSession): Html {

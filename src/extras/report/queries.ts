@@ -69,8 +69,9 @@ async function readNotices<T extends Named>(
     readonly pncp_url: string | null
     readonly esta_na_api: boolean
   }
-  const all = `SELECT l.*, e.edital_id IS NOT NULL AS esta_na_api
-    FROM (${list.all}) l LEFT JOIN (SELECT edital_id FROM editais WHERE deleted_at IS NULL) e USING (edital_id)`
+  const all = `SELECT l.*, e.edital_id IS NOT NULL AS esta_na_api, com_republicacao(NULL, contado_no_numero) AS republicado
+    FROM (${list.all}) l LEFT JOIN (SELECT edital_id FROM editais WHERE deleted_at IS NULL) e USING (edital_id)
+    LEFT JOIN (SELECT edital_id, contado_no_numero FROM republicacoes) USING (edital_id)`
   const { rows, total } = await readBounded<Read>(db, { ...list, all })
   const findAddress = ({ edital_id, pncp_url, esta_na_api }: Read) =>
     pagesUrl !== null && esta_na_api

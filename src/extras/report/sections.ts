@@ -286,11 +286,23 @@ ${valueByVerdict(verdicts)}
 
 function valueByVerdict(verdicts: readonly ByVerdict[]): Html | null {
   if (verdicts.length === 0) return null
-  const parts = verdicts.slice(0, MAX_PORTION_BARS).map(row => {
-    return `${fitInLine(row.Parecer, MAX_CODE) ?? 'Sem parecer'}, ${formatShortMoney(row['Valor estimado'] + row['Valor RP'])}`
+  const worth = (value: number, notices: number) =>
+    notices > 0
+      ? html`${formatShortMoney(value)} <small>${formatPlural(notices, 'edital', 'editais')}</small>`
+      : null
+  const items = (value: number) => (value > 0 ? formatShortMoney(value) : null)
+  return table({
+    caption:
+      'Em disputa por parecer, com o valor dos itens selecionados nos editais que informam o seu; RP: registro de preços, que não obriga o órgão a comprar',
+    columns: [
+      { head: 'Parecer', cell: row => fitInLine(row.Parecer, MAX_CODE) ?? 'Sem parecer' },
+      { head: 'Em disputa', kind: 'number', cell: row => worth(row['Valor estimado'], row.Editais) },
+      { head: 'Itens selecionados', kind: 'number', cell: row => items(row['Itens selecionados']) },
+      { head: 'Em RP', kind: 'number', cell: row => worth(row['Valor RP'], row['Editais RP']) },
+      { head: 'Itens selecionados em RP', kind: 'number', cell: row => items(row['Itens RP']) },
+    ],
+    rows: verdicts.slice(0, MAX_PORTION_BARS),
   })
-  const of = (name: 'Editais RP' | 'Valor RP') => verdicts.reduce((sum, row) => sum + row[name], 0)
-  return html`<p class="lead">Por parecer: ${parts.join('; ')}. Em registro de preços, que não obriga o órgão a comprar: ${formatPlural(of('Editais RP'), 'edital', 'editais')} (${formatShortMoney(of('Valor RP'))}).</p>`
 }
 
 function portions(name: string, all: readonly Portion[]): Html {

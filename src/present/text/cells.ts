@@ -85,6 +85,7 @@ const ORDER: Readonly<Record<string, string>> = {
   alertas_juridicos:
     '(dias_ate_prazo >= 0) DESC NULLS LAST, abs(dias_ate_prazo), data_sessao_dia DESC, severidade_ordem, edital_id, ordinal',
   itens_selecionados: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
+  sessoes_antecipadas: 'observado_em DESC, edital_id',
   mudancas: 'observado_em DESC, edital_id, campo',
   mudancas_parecer: 'observado_em DESC, edital_id',
   mudancas_analise: 'observado_em DESC, edital_id, parte, titulo, de, para',

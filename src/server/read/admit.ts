@@ -154,7 +154,7 @@ const FUNCTIONS: ReadonlySet<string> = new Set(
 `),
     // What marts compute (`src/marts/macros/`).
     ...words('agora chave chave_modalidade local_time sessao_por_vir soma texto_limpo unidade_comparavel'),
-    ...words('item_suspeito valor_suspeito'),
+    ...words('item_suspeito teto_dos_itens valor_suspeito'),
     ...words(`
   abs acos acosh add age aggregate ago alias any_value apply approx_count_distinct approx_quantile
   approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last

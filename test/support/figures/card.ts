@@ -1,5 +1,5 @@
 import { inUtc } from './calendar.ts'
-import type { Picture } from './picture.ts'
+import type { Notice, Picture } from './picture.ts'
 import { seen } from './spelling.ts'
 
 /** What a card shows. */
@@ -21,6 +21,16 @@ export function brief(text: string | null, most: number): string | null {
   const characters = [...(seen([...(text ?? '')].slice(0, 8 * most).join('')) ?? '')]
   if (characters.length === 0) return null
   return `${characters.slice(0, most).join('')}${characters.length > most ? '…' : ''}`
+}
+
+/** An object, and where the purchase counts if it was published again. */
+export function objectOf({ objeto, countsIn }: Pick<Notice, 'objeto' | 'countsIn'>): string | null {
+  return [brief(objeto, 80), republishedIn(countsIn)].filter(Boolean).join(' · ') || null
+}
+
+export function republishedIn(counts: Pick<Notice, 'numero'> | null): string | null {
+  if (counts === null) return null
+  return counts.numero === null ? 'republicado sem número' : `republicado no nº ${counts.numero}`
 }
 
 /** How codes of the contract are written for readers; another code stays as it is. */

@@ -1,6 +1,6 @@
 import { down, known, median, type Order, sorted, sum } from './arithmetic.ts'
 import { daysBetween, localDay, localTime, mondayOf } from './calendar.ts'
-import { brief, type Card, type Cell, date, labelOf, type Row, WEEKDAYS } from './card.ts'
+import { brief, type Card, type Cell, date, labelOf, objectOf, type Row, WEEKDAYS } from './card.ts'
 import { decisionCards } from './decisions.ts'
 import {
   alertsOf,
@@ -79,8 +79,12 @@ const funnel: Readonly<Record<string, Card>> = {
     const verdicts = Map.groupBy(coming(picture.open, picture), ({ recommendation }) => recommendation)
     const rows = [...verdicts].map(([verdict, notices]) => {
       const [firm = [], rp = []] = [false, true].map(is => notices.filter(one => one.registersPrices === is))
-      const selected = (all: readonly Notice[]) =>
-        sum(countedOnce(all).map(one => Math.round(one.selected * 1e4))) / 1e4
+      const selected = (all: readonly Notice[], isLimited = true) =>
+        sum(
+          countedOnce(all)
+            .filter(one => one.selected.isLimited === isLimited)
+            .map(one => Math.round(one.selected.worth * 1e4)),
+        ) / 1e4
       return {
         Parecer: labelOf(verdict) ?? 'Sem parecer',
         Editais: firm.length,
@@ -90,6 +94,7 @@ const funnel: Readonly<Record<string, Card>> = {
         'Valor RP': worthOf(rp),
         'Itens RP': selected(rp),
         'Sem valor': notices.filter(({ value }) => value === null).length,
+        'Itens sem valor do edital': selected(notices, false),
       }
     })
     const place = (verdict: string) => ['Participar', 'Cautela', 'Não recomendado'].indexOf(verdict) + 1
@@ -306,7 +311,7 @@ const agenda: Readonly<Record<string, Card>> = {
         UF: notice.uf,
         Modalidade: notice.modalidade,
         Número: notice.numero,
-        Objeto: brief(notice.objeto, 80),
+        Objeto: objectOf(notice),
         Fase: notice.phase.name,
         Valor: notice.value,
         Parecer: labelOf(notice.recommendation),

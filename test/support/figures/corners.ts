@@ -409,6 +409,15 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
       ...{ ...ELSEWHERE, objeto: run === 2 ? 'Objeto corrigido' : 'Objeto', ...movedAt(run) },
       data_sessao: `${ahead(run === 2 ? 18 : 22)}T09:00:00-03:00`,
     }),
+    // Earlier by hours; there and back; earlier twice, discarded, and of a day that is over.
+    make(383, {
+      ...{ data_sessao: `${ahead(16)}T${run === 2 ? '08' : '14'}:00:00`, participation_confirmed: true },
+      ...movedAt(run),
+    }),
+    make(384, { data_sessao: `${ahead(run === 1 ? 12 : 15)}T10:00:00`, ...movedAt(run) }),
+    make(389, { data_sessao: `${ahead(20 - 3 * run)}T10:00:00`, ...movedAt(run) }),
+    make(394, { data_sessao: `${ahead(20 - run)}T10:00:00`, status: 'discarded', ...movedAt(run) }),
+    make(395, { data_sessao: `${ahead(run === 2 ? -3 : 3)}T10:00:00`, ...movedAt(run) }),
     make(382, {
       data_sessao: run === 1 ? `${ahead(9)}T12:00:00Z` : `${ahead(9)}T09:00:00-03:00`,
       ...movedAt(run),
@@ -457,6 +466,15 @@ function republished(make: Make, ahead: Ahead, run: number): Entry[] {
     make(456, { ...of('Lousas', later), ...since(20) }, bidding),
     make(457, { ...of('Lousas'), ...since(200) }, bidding),
     make(458, { ...of('Lousas'), ...since(381) }, bidding),
+    // Among the first in every list, in a notice without a number, and missed.
+    ...[463, 464].map(number =>
+      make(number, { ...of('Quadros'), data_sessao: `${ahead(0)}T23:58:00` }, bidding),
+    ),
+    ...[465, 466].map(number =>
+      make(number, { ...of('Painéis'), ...(number === 465 && { numero: undefined }) }, bidding),
+    ),
+    make(467, of('Biombos'), bidding),
+    make(468, { ...of('Biombos'), data_sessao: `${ahead(-1)}T10:00:00` }, bidding),
     // Without a CNPJ, by name.
     make(459, { ...of('Murais', nameless), orgao: 'AUTARQUIA  DO LIVRO' }, bidding),
     make(460, { ...of('Murais', nameless), orgao: 'Autarquia do Livro' }, bidding),
@@ -474,6 +492,12 @@ function priced(make: Make, ahead: Ahead): Entry[] {
   const item = (descricao?: string, unidade_medida?: string, valor_unitario_estimado?: number) => {
     return { descricao, unidade_medida, valor_unitario_estimado }
   }
+  // One word, and a service, name what is not the same everywhere; a thing of two words is, also if nobody says that it is one.
+  const kinds = [
+    ...[item(' Cadeira\u00a0', 'UN', 80), item('Cadeira giratória', 'UN', 80)],
+    { ...item('Poda de árvores', 'UN', 300), material_ou_servico: 'S' },
+    { ...item('Muda de árvore', 'UN', 30), material_ou_servico: 'M' },
+  ]
   const selling = (...totals: readonly number[]) => ({
     ...{ overview: { is_srp: true }, verdict: { recommendation: 'cautela' }, ...pricing(55.5) },
     items: totals.map(valor_total => ({ ai_selected: true, valor_total })),
@@ -494,31 +518,43 @@ function priced(make: Make, ahead: Ahead): Entry[] {
     make(413, { ...near, data_sessao: ahead(-1) }, { requirements: [red('Seguro')] }),
     make(420, near, {
       items: [
-        ...[item('Papel A4', 'Unidade ', 10), item(' papel a4\u00a0', 'UND.', 12), item('Serviço', 'UN', 1)],
-        ...[item('Papel A4', 'Caixa', 90), item('PAPEL A4', undefined, 3), item('Dois', 'UN', 1)],
+        ...[
+          item('Papel A4', 'Unidade ', 10),
+          item(' papel a4\u00a0', 'UND.', 12),
+          item('Caneta azul', 'UN', 2),
+        ],
+        ...[
+          item('Papel A4', 'Caixa', 90),
+          item('PAPEL A4', undefined, 3),
+          item('Em dois', 'UN', 1),
+          ...kinds,
+        ],
       ],
     }),
     make(421, near, {
       items: [
         ...[item('PAPEL A4', 'un', 20.5), item('Papel A4', 'cx', 80), item('papel a4', '', 4)],
-        ...[item('Dois', 'UN', 1), item('Dois', 'UN', 2), item('Zero', 'UN', 5), item('Serviço', 'UN', 500)],
+        ...[item('Em dois', 'UN', 1), item('Em dois', 'UN', 2), item('De zero', 'UN', 5), ...kinds],
+        item('Caneta azul', 'UN', 9),
       ],
     }),
     make(422, near, {
       items: [
         ...[item('Papel a4', 'UNID', 14), item('Papel A4', 'CAIXA', 85.5), item('Papel A4', ' - ', 5)],
-        ...[item('Zero', 'UN', 0), item('Zero', 'UN', -1), item('Papel A4', 'UN', 99_999_999.99)],
-        ...[item(undefined, 'UN', 1), item('', 'UN', 1), item('Papel A 4', 'UN', 1)],
+        ...[item('De zero', 'UN', 0), item('De zero', 'UN', -1), item('Papel A4', 'UN', 99_999_999.99)],
+        ...[item(undefined, 'UN', 1), item('', 'UN', 1), item('Papel A 4', 'UN', 1), ...kinds],
       ],
     }),
     // Items over the value of their notice, and a price registration in which the company takes part.
     make(424, { ...near, participation_confirmed: true }, selling(50_000, 50_500, 50_501, -1)),
+    // A real is no value that could limit them.
+    make(426, { ...near, valor_estimado: 1 }, selling(700)),
     make(425, near, { pricing: { is_srp: true }, verdict: { recommendation: 'participar' } }),
     // Prices of a notice in any phase count.
     make(
       423,
       { ...near, status: 'discarded' },
-      { items: [item('Papel A4', 'Únidade', 11), item('Zero', 'UN', 6), item('Serviço', 'UN', 900)] },
+      { items: [item('Papel A4', 'Únidade', 11), item('De zero', 'UN', 6), item('Caneta azul', 'UN', 20)] },
     ),
   ]
 }

@@ -1,6 +1,6 @@
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { daysBetween, goodFriday, localDay, localTime, mondayOf } from './calendar.ts'
-import { brief, type Card, date, labelOf, WEEKDAYS } from './card.ts'
+import { brief, type Card, date, labelOf, objectOf, WEEKDAYS } from './card.ts'
 import {
   alertsOf,
   bySession,
@@ -333,7 +333,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
         Número: notice.numero,
-        Objeto: brief(notice.objeto, 80),
+        Objeto: objectOf(notice),
         Fase: notice.phase.name,
         Parecer: labelOf(notice.recommendation),
         Valor: notice.value,

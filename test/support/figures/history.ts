@@ -49,6 +49,8 @@ type Change = {
   readonly kind: 'Sessão antecipada' | 'Sessão remarcada' | 'Valor alterado' | 'Objeto alterado'
   readonly from: string
   readonly to: string
+  /** If it is one of the session, and both are known. */
+  readonly sessions?: readonly Temporal.PlainDateTime[] | undefined
   readonly at: Date
 }
 
@@ -96,10 +98,12 @@ function changesBetween(before: Document, after: Document, at: Date): Change[] {
   const [text = '', newText = ''] = [before, after].map(
     ({ objeto }) => seen(textOf(objeto)) ?? 'não informado',
   )
-  const isEarlier = day && newDay && Temporal.PlainDateTime.compare(localTimeOf(newDay), localTimeOf(day)) < 0
+  const sessions = day && newDay ? [localTimeOf(day), localTimeOf(newDay)] : undefined
+  const [old, young] = sessions ?? []
+  const isEarlier = old && young && Temporal.PlainDateTime.compare(young, old) < 0
   const session = {
     kind: isEarlier ? 'Sessão antecipada' : 'Sessão remarcada',
-    ...{ from: sessionText(before), to: sessionText(after), at },
+    ...{ from: sessionText(before), to: sessionText(after), at, sessions },
   } as const
   return [
     ...(session.from === session.to ? [] : [session]),

@@ -96,8 +96,8 @@ export type Notice = {
   readonly registersPrices: boolean
   /** Whether it is reserved for small companies; null if the analysis does not say. */
   readonly isReserved: boolean | null
-  /** The sum of the plausible totals of the selected items. */
-  readonly selected: number
+  /** The sum of the plausible totals of the selected items, and whether the notice has a value that limits it. */
+  readonly selected: { readonly worth: number; readonly isLimited: boolean }
   readonly requirements: readonly Requirement[]
   readonly alerts: readonly Alert[]
   readonly risk: PaymentRisk
@@ -115,6 +115,7 @@ export type Item = {
   readonly followedOn: Temporal.PlainDate | null
   readonly description: string | null
   readonly unit: string | null
+  readonly isService: boolean
   /** Null if it is not plausible. */
   readonly price: number | null
 }
@@ -213,6 +214,7 @@ function itemsOf({ edital, analysis }: Followed): Item[] {
       followedOn: localDay(new Date(String(edital.created_at))),
       description: textOf(element.descricao),
       unit: textOf(element.unidade_medida),
+      isService: element.material_ou_servico === 'S',
       price: price === 0 ? null : plausible(price),
     }
   })
@@ -246,15 +248,13 @@ function newVerdictsOf({ edital, verdicts }: Followed): NewVerdict[] {
   }))
 }
 
-/** A total over its notice's value, by more than rounding, is not believed. */
-function selectedWorth(analysis: Document | null, ofNotice: number | null): number {
-  const ceiling = ofNotice !== null && ofNotice > 1 ? 1.01 * ofNotice : Number.POSITIVE_INFINITY
+/** A total over its notice's value, by more than rounding, is not believed, and neither is a sum. A real is no value. */
+function selectedWorth(analysis: Document | null, ofNotice: number | null): Notice['selected'] {
+  const ceiling = ofNotice !== null && ofNotice > 1 ? ofNotice : Number.POSITIVE_INFINITY
   const selected = elementsOf(analysis, 'items').filter(({ ai_selected }) => ai_selected === true)
-  return sum(
-    known(selected.map(({ valor_total }) => plausible(numberOf(valor_total)))).filter(
-      value => value <= ceiling,
-    ),
-  )
+  const totals = known(selected.map(({ valor_total }) => plausible(numberOf(valor_total))))
+  const worth = Math.min(sum(totals.filter(value => value <= 1.01 * ceiling)), ceiling)
+  return { worth, isLimited: Number.isFinite(ceiling) }
 }
 
 function plausible(value: number | null): number | null {

@@ -7,11 +7,12 @@ import { mostFrequent, plain, seen } from './spelling.ts'
 
 const UNITS: Readonly<Record<string, string>> = { UND: 'UN', UNID: 'UN', UNIDADE: 'UN', CAIXA: 'CX' }
 
-/** Items with the same description and unit in three notices or more. */
+/** Things with the same description, of two words or more, and the same unit, in three notices or more. */
 function priceBandsOf({ items }: Picture) {
-  const priced = items.flatMap(({ noticeId, followedOn, description, unit, price }) => {
+  const priced = items.flatMap(({ noticeId, followedOn, description, unit, isService, price }) => {
     const text = seen(description)
     if (price === null || text === null || seen(unit)?.toUpperCase() === 'UST') return []
+    if (isService || text.split(' ').length < 2) return []
     const spelled = plain(seen(unit) ?? '')
       .toUpperCase()
       .split(/[^\p{L}\p{N}]+/u)
@@ -33,7 +34,7 @@ function priceBandsOf({ items }: Picture) {
         p90: quantile(those, 0.9),
         days: sorted(known(those.map(({ followedOn }) => followedOn)), day => day.toString()),
       }))
-      .filter(({ notices, p10, p90 }) => notices >= 3 && p90 > 1 && p90 <= 20 * p10),
+      .filter(({ notices, p10, p90 }) => notices >= 3 && p90 > 1 && p90 <= 5 * p10),
     down(({ notices }) => notices),
     down(({ items }) => items),
     ({ description }) => description,
@@ -88,11 +89,11 @@ export const priceCards: Readonly<Record<string, Card>> = {
         Unidade: brief(unit, 16),
         Editais: notices,
         Itens: items,
-        '10% custam até': p10,
-        'Metade custa até': median,
-        '90% custam até': p90,
-        'Primeiro edital em': date(days[0] ?? null),
-        'Último edital em': date(days.at(-1) ?? null),
+        '10% até': p10,
+        'Metade até': median,
+        '90% até': p90,
+        Desde: date(days[0] ?? null),
+        Até: date(days.at(-1) ?? null),
       })),
 
   precos_por_orgao: picture =>

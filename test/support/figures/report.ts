@@ -185,12 +185,28 @@ function values(picture: Picture): string[] {
   return [
     ...sentences(
       `${future} em disputa nos editais em andamento com sessão futura; ${past} com sessão passada e ${none} sem data; ${formatPlural(secret, 'não informa o valor', 'não informam o valor')}, ${formatPlural(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
-      `Por parecer: ${verdicts.map(row => `${row.Parecer}, ${formatShortMoney(Number(row['Valor estimado']) + Number(row['Valor RP']))}`).join('; ')}. Em registro de preços, que não obriga o órgão a comprar: ${number(sum(verdicts.map(row => Number(row['Editais RP']))))} editais (${formatShortMoney(sum(verdicts.map(row => Number(row['Valor RP']))))}).`,
+    ),
+    ...table(
+      'Em disputa por parecer, com o valor dos itens selecionados nos editais que informam o seu; RP: registro de preços, que não obriga o órgão a comprar',
+      'Parecer | Em disputa | Itens selecionados | Em RP | Itens selecionados em RP',
+      verdicts.map(row => [
+        String(row.Parecer),
+        worthIn(row['Valor estimado'], row.Editais),
+        itemsIn(row['Itens selecionados']),
+        worthIn(row['Valor RP'], row['Editais RP']),
+        itemsIn(row['Itens RP']),
+      ]),
     ),
     ...portions('UF', statesOf(picture), picture),
     ...portions('Modalidade', modalitiesOf(picture), picture),
   ]
 }
+
+const itemsIn = (value: unknown) => (Number(value) > 0 ? formatShortMoney(Number(value)) : null)
+const worthIn = (value: unknown, notices: unknown) =>
+  Number(notices) > 0
+    ? `${formatShortMoney(Number(value))} ${formatPlural(Number(notices), 'edital', 'editais')}`
+    : null
 
 const statesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ uf }) => uf))
 const modalitiesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ modalidade }) => modalidade))

@@ -1,5 +1,6 @@
 import { fitInLine, formatDay, formatDayAndTime, formatPlural, NONE } from '#src/present/text/format.ts'
 import { inUtc, localTime } from './calendar.ts'
+import { republishedIn } from './card.ts'
 import type { Notice, Picture } from './picture.ts'
 
 /** How the report formats texts, so that its parts only need to give their figures. */
@@ -51,8 +52,8 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim()
 }
 
-/** Buyer, state and number. */
-export function nameOf({ orgao, uf, numero }: Notice): string | null {
+/** Buyer, state and number, and whether it was published again. */
+export function nameOf({ orgao, uf, numero, countsIn }: Notice): string | null {
   const name = fitInLine(orgao, 80) ?? 'Órgão não informado'
-  return joined([name, fitInLine(uf, 30), fitInLine(numero, 30)], ' · ')
+  return joined([name, fitInLine(uf, 30), fitInLine(numero, 30), republishedIn(countsIn)], ' · ')
 }

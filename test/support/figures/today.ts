@@ -1,6 +1,6 @@
 import { down, known, sorted } from './arithmetic.ts'
-import { businessDaysBefore, localDay } from './calendar.ts'
-import { brief, type Card, date, labelOf } from './card.ts'
+import { businessDaysBefore, daysBetween, localDay } from './calendar.ts'
+import { brief, type Card, date, labelOf, objectOf } from './card.ts'
 import { isRecommended } from './decisions.ts'
 import {
   alertsOf,
@@ -24,6 +24,7 @@ const DAY_MS = 86_400_000
 
 const buyer = ({ orgao, uf }: Notice) => ({ Órgão: brief(orgao, 50), UF: uf })
 const named = (notice: Notice) => ({ ...buyer(notice), Objeto: brief(notice.objeto, 80) })
+const marked = (notice: Notice) => ({ ...buyer(notice), Objeto: objectOf(notice) })
 const isRed = ({ colour }: { readonly colour: string | null }) => colour === 'red'
 const counted = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`
 
@@ -169,7 +170,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Decisão: parts.join('; '),
         Parecer: labelOf(notice.recommendation),
         Análise: labelOf(notice.level),
-        ...named(notice),
+        ...marked(notice),
         Valor: notice.value,
         Sessão: date(notice.session),
         PNCP: notice.url,
@@ -185,7 +186,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
       .map(notice => ({
         Sessão: date(notice.session),
         Dias: daysTo(notice.sessionDay, picture),
-        ...named(notice),
+        ...marked(notice),
         Valor: notice.value,
         Parecer: labelOf(notice.recommendation),
         Confirmada: notice.confirmed ? 'sim' : 'não',
@@ -247,7 +248,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Sessão: date(notice.session),
         Análise: labelOf(notice.level),
         Parecer: labelOf(notice.recommendation),
-        ...named(notice),
+        ...marked(notice),
         Valor: notice.value,
         Confirmada: notice.confirmed ? 'sim' : 'não',
         PNCP: notice.url,
@@ -303,6 +304,31 @@ export const todayCards: Readonly<Record<string, Card>> = {
       )
       .slice(0, 50)
       .map(one => newsRow(one)),
+
+  sessoes_antecipadas: picture =>
+    sorted(
+      sessionsAhead(picture).flatMap(notice => {
+        const { changes = [] } = picture.history.followed.get(notice.id) ?? {}
+        return changes.flatMap(({ kind, sessions: [from, to] = [], at }) =>
+          kind === 'Sessão antecipada' && from && to?.equals(notice.session)
+            ? [{ from, to, at, notice }]
+            : [],
+        )
+      }),
+      ({ to }) => to.toString(),
+      ({ notice }) => notice.id,
+    )
+      .slice(0, 50)
+      .map(({ from, to, at, notice }) => ({
+        De: date(from),
+        Para: date(to),
+        'Dias a menos': daysBetween(to.toPlainDate(), from.toPlainDate()),
+        'Impugnar até': date(notice.contest?.day ?? null),
+        Confirmada: notice.confirmed ? 'sim' : 'não',
+        ...marked(notice),
+        PNCP: notice.url,
+        'Visto em': date(localDay(at)),
+      })),
 
   novidades: picture => {
     const { lastGoodAt } = picture.history

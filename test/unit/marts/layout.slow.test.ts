@@ -41,7 +41,7 @@ function dated({ edital, analysis }: Entry, index: number, from = NOW): Entry {
 
 /** The next day: everything that can change has. */
 function changed(entry: Entry, index: number): Entry {
-  const { edital, analysis } = dated(entry, index, new Date(NOW.getTime() + DAY_MS))
+  const { edital, analysis } = dated(entry, index, new Date(NOW.getTime() + (index % 2 ? DAY_MS : -DAY_MS)))
   const news = { valor_estimado: 1_250_000.5 + index, updated_at: NOW.toISOString() }
   const verdict = { recommendation: index % 2 ? 'nao_recomendado' : 'cautela', reason: 'Razão. '.repeat(40) }
   const alerts = ((analysis?.alerts ?? []) as object[]).map(alert => ({ ...alert, severity: 'critical' }))

@@ -73,12 +73,13 @@ test('values of items are judged like those of notices, and by their notice, and
   ])
   expect(
     await marts.query(
-      `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados, itens_sem_valor AS sem_valor
+      `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados,
+         itens_selecionados_valor_somado AS somados, itens_sem_valor AS sem_valor
        FROM edital_resumo WHERE edital_id IN ('${idOf(1)}', '${idOf(3)}') ORDER BY edital_id`,
     ),
   ).toEqual([
-    { itens: 1350.5, selecionados: 1250.5, sem_valor: 9 },
-    { itens: 9, selecionados: null, sem_valor: 0 },
+    { itens: 1250, selecionados: 1250, somados: 1250, sem_valor: 9 },
+    { itens: 9, selecionados: null, somados: null, sem_valor: 0 },
   ])
   expect(
     await marts.query(
@@ -147,7 +148,8 @@ test('a summary counts each child once, and funnel, states and buyers add up to 
   const [resumo] = await marts.query(`FROM edital_resumo WHERE edital_id = '${idOf(1)}'`)
   expect(resumo).toMatchObject({
     itens: 5,
-    itens_valor_total: 1500,
+    // At most the value of the notice.
+    itens_valor_total: 1000,
     itens_selecionados: 2,
     itens_selecionados_valor: 300,
     requisitos: 6,
@@ -257,7 +259,7 @@ function otherValue({ type, values }: ContractField): unknown {
 }
 
 test('the range of a price band leaves out times that cannot be meant', async () => {
-  const items = [{ descricao: 'Papel', unidade_medida: 'UN', valor_unitario_estimado: 5 }]
+  const items = [{ descricao: 'Papel A4', unidade_medida: 'UN', valor_unitario_estimado: 5 }]
   const entries = ['0001-01-01', '2026-03-01', '2026-04-01'].map((day, n) =>
     noticeEntry(n + 1, { created_at: `${day}T12:00:00Z` }, { items }),
   )
@@ -268,21 +270,24 @@ test('the range of a price band leaves out times that cannot be meant', async ()
   ])
 })
 
-test('the prices of a buyer are beside the median of the same item and unit, whatever the spelling; generic and symbolic ones, and those of a UST, are not', async () => {
+test('the prices of a buyer are beside the median of the same item and unit, whatever the spelling; generic and symbolic ones, and those of services, are not', async () => {
   const paper = (price: number, descricao = 'Papel A4', unidade_medida = 'UN') => ({
     descricao,
     unidade_medida,
     valor_unitario_estimado: price,
   })
   const pen = paper(1, 'Em dois editais')
-  const service = (price: number) => paper(price, 'Serviço')
-  const left = [paper(1, 'Preço simbólico'), paper(9000, 'Consultoria', ' UST')]
+  const generic = (price: number) => paper(price, 'Caneta azul')
+  const left = [
+    ...[paper(1, 'Preço simbólico'), paper(9000, 'Consultoria técnica', ' UST'), paper(50, ' Cadeira\t')],
+    { ...paper(300, 'Poda de árvores'), material_ou_servico: 'S' },
+  ]
   const offers = [
-    { orgao: 'A', items: [paper(12), pen, pen, service(5), ...left] },
-    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10), pen, service(50), ...left] },
+    { orgao: 'A', items: [paper(12), pen, pen, generic(2), ...left] },
+    { orgao: 'B', items: [paper(10, 'PAPEL  a4'), paper(10), pen, generic(10), ...left] },
     {
       orgao: 'C',
-      items: [paper(8, 'Papel A4', 'Unidade '), paper(240, 'Papel A4', 'CX'), service(500), ...left],
+      items: [paper(8, 'Papel A4', 'Unidade '), paper(240, 'Papel A4', 'CX'), generic(22), ...left],
     },
   ]
   const entries = offers.map(({ orgao, items }, n) =>
