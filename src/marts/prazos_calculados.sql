@@ -95,9 +95,12 @@ juntos AS (
     apos_publicacao, base
   FROM descritos WHERE NOT coalesce(simples, false)
 ),
--- The place makes the choice among equal days the same each time.
+-- The place makes the choice among equal days the same each time: a term in business days first, because it knows what else they may be.
 regras AS (
-  SELECT *, row_number() OVER (PARTITION BY prazos_lidos, tipo, ato ORDER BY fonte = 'edital' DESC, regra, trecho, dia, dia_mes)
+  SELECT *, row_number() OVER (
+      PARTITION BY prazos_lidos, tipo, ato
+      ORDER BY fonte = 'edital' DESC, coalesce(unidade = 'uteis', false) DESC, regra, trecho, dia, dia_mes
+    )
     AS posicao
   FROM juntos
 ),
