@@ -1,5 +1,6 @@
 import { shiftToLocalTime } from '#schema/times.ts'
 import { decisoes } from '#src/marts/decisions.ts'
+import { explainChangesEnd } from '#src/present/readings.ts'
 import {
   fitInLine,
   formatDay,
@@ -90,7 +91,7 @@ export function changes({ changes, news, changesUntil, freshness }: Figures): Ht
   const [day, week] = changesUntil ? ['24 horas', '7 dias'] : ['Últimas 24 horas', 'Últimos 7 dias']
   const end =
     changesUntil &&
-    html`<p class="note">Até a última leitura da lista, ${formatDayAndTime(shiftToLocalTime(changesUntil, freshness.timezone))}: o que mudou depois não se sabe.</p>`
+    html`<p class="note">${explainChangesEnd(formatDayAndTime(shiftToLocalTime(changesUntil, freshness.timezone)))}</p>`
   if (changes.every(({ sete_dias }) => sete_dias === 0))
     return html`${nothing(`Nada mudou ${changesUntil ? 'em' : 'nos últimos'} 7 dias.`)}${end}`
   return html`${table({

@@ -3,6 +3,7 @@ import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { countDaysFrom } from '#src/marts/open.ts'
 import { readCard, sqlFor } from '#src/present/questions.ts'
+import { findChangesEnd, LISTINGS } from '#src/present/readings.ts'
 import { findUsableLink } from '#src/present/text/format.ts'
 import {
   type Against,
@@ -18,7 +19,6 @@ import {
   type Exposure,
   type Figures,
   type Freshness,
-  isStale,
   type KeyFigures,
   LIMITS,
   type Named,
@@ -89,7 +89,7 @@ export type At = { readonly now: Date; readonly pagesUrl: string | null }
 export async function readFigures(db: Database, { now, pagesUrl }: At): Promise<Figures> {
   await countDaysFrom(db, now)
   const freshness = await readFreshness(db)
-  const changesUntil = isStale(freshness.listada_em, now) ? freshness.listada_em : null
+  const changesUntil = findChangesEnd(freshness.listada_em, now)
   return {
     now,
     today: new Date(shiftToLocalTime(now, freshness.timezone).toISOString().slice(0, 10)),
@@ -127,7 +127,7 @@ async function readFreshness(db: Database): Promise<Freshness> {
     `SELECT company, snapshot, publicado_em, i.source_timezone AS timezone, ultima_execucao_em,
        ultima_execucao_status, left(ultima_execucao_erro, ${TEXT}) AS ultima_execucao_erro, ultima_boa_em,
        editais_ativos, analises_atuais, pendentes, excluidos, em_quarentena, desvios,
-       (SELECT max(finished_at) FROM sync_runs WHERE scan_complete AND mode IN ('full', 'incremental')) AS listada_em
+       (SELECT max(finished_at) ${LISTINGS}) AS listada_em
      FROM frescor CROSS JOIN (SELECT source_timezone FROM snapshot_info) i`,
   )
 }

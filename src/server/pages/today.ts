@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { isPlausible, shiftToLocalTime } from '#schema/times.ts'
 import { getMessage } from '#src/lib/errors.ts'
+import { explainChangesEnd, findChangesEnd, LISTINGS } from '#src/present/readings.ts'
 import {
   fitInLine,
   formatDayAndMonth,
@@ -27,8 +28,10 @@ export type Today = {
   readonly decisions: Found
   /** Sessions, and last days for grave alerts, of this and the next six days. */
   readonly agenda: Found
-  /** Of the last seven days, the latest first. */
+  /** Of the seven days before the list was read last, and since, the latest first. */
   readonly news: Found
+  /** When that was. */
+  readonly listedAt: Date | null
   /** Last days that are still to come, by the notice's id; the page of a notice shows its own. */
   readonly deadlines: LastDays
 }
@@ -72,10 +75,11 @@ const STATEMENTS = {
   },
   news: {
     sql: `SELECT edital_id, mudanca, mudanca_ordem, ${clean('de', 'para')}, observado_em, ${NAMED}, retificacao
-      FROM novidades WHERE observado_em > agora() - INTERVAL 7 DAY AND observado_em <= agora()
+      FROM novidades WHERE observado_em > coalesce((SELECT max(finished_at) ${LISTINGS}), agora()) - INTERVAL 7 DAY AND observado_em <= agora()
       ORDER BY observado_em DESC, mudanca_ordem, edital_id`,
     maxRows: MAX_NEWS,
   },
+  listed: { sql: `SELECT max(finished_at) AS listada_em ${LISTINGS}`, maxRows: 1 },
   deadlines: {
     sql: `SELECT edital_id, ultimo_dia_impugnacao AS impugnar, regra_impugnacao AS regra_impugnar, certeza_impugnacao AS certeza_impugnar,
         ultimo_dia_esclarecimento AS esclarecer, regra_esclarecimento AS regra_esclarecer, certeza_esclarecimento AS certeza_esclarecer
@@ -170,9 +174,11 @@ export class TodayReader {
       const lake = this.#served.findLake(company)
       const signal = new AbortController().signal
       const { results } = await this.#readers.read(anybody, { lake, ...order, statements }, signal)
-      const [decisions = NOTHING, agenda = NOTHING, news = NOTHING, dated = NOTHING] = results.map(foundIn)
+      const [decisions = NOTHING, agenda = NOTHING, news = NOTHING, listed = NOTHING, dated = NOTHING] =
+        results.map(foundIn)
       const deadlines = new Map(dated.rows.map(row => [String(row.edital_id), row]))
-      return { decisions, agenda, news, deadlines }
+      const at = listed.rows[0]?.listada_em
+      return { decisions, agenda, news, listedAt: at ? parseInstant(at) : null, deadlines }
     } catch (error) {
       this.#log.error({ company }, `The page Hoje cannot be read: ${getMessage(error)}`)
       throw new Refusal(503, 'The page cannot be read at the moment.', FAILED_MS / 1000)
@@ -227,13 +233,15 @@ type Page = {
 
 export function todayPage({ company, dataState, timeZone, now, today, lastVisit }: Page): string {
   const local = shiftToLocalTime(now, timeZone)
+  const until = findChangesEnd(today.listedAt, now)
+  const { since, period } = findPeriod(lastVisit, { until, now, timeZone })
   const body = html`<h1>Hoje, ${DATE.format(local)}</h1>
 <h2 id="decidir">Para decidir</h2>
 ${decisions(today.decisions)}
 <h2 id="agenda">Sessões e últimos dias dos próximos sete dias</h2>
 ${agenda(today.agenda)}
-<h2 id="novidades">${sinceWhen(lastVisit, now, timeZone)}</h2>
-${news(today.news, { since: lastVisit ?? new Date(now.getTime() - DAY_MS), timeZone })}`
+<h2 id="novidades">${period}</h2>
+${news(today.news, { since, timeZone })}${until && html`<p class="note">${explainChangesEnd(formatMoment(until.toISOString(), timeZone))}</p>`}`
   return document({ title: `Hoje · ${company}`, company, dataState, body })
 }
 
@@ -276,10 +284,23 @@ function event(row: ReadRecord): Html {
 <p>${link(row)} <span class="muted">${buyer(row)}</span></p></li>`
 }
 
-function sinceWhen(lastVisit: Date | null, now: Date, timeZone: string): string {
-  if (lastVisit === null || now.getTime() - lastVisit.getTime() > 7 * DAY_MS)
-    return 'Novidades das últimas 24 horas'
-  return `Novidades desde sua última visita, ${formatMoment(lastVisit.toISOString(), timeZone)}`
+type Period = { readonly until: Date | null; readonly now: Date; readonly timeZone: string }
+
+/** Returns since when news are shown: a visit after the list was read last, or weeks ago, is not counted from. */
+function findPeriod(
+  lastVisit: Date | null,
+  { until, now, timeZone }: Period,
+): { since: Date; period: string } {
+  const end = until ?? now
+  const age = lastVisit === null ? 0 : end.getTime() - lastVisit.getTime()
+  if (lastVisit !== null && age > 0 && age <= 7 * DAY_MS) {
+    const visited = formatMoment(lastVisit.toISOString(), timeZone)
+    return { since: lastVisit, period: `Novidades desde sua última visita, ${visited}` }
+  }
+  const period = until
+    ? 'Novidades das 24 horas até a última leitura da lista'
+    : 'Novidades das últimas 24 horas'
+  return { since: new Date(end.getTime() - DAY_MS), period }
 }
 
 function news({ rows, isCut }: Found, { since, timeZone }: { since: Date; timeZone: string }): Html {

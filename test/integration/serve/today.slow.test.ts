@@ -137,9 +137,15 @@ test('every page says how old the data are, that the last run failed, and that n
   await expectEverywhere('A última execução falhou: os dados são de ')
 
   company.faults.plan = []
+  company.world.update(idOf(1), { edital: { objeto: 'Outro objeto' }, updatedAt: new Date() })
   await company.syncHere()
   nowMs += 3 * 24 * HOUR_MS
   await expectEverywhere('Não há leitura completa há mais de 24 horas: os dados são de ')
+  // What changed is counted back from that reading, not from now.
+  const { text } = await open('/editais/hoje', '')
+  expect(text).toContain('Novidades das 24 horas até a última leitura da lista')
+  expect(text).toMatch(/Até a última leitura da lista, [^<]*: o que mudou depois não se sabe\./)
+  expect(linkedIn(text, 'novidades')).toEqual([idOf(1)])
   const state = await readState(paths)
   if (state === null) throw new Error('There is no state.')
   await writeState(paths, { ...state, last_good_at: null })
