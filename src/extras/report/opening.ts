@@ -1,5 +1,6 @@
 import { shiftToLocalTime } from '#schema/times.ts'
 import { decisoes } from '#src/marts/decisions.ts'
+import { DECIDING } from '#src/present/deciding.ts'
 import { explainChangesEnd } from '#src/present/readings.ts'
 import {
   fitInLine,
@@ -48,7 +49,7 @@ export function decisions({ decisions: { today, soon } }: Figures): Html {
       `Nada a decidir: nenhum edital recomendado sem confirmação, participação com requisito vermelho ou alerta grave nos próximos dias.`,
     )
   return html`<p class="lead"><b>${formatPlural(today.total, 'edital espera', 'editais esperam')}</b> uma decisão hoje; ${formatPlural(soon.total, 'edital', 'editais')}, nos próximos dias.</p>
-${decisionTable('Hoje', today)}${decisionTable('Nos próximos dias', soon)}
+${decisionTable(DECIDING.today.name, today)}${decisionTable(DECIDING.soon.name, soon)}
 <p class="note">${decisoes.portuguese[1]}.</p>`
 }
 

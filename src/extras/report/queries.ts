@@ -2,6 +2,7 @@ import { shiftToLocalTime } from '#schema/times.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { countDaysFrom } from '#src/marts/open.ts'
+import { DECIDING } from '#src/present/deciding.ts'
 import { readCard, sqlFor } from '#src/present/questions.ts'
 import { findChangesEnd, LISTINGS } from '#src/present/readings.ts'
 import { findUsableLink } from '#src/present/text/format.ts'
@@ -96,8 +97,8 @@ export async function readFigures(db: Database, { now, pagesUrl }: At): Promise<
     freshness,
     key: await readKeyFigures(db),
     decisions: {
-      today: await readDecisions(db, 'dias_ate_decidir = 0', pagesUrl),
-      soon: await readDecisions(db, 'dias_ate_decidir > 0', pagesUrl),
+      today: await readDecisions(db, DECIDING.today.when, pagesUrl),
+      soon: await readDecisions(db, DECIDING.soon.when, pagesUrl),
     },
     changes: await readChanges(db, changesUntil ?? now),
     news: await readNews(db, changesUntil ?? now, pagesUrl),

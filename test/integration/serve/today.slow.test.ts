@@ -50,11 +50,23 @@ test('Hoje has what the marts have: decisions, the week’s sessions and last da
   const { text } = await open()
   const ids = async (sql: string) =>
     (await company.query<{ edital_id: string }>(sql)).map(row => row.edital_id)
-  const decisions = await ids(
-    'FROM decisoes ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id LIMIT 12',
-  )
+  const decidedWhen = (when: string) =>
+    ids(
+      `FROM decisoes WHERE dias_ate_decidir ${when} ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id LIMIT 12`,
+    )
+  const decisions = [...(await decidedWhen('= 0')), ...(await decidedWhen('> 0'))]
   expect(decisions.length).toBeGreaterThan(2)
   expect(linkedIn(text, 'decidir')).toEqual(decisions)
+  // Today's are apart, and each says what was recommended and how deep the analysis is.
+  const [todays = '', others = ''] = (text.split('id="decidir"')[1] ?? '').split('<h3>Nos próximos dias</h3>')
+  expect(todays).toContain('<h3>Hoje</h3>')
+  expect(others).toContain('(em ')
+  expect(todays).not.toMatch(/\(amanhã\)|\(em \d/)
+  const stands = [
+    ...text.matchAll(/<span>(?:parecer [^<]*|sem parecer)(?:, análise (?:Média|Profunda|Simples))?<\/span>/g),
+  ]
+  expect(stands).toHaveLength(decisions.length)
+  expect(stands.join()).toContain(', análise ')
   const sessions = await ids('FROM agenda_sessoes WHERE dias_ate_sessao < 7')
   const alerts = await ids(
     "SELECT DISTINCT edital_id FROM alertas_juridicos WHERE em_andamento AND NOT oportunidade AND severity IN ('critical', 'high') AND dias_ate_prazo BETWEEN 0 AND 6",
