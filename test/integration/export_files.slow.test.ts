@@ -7,7 +7,7 @@ import { MARTS } from '#src/marts/marts.ts'
 import { readMartSql } from '#src/marts/open.ts'
 import { distinguishesOpen, inOrder, isForPeople, isTechnical } from '#src/present/text/cells.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
-import { noticeEntry, notices } from '#test/support/notices.ts'
+import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
@@ -137,6 +137,29 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   )
   expect([Math.min(...new Set(years)), Math.max(...new Set(years))]).toEqual([2010, 2060])
   expect(marts.get('mudancas')?.tables?.[0]).toMatchObject({ name: 'mudancas', showAutoFilter: true })
+})
+
+test('each sheet of notices links to our pages, if the operator says where they are, and gone notices to PNCP', async () => {
+  const pncp = 'https://pncp.gov.br/app/editais/1'
+  const company = await startSynced([noticeEntry(1, { pncp_url: pncp }), noticeEntry(2, { pncp_url: pncp })])
+  const later = { objeto: 'Outro', status: 'ready' }
+  for (const id of [1, 2]) company.world.update(idOf(id), { edital: later, updatedAt: new Date() })
+  await company.syncHere()
+  company.world.remove(idOf(2))
+  await company.syncHere()
+  const path = join(await temporaryDirectory(), 'editais.xlsx')
+  const environment = { ...company.environment, PAGES_URL: 'https://editais.example.com' }
+  expect(await runShared(['export', '--xlsx', '--to', path], environment)).toMatchObject({ code: 0 })
+  const { sheets } = await readXlsx(await readFile(path), { readStyles: true })
+  const own = `https://editais.example.com/editais/${idOf(1)}`
+  const find = (name: string) => {
+    const mart = MARTS.find(one => one.name === name)
+    const cells = sheets.find(sheet => sheet.name === mart?.portuguese[0])?.cells ?? new Map()
+    return new Set([...cells.values()].flatMap(({ hyperlink }) => hyperlink?.target ?? []))
+  }
+  expect(find('edital_resumo')).toEqual(new Set([own]))
+  for (const name of ['mudancas', 'transicoes_de_fase', 'novidades'])
+    expect([name, find(name)]).toEqual([name, new Set([own, pncp])])
 })
 
 test('CSV files are in Brazilian form, and hold no formula', async () => {

@@ -53,8 +53,13 @@ export function createExportCommand(
         : [await latestSource(environment, options.company)]
       const path = resolve(options.to)
       if (options.csv) await exportCsv(path, sources)
-      else if (options.xlsx) await exportWorkbook(path, sources)
-      else await exportDatabase(path, sources)
+      else if (options.xlsx) {
+        // Each company may have pages of its own.
+        const pagesUrl = options.all
+          ? null
+          : readSettings(await loadCompanyEnvironment(environment, options.company)).pagesUrl
+        await exportWorkbook(path, sources, pagesUrl)
+      } else await exportDatabase(path, sources)
     })
 }
 
@@ -78,13 +83,17 @@ async function exportDatabase(path: string, sources: readonly CatalogSource[]): 
   print(`${path}: ${describe(sources)} (${await megabytes(path)})`)
 }
 
-async function exportWorkbook(path: string, sources: readonly CatalogSource[]): Promise<void> {
+async function exportWorkbook(
+  path: string,
+  sources: readonly CatalogSource[],
+  pagesUrl: string | null,
+): Promise<void> {
   // Loaded only here, because only this needs its library.
   const { buildWorkbook, checkWorkbook, MAX_SHEET_ROWS } = await import('./workbook.ts')
   const { sheets, leftOut } = await writeBeside(path, ANOTHER_FILE, temporary =>
     withDatabase(dirname(temporary), async db => {
       await createRelations(db, sources, await loadMarts(), { dailyAs: 'TABLE' })
-      const { bytes, rows, ...about } = await buildWorkbook(db)
+      const { bytes, rows, ...about } = await buildWorkbook(db, pagesUrl)
       await writeFile(temporary, bytes)
       await checkWorkbook(temporary, rows)
       return about

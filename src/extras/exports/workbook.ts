@@ -18,7 +18,7 @@ import {
   PRINTED_SHEET,
   printedHeadings,
 } from '#src/present/text/cells.ts'
-import { findUsableLink } from '#src/present/text/format.ts'
+import { findNoticeAddress } from '#src/present/text/format.ts'
 
 /**
  * All sheets are in memory at once: 20,000 notices take 1.3 GB. Excel's own limit is forty times that, but such a sheet
@@ -90,8 +90,9 @@ type Workbook = {
  * their types, so that they can be summed and sorted; texts are never formulas.
  * @param db shows the snapshots.
  */
-export async function buildWorkbook(db: Database): Promise<Workbook> {
+export async function buildWorkbook(db: Database, pagesUrl: string | null): Promise<Workbook> {
   const published = await db.rows<Published>('SELECT company, publicado_local FROM frescor ORDER BY company')
+  const addresses = await readAddresses(db, pagesUrl)
   const sheets: { mart: Mart; sheet: WriteSheet }[] = []
   const counted: Counted[] = []
   for (const mart of MARTS.toSorted((a, b) => findPlace(a) - findPlace(b))) {
@@ -105,7 +106,7 @@ export async function buildWorkbook(db: Database): Promise<Workbook> {
     const [one, ...others] = published
     const printed = one && others.length === 0 ? countPrinted(mart, found, one.publicado_local) : rows
     counted.push({ mart, rows, printed })
-    sheets.push({ mart, sheet: makeSheet(mart, found, others.length > 0) })
+    sheets.push({ mart, sheet: makeSheet(mart, found, { hasCompanies: others.length > 0, addresses }) })
   }
   const all = [
     ...sheets.filter(({ mart }) => !isTechnical(mart)).map(({ sheet }) => sheet),
@@ -202,7 +203,7 @@ function about(sources: readonly Published[], marts: readonly Counted[]): WriteS
 function makeSheet(
   { name, portuguese, columns }: Mart,
   rows: readonly Row[],
-  hasCompanies: boolean,
+  { hasCompanies, addresses }: { hasCompanies: boolean; addresses: Addresses },
 ): WriteSheet {
   const cells = rows.map(row => columns.map(({ name }) => makeCell(row[name])))
   const labels = columns.map(({ portuguese: [label] }) => label)
@@ -216,7 +217,14 @@ function makeSheet(
       hidden: !isForPeople(column, hasCompanies),
     })),
     rows: [labels, ...cells],
-    cells: new Map<string, Partial<Cell>>([...heading(0, labels), ...links(columns, cells)]),
+    cells: new Map<string, Partial<Cell>>([
+      ...heading(0, labels),
+      ...links(
+        columns,
+        cells,
+        rows.map(row => addresses.get(nameNotice(row)) ?? null),
+      ),
+    ]),
     freezePane: { rows: 1 },
     rowDefs: new Map([[0, { height: LINE_POINTS * Math.max(...lines) }]]),
     pageSetup: PRINTED_SHEET,
@@ -232,12 +240,34 @@ function makeSheet(
   }
 }
 
-function links(columns: readonly MartColumn[], cells: readonly CellValue[][]) {
-  const column = columns.findIndex(({ name }) => name === 'pncp_url')
+/** The address of each notice's page. */
+type Addresses = ReadonlyMap<string, string | null>
+
+const nameNotice = ({ company, edital_id }: Row) => JSON.stringify([company, edital_id])
+
+async function readAddresses(db: Database, pagesUrl: string | null): Promise<Addresses> {
+  const notices = await db.rows<Parameters<typeof findNoticeAddress>[0] & Row>(
+    'SELECT company, edital_id, pncp_url, deleted_at IS NULL AS esta_na_api FROM editais',
+  )
+  return new Map(notices.map(notice => [nameNotice(notice), findNoticeAddress(notice, pagesUrl)]))
+}
+
+/** Links a cell of each row to the notice's page: that of PNCP's link or, in a sheet without one, what names the notice. */
+function links(
+  columns: readonly MartColumn[],
+  cells: readonly CellValue[][],
+  targets: readonly (string | null)[],
+) {
+  const places = ['pncp_url', 'numero', 'objeto', 'orgao'].map(wanted =>
+    columns.findIndex(({ name }) => name === wanted),
+  )
   return cells.flatMap((row, index) => {
+    const column = places.find(place => row[place] != null) ?? -1
     const value = row[column] ?? null
-    const target = findUsableLink(typeof value === 'string' ? value : null)
-    return target ? [[`${index + 1},${column}`, { value, hyperlink: { target }, style: LINK }] as const] : []
+    const target = targets[index] ?? null
+    return target && value !== null
+      ? [[`${index + 1},${column}`, { value, hyperlink: { target }, style: LINK }] as const]
+      : []
   })
 }
 

@@ -5,7 +5,7 @@ import { countDaysFrom } from '#src/marts/open.ts'
 import { DECIDING } from '#src/present/deciding.ts'
 import { readCard, sqlFor } from '#src/present/questions.ts'
 import { findChangesEnd, LISTINGS } from '#src/present/readings.ts'
-import { findUsableLink } from '#src/present/text/format.ts'
+import { findNoticeAddress } from '#src/present/text/format.ts'
 import {
   type Against,
   type AlertCount,
@@ -73,11 +73,8 @@ async function readNotices<T extends Named>(
   const all = `SELECT l.*, e.edital_id IS NOT NULL AS esta_na_api
     FROM (${list.all}) l LEFT JOIN (SELECT edital_id FROM editais WHERE deleted_at IS NULL) e USING (edital_id)`
   const { rows, total } = await readBounded<Read>(db, { ...list, all })
-  const findAddress = ({ edital_id, pncp_url, esta_na_api }: Read) =>
-    pagesUrl !== null && esta_na_api
-      ? `${pagesUrl}/editais/${encodeURIComponent(edital_id)}`
-      : findUsableLink(pncp_url)
-  return { rows: rows.map(row => ({ ...row, address: findAddress(row) }) as unknown as T), total }
+  const place = (row: Read) => ({ ...row, address: findNoticeAddress(row, pagesUrl) }) as unknown as T
+  return { rows: rows.map(place), total }
 }
 
 /** When a report is read, and where our pages of notices are; null if PAGES_URL is not set. */
