@@ -34,16 +34,16 @@ export function measureShape(): Measure[] {
     // The last reasons to raise a limit. 66,600 until functions were verbs, with longer names; 66,840 until the mail named what changed, a
     // changed object was shown from where it did, a run wrote complete months while it fetched, a snapshot while its warehouse
     // became durable, and the report had the red requirements of a week before; 67,148 until it had the alerts, too, and links to our own
-    // pages, a workbook printed what can still be acted on, and price bands were stored once a day.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_339, goal: 48_000 },
+    // pages, a workbook printed what can still be acted on, and price bands were stored once a day; 67,339 until *Hoje* had the report's period, and sheets links.
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_551, goal: 48_000 },
     // 11,345 until a run wrote complete months while it fetched; 11,521 until marts were stored once a day.
     { name: 'lines of the core', count: linesIn(CORE), limit: 11_538, goal: 12_000 },
     // 64,851 until months that were written early were compared with a warehouse that wrote none, and a test read every cell of the workbook; 65,369
-    // until it read cards, report, mails, answers and pages, too.
-    { name: 'lines of test', count: linesIn(['test']), limit: 65_667, goal: 46_000 },
+    // until it read cards, report, mails, answers and pages, too; 65,667 until it read CSV files and downloads.
+    { name: 'lines of test', count: linesIn(['test']), limit: 65_822, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 4_978, goal: 5_000 },
-    // 436 until three more expressions of marts had a name.
-    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 439, goal: 300 },
+    // 436 until three more expressions of marts had a name; 439 until report, mail and pages shared what to decide, and how old a reading is.
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 441, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
     {
       name: 'pairs of folders that import each other',
