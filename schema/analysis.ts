@@ -156,7 +156,7 @@ const ITEM = {
       description: 'Confidence of the selection',
       portuguese: [
         'Confiança da seleção',
-        'Confiança na seleção, na escala da API (o contrato não diz qual)',
+        'Confiança na seleção, na escala de quem analisou (o contrato não diz qual)',
       ],
     },
   },
@@ -325,7 +325,7 @@ const PRICING = {
       description: 'Lowest margin',
       portuguese: [
         'Margem mínima',
-        'Menor margem prevista, na escala da API (o contrato não diz se fração ou %)',
+        'Menor margem prevista, na escala de quem analisou (o contrato não diz se fração ou %)',
       ],
     },
     margem_max: {
@@ -333,7 +333,7 @@ const PRICING = {
       description: 'Highest margin',
       portuguese: [
         'Margem máxima',
-        'Maior margem prevista, na escala da API (o contrato não diz se fração ou %)',
+        'Maior margem prevista, na escala de quem analisou (o contrato não diz se fração ou %)',
       ],
     },
     risco_pagamento: {
@@ -377,7 +377,7 @@ const ORGAO_REPORT = {
       description: "State of the buying body's report",
       portuguese: [
         'Situação do relatório do órgão',
-        'Situação do relatório sobre o órgão, como a API informa',
+        'Situação do relatório sobre o órgão, como a origem informa',
       ],
     },
   },

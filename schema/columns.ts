@@ -82,7 +82,7 @@ export const editalId: PublishedColumn = {
   type: 'VARCHAR',
   from: { line: 'edital_id' },
   description: "The API's id of the notice for this company; joins all tables",
-  portuguese: ['ID do edital', 'Identificador do edital na API para esta empresa; liga todas as tabelas'],
+  portuguese: ['ID do edital', 'Identificador do edital na origem, para esta empresa; liga todas as tabelas'],
 }
 export const runId: PublishedColumn = {
   name: 'run_id',

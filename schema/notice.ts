@@ -170,7 +170,7 @@ export const NOTICE = {
     always: true,
     api: 'Last update.',
     description: "The API's last update of the notice",
-    portuguese: ['Atualizado em (UTC)', 'Última atualização do edital, segundo a API'],
+    portuguese: ['Atualizado em (UTC)', 'Última atualização do edital, segundo a lista'],
   },
 } as const satisfies Fields
 

@@ -280,7 +280,7 @@ export const frescor: Mart = {
     ]),
     count('editais_ativos', 'Live notices', [
       'Editais ativos',
-      'Editais que a API ainda mostra, inclusive descartados e vencidos',
+      'Editais que ainda estão na lista, inclusive descartados e vencidos',
     ]),
     count('analises_atuais', 'Live notices whose analysis is current', [
       'Análises atuais',

@@ -81,11 +81,11 @@ export const ofCompany = same('editais', 'company')
 export const ofNotice = same('editais', 'company', 'edital_id')
 export const fase = text('fase', 'Phase in Portuguese; a phase that is new in the API is unchanged', [
   'Fase',
-  'Fase do edital: Triagem, Análise, Precificação, Pronto, Descartado ou Vencido; fase nova na API fica como vem',
+  'Fase do edital: Triagem, Análise, Precificação, Pronto, Descartado ou Vencido; fase nova fica como vem',
 ])
 export const faseOrdem = derived('INTEGER', 'fase_ordem', 'Order of the phases, 1 to 6; 9 for a new one', [
   'Ordem da fase',
-  'Ordem da fase no funil, de 1 (Triagem) a 6 (Vencido); 9: fase nova na API',
+  'Ordem da fase no funil, de 1 (Triagem) a 6 (Vencido); 9: fase nova',
 ])
 export const emAndamento = flag('em_andamento', 'Whether the phase is neither discarded nor expired', [
   'Em andamento',
@@ -96,7 +96,7 @@ export const emAndamento = flag('em_andamento', 'Whether the phase is neither di
 export const inCommon = {
   editais: count('editais', 'Live notices', [
     'Editais',
-    'Quantidade de editais ativos (que a API ainda mostra)',
+    'Quantidade de editais ativos (que ainda estão na lista)',
   ]),
   editaisEmAndamento: count('editais_em_andamento', 'Live notices that are neither discarded nor expired', [
     'Editais em andamento',

@@ -310,7 +310,7 @@ export const mudancasParecer: Mart = {
     ]),
     text('sentido', 'melhor or pior than before, novo (none before), retirado (none after), outro', [
       'Sentido',
-      'melhor ou pior que antes; novo: não havia parecer; retirado: deixou de haver; outro: parecer novo na API',
+      'melhor ou pior que antes; novo: não havia parecer; retirado: deixou de haver; outro: parecer desconhecido',
     ]),
     ...same('analysis_versions', 'verdict_reason'),
     inCommon.observadoEm,
@@ -350,7 +350,7 @@ export const mudancasAnalise: Mart = {
       'melhor or pior than before, novo (was not there), retirado (is gone), outro (not assessed before or after, a new code, or an opportunity)',
       [
         'Sentido',
-        'melhor ou pior que antes; novo: não havia; retirado: saiu da análise; outro: sem avaliação antes ou agora, valor novo na API, ou oportunidade',
+        'melhor ou pior que antes; novo: não havia; retirado: saiu da análise; outro: sem avaliação antes ou agora, valor desconhecido, ou oportunidade',
       ],
     ),
     ...of(editalResumo, 'data_sessao_local'),

@@ -26,7 +26,7 @@ export const editaisAtivos: Mart = {
     'Live notices, one row each: all that the API still shows, with local times and plausible values',
   portuguese: [
     'Editais ativos',
-    'Editais que a API ainda mostra, um por linha, com horas locais e valores confiáveis; inclui descartados e vencidos',
+    'Editais que ainda estão na lista, um por linha, com horas locais e valores confiáveis; inclui descartados e vencidos',
   ],
   columns: [
     ...ofNotice,
@@ -72,7 +72,7 @@ export const editaisAtivos: Mart = {
     ]),
     local('atualizado_local', "The API's last update of the notice", [
       'Atualizado em',
-      'Última atualização do edital segundo a API, na hora local',
+      'Última atualização do edital segundo a lista, na hora local',
     ]),
     local('confirmado_local', 'When participation was confirmed', [
       'Confirmado em',
@@ -261,7 +261,7 @@ export const prazosCalculados: Mart = {
     'What prazos_impugnacao has, without the distances from today; stored, and computed again only if its inputs change',
   portuguese: [
     'Prazos calculados',
-    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; guardados, e recalculados só quando mudam os dados de que dependem',
+    'Os mesmos prazos de impugnação e de esclarecimento, sem os dias que faltam; guardados, e recalculados só quando mudam os dados de que dependem',
   ],
   columns: prazosImpugnacao.columns.filter(({ name }) => !name.startsWith('dias_ate_')),
 }

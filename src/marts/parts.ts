@@ -71,7 +71,7 @@ export const alertasJuridicos: Mart = {
     ]),
     derived('INTEGER', 'severidade_ordem', 'Order of the severities, 1 is critical; 9 for a new one', [
       'Ordem da severidade',
-      'De 1 (crítica) a 4 (baixa); 9: severidade nova na API ou não informada',
+      'De 1 (crítica) a 4 (baixa); 9: severidade nova ou não informada',
     ]),
     renamed('titulo', 'alerts.title'),
     renamed('descricao', 'alerts.description'),

@@ -32,7 +32,7 @@ export const passagensPorFase: Mart = {
   description: 'Stays of notices in phases, as observed: the API does not show when a notice moved',
   portuguese: [
     'Passagens por fase',
-    'Cada permanência de um edital em uma fase, como nós a vimos: a API não informa quando o edital mudou de fase',
+    'Cada permanência de um edital em uma fase, como nós a vimos: a lista não informa quando o edital mudou de fase',
   ],
   columns: [
     ...ofNotice,
@@ -48,7 +48,7 @@ export const passagensPorFase: Mart = {
       'When it was first observed in another phase, or verified to be gone; NULL while it is in this phase',
       [
         'Saiu em (UTC)',
-        'Quando nós o vimos em outra fase ou verificamos que saiu da API; vazio: ainda está na fase. Quando volta, é outra passagem',
+        'Quando nós o vimos em outra fase ou verificamos que saiu da lista; vazio: ainda está na fase. Quando volta, é outra passagem',
       ],
     ),
     flag('em_curso', 'Whether it is still in this phase', ['Em curso', 'Se o edital ainda está na fase']),

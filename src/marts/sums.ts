@@ -234,10 +234,7 @@ export const exposicaoPagamento: Mart = {
       'INTEGER',
       'ordem',
       'Order of the risks: 1 low to 4 critical, 5 unknown, 6 new in the API, 7 none',
-      [
-        'Ordem',
-        'Ordem dos riscos: 1 (baixo) a 4 (crítico), 5 (desconhecido), 6 (novo na API), 7 (não avaliado)',
-      ],
+      ['Ordem', 'Ordem dos riscos: 1 (baixo) a 4 (crítico), 5 (desconhecido), 6 (novo), 7 (não avaliado)'],
     ),
     inCommon.editaisEmAndamento,
     inCommon.confirmados,

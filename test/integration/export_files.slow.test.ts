@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 import { Database } from '#src/core/warehouse/database.ts'
 import { MARTS } from '#src/marts/marts.ts'
 import { readMartSql } from '#src/marts/open.ts'
-import { distinguishesOpen, inOrder } from '#src/present/text/cells.ts'
+import { distinguishesOpen, inOrder, isForPeople, isTechnical } from '#src/present/text/cells.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
-import { noticeEntry, notices } from '#test/support/notices.ts'
+import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
@@ -139,6 +139,29 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect(marts.get('mudancas')?.tables?.[0]).toMatchObject({ name: 'mudancas', showAutoFilter: true })
 })
 
+test('each sheet of notices links to our pages, if the operator says where they are, and gone notices to PNCP', async () => {
+  const pncp = 'https://pncp.gov.br/app/editais/1'
+  const company = await startSynced([noticeEntry(1, { pncp_url: pncp }), noticeEntry(2, { pncp_url: pncp })])
+  const later = { objeto: 'Outro', status: 'ready' }
+  for (const id of [1, 2]) company.world.update(idOf(id), { edital: later, updatedAt: new Date() })
+  await company.syncHere()
+  company.world.remove(idOf(2))
+  await company.syncHere()
+  const path = join(await temporaryDirectory(), 'editais.xlsx')
+  const environment = { ...company.environment, PAGES_URL: 'https://editais.example.com' }
+  expect(await runShared(['export', '--xlsx', '--to', path], environment)).toMatchObject({ code: 0 })
+  const { sheets } = await readXlsx(await readFile(path), { readStyles: true })
+  const own = `https://editais.example.com/editais/${idOf(1)}`
+  const find = (name: string) => {
+    const mart = MARTS.find(one => one.name === name)
+    const cells = sheets.find(sheet => sheet.name === mart?.portuguese[0])?.cells ?? new Map()
+    return new Set([...cells.values()].flatMap(({ hyperlink }) => hyperlink?.target ?? []))
+  }
+  expect(find('edital_resumo')).toEqual(new Set([own]))
+  for (const name of ['mudancas', 'transicoes_de_fase', 'novidades'])
+    expect([name, find(name)]).toEqual([name, new Set([own, pncp])])
+})
+
 test('CSV files are in Brazilian form, and hold no formula', async () => {
   const company = await published()
   const directory = join(await temporaryDirectory(), 'novo/csv')
@@ -147,16 +170,17 @@ test('CSV files are in Brazilian form, and hold no formula', async () => {
     company.environment,
   )
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout).toBe(`${directory}: 13 notices of acme, ${MARTS.length} marts\n`)
-  expect(await readdir(directory)).toEqual(MARTS.map(({ name }) => `${name}.csv`).sort())
-  for (const { name } of MARTS) {
+  const written = MARTS.filter(mart => !isTechnical(mart))
+  expect(stdout).toBe(`${directory}: 13 notices of acme, ${written.length} marts\n`)
+  expect(await readdir(directory)).toEqual(written.map(({ name }) => `${name}.csv`).sort())
+  for (const { name } of written) {
     const file = await readFile(join(directory, `${name}.csv`), 'utf8')
     expect(file, name).not.toMatch(/\d\d\/\d\d\/(?:\d{1,3}\b|0\d{3}|[3-9]\d{3})|BC/)
   }
-  const text = await readFile(join(directory, 'editais_ativos.csv'), 'utf8')
-  expect(text).toMatch(/^\uFEFFEmpresa;ID do edital;/)
+  const text = await readFile(join(directory, 'edital_resumo.csv'), 'utf8')
+  expect(text).toMatch(/^\uFEFFCNPJ do órgão;Órgão;/)
   expect(text).toContain(';1234567,89;')
-  expect(text).toContain(';10/12/2026 09:30:00;')
+  expect(text).toContain(';10/12/2026 09:30;')
   expect(text).toContain(`"'=HYPERLINK(""http://evil.example"";""clique"")"`)
   expect(text).toContain(`;'+cmd|`)
   for (const numero of NUMBERS.slice(0, -1)) expect(text).toContain(`;"=""${numero}""";`)
@@ -171,9 +195,10 @@ test('CSV files are in Brazilian form, and hold no formula', async () => {
   const db = await Database.open(join(companyDirectory(company.environment), 'lake/latest/catalog.duckdb'), {
     readOnly: true,
   })
-  for (const { name, columns } of MARTS) {
+  for (const { name, columns: all } of written) {
+    const columns = all.filter(column => isForPeople(column, false))
     const [money] = columns.filter(({ unit }) => unit === 'BRL')
-    const sum = money ? `round(sum("${money.name}"), 2)` : 'NULL'
+    const sum = money ? `round(sum(round("${money.name}", 2)), 2)` : 'NULL'
     const expected = await db.rows(`SELECT count(*) AS n, ${sum} AS total FROM ${name}`)
     const read = `read_csv('${join(directory, `${name}.csv`)}', delim = ';', decimal_separator = ',', header = true, nullstr = '', auto_detect = false, quote = '"', columns = {${columns
       .map(column => `'${column.name}': '${column === money ? 'DOUBLE' : 'VARCHAR'}'`)

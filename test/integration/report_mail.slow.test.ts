@@ -59,7 +59,7 @@ test('the week’s report goes to all recipients in one mail, with the complete 
     ]),
   })
   expect(mail.text).toMatch(
-    /^- até \d\d\/\d\d\/\d{4} \(hoje\): MUNICÍPIO DE NATAL · RN; confirmar ou desistir; sessão \d\d\/\d\d\/\d{4} às 09:00; parecer Participar; R\$\s1,25 https:\/\/pncp\.gov\.br\/app\/editais\/1$/m,
+    /^- até \d\d\/\d\d\/\d{4} \(hoje\): MUNICÍPIO DE NATAL · RN; confirmar ou desistir; sessão \d\d\/\d\d\/\d{4} às 09:00; parecer Participar, análise [A-Z]\S+; R\$\s1,25 https:\/\/pncp\.gov\.br\/app\/editais\/1$/m,
   )
   expect(mail.text).toContain('O que mudou nos últimos 7 dias')
   expect(textOf(mail.html ?? '')).toContain('MUNICÍPIO DE NATAL · RN; confirmar ou desistir')

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseCsv } from 'hucre/csv'
 import { readXlsx } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
 import { companyPaths } from '#src/core/company/company.ts'
@@ -35,11 +36,13 @@ test('people see no code, no key of an object, and no date or number as programs
   const company = await startChanged()
   expect({
     workbook: await readWorkbook(company),
+    files: await readCsvFiles(company),
+    downloads: await readDownloads(company),
     cards: await readCards(company),
     report: await readReport(company),
     prompt: await readAnswers(company),
     pages: await readPages(company),
-  }).toEqual({ workbook: [], cards: [], report: [], prompt: [], pages: [] })
+  }).toEqual({ workbook: [], files: [], downloads: [], cards: [], report: [], prompt: [], pages: [] })
 })
 
 /** A company whose notices have changed in all that is followed. */
@@ -97,6 +100,59 @@ function drawnIn(page: string): string[] {
   return [...page.matchAll(/<text\b[^<>]*>([^<>]*)<\/text>/g)].map(([, text]) => text ?? '')
 }
 
+/** Lists what is wrong in a column: its label, or a cell. */
+function findWrong(where: string, column: readonly unknown[], isOfPrograms: Seen['isOfPrograms']): string[] {
+  const [label, ...cells] = column.map(cell => (typeof cell === 'string' ? cell : ''))
+  if (/código|rótulo|\bID\b|UTC|\bErro\b/.test(String(label))) return [`${where}: ${label}`]
+  return cells.filter(isOfPrograms).map(cell => `${where}, ${label}: ${cell}`)
+}
+
+/** Lists what is wrong in a CSV file, in which a text can be a formula that gives it. */
+function findWrongInCsv(name: string, text: string, isOfPrograms: Seen['isOfPrograms']): string[] {
+  const [labels = [], ...rows] = parseCsv(text, { delimiter: ';' })
+  return labels.flatMap((label, index) => {
+    const cells = rows.map(row => String(row[index] ?? '').replace(/^="(.*)"$|^'/s, '$1'))
+    return findWrong(name, [label, ...cells], isOfPrograms)
+  })
+}
+
+async function readCsvFiles({ environment, isOfPrograms }: Seen): Promise<string[]> {
+  const directory = await temporaryDirectory()
+  expect(await runShared(['export', '--csv', '--to', directory], environment)).toMatchObject({ code: 0 })
+  const files = await readdir(directory)
+  expect(files.length).toBeGreaterThan(20)
+  const wrong: string[] = []
+  for (const file of files)
+    wrong.push(...findWrongInCsv(file, await readFile(join(directory, file), 'utf8'), isOfPrograms))
+  return [...new Set(wrong)]
+}
+
+/** Reads what a search comes as: a table, a workbook and a calendar. */
+async function readDownloads({ environment, isOfPrograms }: Seen): Promise<string[]> {
+  const { url, keys } = await serveApi(environment)
+  const get = async (file: string) => {
+    const answer = await fetch(`${url}/editais/${file}`, {
+      headers: { cookie: `editais_chave=${keys.acme}` },
+    })
+    expect(answer.status).toBe(200)
+    return Buffer.from(await answer.arrayBuffer())
+  }
+  const { sheets } = await readXlsx(await get('lista.xlsx'))
+  const [labels = [], ...rows] = sheets[0]?.rows ?? []
+  expect(rows.length).toBeGreaterThan(NOTICES_READ)
+  const read = labels.flatMap((label, index) =>
+    findWrong('lista.xlsx', [label, ...rows.map(row => row[index])], isOfPrograms),
+  )
+  const calendar = (await get('calendario.ics')).toString().replaceAll('\r\n ', '')
+  const shown = [...calendar.matchAll(/^(?:SUMMARY|DESCRIPTION|NAME)[:;](.*)$/gm)].map(([, text]) => text)
+  expect(shown.length).toBeGreaterThan(10)
+  return [
+    ...findWrongInCsv('lista.csv', (await get('lista.csv')).toString(), isOfPrograms),
+    ...read,
+    ...findWrong('calendario.ics', ['', ...shown], isOfPrograms),
+  ]
+}
+
 async function readWorkbook({ environment, isOfPrograms }: Seen): Promise<string[]> {
   const path = join(await temporaryDirectory(), 'editais.xlsx')
   expect(await runShared(['export', '--xlsx', '--to', path], environment)).toMatchObject({ code: 0 })
@@ -110,13 +166,10 @@ async function readWorkbook({ environment, isOfPrograms }: Seen): Promise<string
       return [{ name, column, label, cells, format: sheet.cells?.get(`1,${index}`)?.style?.numFmt }]
     })
   })
-  const wrong = seen.flatMap(({ name, label, cells }) =>
-    /código|rótulo|UTC/.test(String(label))
-      ? [`${name}: ${label}`]
-      : cells
-          .filter(cell => typeof cell === 'string' && isOfPrograms(cell))
-          .map(cell => `${name}, ${label}: ${cell}`),
-  )
+  const wrong = seen.flatMap(({ name, label, cells }) => findWrong(name, [label, ...cells], isOfPrograms))
+  const about = sheets.find(({ name }) => name === 'Sobre')
+  expect(about?.rows.length).toBeGreaterThan(MARTS.length)
+  wrong.push(...(about?.rows ?? []).flatMap(row => findWrong('Sobre', ['', ...row], isOfPrograms)))
   const computed = seen.filter(({ column: { type, from } }) => type === 'DOUBLE' && from === undefined)
   expect([...new Set(computed.flatMap(({ format }) => format ?? []))].sort()).toEqual(['#,##0.0', '#,##0.00'])
   const [moved] = seen.filter(({ column }) => column.name === 'para_rotulo')

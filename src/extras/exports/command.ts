@@ -16,7 +16,16 @@ import { writeBeside } from '#src/lib/durable.ts'
 import { EXIT, FatalError, getMessage } from '#src/lib/errors.ts'
 import { MARTS, type Mart, type MartColumn } from '#src/marts/marts.ts'
 import { loadMarts } from '#src/marts/open.ts'
-import { BYTE_ORDER_MARK, FORBIDDEN, FORMULA, inOrder, MAX_CELL_TEXT } from '#src/present/text/cells.ts'
+import {
+  BYTE_ORDER_MARK,
+  FORBIDDEN,
+  FORMULA,
+  findDecimals,
+  inOrder,
+  isForPeople,
+  isTechnical,
+  MAX_CELL_TEXT,
+} from '#src/present/text/cells.ts'
 
 const ANOTHER_FILE = 'Name another file with --to.'
 
@@ -32,7 +41,7 @@ export function createExportCommand(
     )
     .requiredOption('--to <path>', 'file to write, or with --csv a directory; existing files are replaced')
     .option('--xlsx', 'write a workbook instead: one sheet per mart')
-    .option('--csv', 'write CSV files instead: one file per mart, with semicolons and decimal commas')
+    .option('--csv', 'write CSV files instead, for people: one per mart, with semicolons and decimal commas')
     .option('--company <slug>', 'company to export, instead of COMPANY')
     .option('--all', 'export the latest snapshots of all configured companies together')
     .action(async (options: Options) => {
@@ -44,8 +53,13 @@ export function createExportCommand(
         : [await latestSource(environment, options.company)]
       const path = resolve(options.to)
       if (options.csv) await exportCsv(path, sources)
-      else if (options.xlsx) await exportWorkbook(path, sources)
-      else await exportDatabase(path, sources)
+      else if (options.xlsx) {
+        // Each company may have pages of its own.
+        const pagesUrl = options.all
+          ? null
+          : readSettings(await loadCompanyEnvironment(environment, options.company)).pagesUrl
+        await exportWorkbook(path, sources, pagesUrl)
+      } else await exportDatabase(path, sources)
     })
 }
 
@@ -69,23 +83,29 @@ async function exportDatabase(path: string, sources: readonly CatalogSource[]): 
   print(`${path}: ${describe(sources)} (${await megabytes(path)})`)
 }
 
-async function exportWorkbook(path: string, sources: readonly CatalogSource[]): Promise<void> {
+async function exportWorkbook(
+  path: string,
+  sources: readonly CatalogSource[],
+  pagesUrl: string | null,
+): Promise<void> {
   // Loaded only here, because only this needs its library.
   const { buildWorkbook, checkWorkbook, MAX_SHEET_ROWS } = await import('./workbook.ts')
   const { sheets, leftOut } = await writeBeside(path, ANOTHER_FILE, temporary =>
     withDatabase(dirname(temporary), async db => {
       await createRelations(db, sources, await loadMarts(), { dailyAs: 'TABLE' })
-      const { bytes, rows, ...about } = await buildWorkbook(db)
+      const { bytes, rows, ...about } = await buildWorkbook(db, pagesUrl)
       await writeFile(temporary, bytes)
       await checkWorkbook(temporary, rows)
       return about
     }),
   )
   print(`${path}: ${describe(sources)}, ${pluralize(sheets, 'mart')} (${await megabytes(path)})`)
-  for (const { name, rows } of leftOut)
+  for (const { mart, rows } of leftOut) {
+    const other = isTechnical(mart) ? `editais query --csv "FROM ${mart.name}"` : '--csv'
     process.stderr.write(
-      `${name} was left out: it has ${pluralize(rows, 'row')}, and a sheet takes at most ${MAX_SHEET_ROWS}. Use --csv for it.\n`,
+      `${mart.name} was left out: it has ${pluralize(rows, 'row')}, and a sheet takes at most ${MAX_SHEET_ROWS}. Use ${other} for it.\n`,
     )
+  }
 }
 
 async function exportCsv(directory: string, sources: readonly CatalogSource[]): Promise<void> {
@@ -95,14 +115,15 @@ async function exportCsv(directory: string, sources: readonly CatalogSource[]): 
       EXIT.usage,
     )
   })
+  const written = MARTS.filter(mart => !isTechnical(mart))
   await withDatabase(directory, async db => {
     await createRelations(db, sources, await loadMarts())
-    for (const mart of MARTS)
+    for (const mart of written)
       await writeBeside(join(directory, `${mart.name}.csv`), ANOTHER_FILE, temporary =>
-        writeBrazilianCsv(db, mart, temporary),
+        writeBrazilianCsv(db, mart, temporary, sources.length > 1),
       )
   })
-  print(`${directory}: ${describe(sources)}, ${pluralize(MARTS.length, 'mart')}`)
+  print(`${directory}: ${describe(sources)}, ${pluralize(written.length, 'mart')}`)
 }
 
 /**
@@ -192,12 +213,18 @@ export const CSV_TEXT_MACROS: readonly string[] = [
 
 /**
  * Writes a mart as CSV in the form that spreadsheet programs expect in Brazil: semicolons, decimal commas, days before
- * months, labels in Portuguese. Texts stay texts (`CSV_TEXT_MACROS`).
+ * months, labels in Portuguese; only what people read. Texts stay texts (`CSV_TEXT_MACROS`).
  */
-export async function writeBrazilianCsv(db: Database, mart: Mart, path: string): Promise<void> {
+export async function writeBrazilianCsv(
+  db: Database,
+  mart: Mart,
+  path: string,
+  hasCompanies: boolean,
+): Promise<void> {
   for (const macro of CSV_TEXT_MACROS) await db.run(macro)
-  const texts = mart.columns.filter(({ type }) => type === 'VARCHAR').map(({ name }) => name)
-  const values = mart.columns.map((column, index) => {
+  const columns = mart.columns.filter(column => isForPeople(column, hasCompanies))
+  const texts = columns.filter(({ type }) => type === 'VARCHAR').map(({ name }) => name)
+  const values = columns.map((column, index) => {
     // DuckDB writes no mark of its own.
     const label = `${index === 0 ? BYTE_ORDER_MARK : ''}${column.portuguese[0]}`
     return `${writtenValue(column, texts)} AS ${identifier(label)}`
@@ -212,21 +239,22 @@ export async function writeBrazilianCsv(db: Database, mart: Mart, path: string):
 }
 
 /** Returns SQL for a value as it is written. @param texts the columns in the list "texts". */
-function writtenValue({ name, type }: MartColumn, texts: readonly string[]): string {
-  const column = identifier(name)
-  switch (type) {
+function writtenValue(of: MartColumn, texts: readonly string[]): string {
+  const column = identifier(of.name)
+  switch (of.type) {
     case 'DATE':
       return ofPlausible(column, `strftime(${column}, '%d/%m/%Y')`)
     case 'TIMESTAMP':
-      return ofPlausible(column, `strftime(${column}, '%d/%m/%Y %H:%M:%S')`)
-    case 'TIMESTAMPTZ':
-      return ofPlausible(column, `strftime(${column} AT TIME ZONE 'UTC', '%d/%m/%Y %H:%M:%S')`)
+      return ofPlausible(column, `strftime(${column}, '%d/%m/%Y %H:%M')`)
     case 'BOOLEAN':
       return `CASE ${column} WHEN true THEN 'sim' WHEN false THEN 'não' END`
-    case 'DOUBLE':
-      return `replace(${column}::VARCHAR, '.', ',')`
+    case 'DOUBLE': {
+      const decimals = findDecimals(of)
+      const text = decimals === null ? `${column}::VARCHAR` : `printf('%.${decimals}f', ${column})`
+      return `replace(${text}, '.', ',')`
+    }
     case 'VARCHAR':
-      return `"texts"[${texts.indexOf(name) + 1}]`
+      return `"texts"[${texts.indexOf(of.name) + 1}]`
     default:
       return column
   }

@@ -9,13 +9,16 @@ import { MARTS, type Mart, type MartColumn } from '#src/marts/marts.ts'
 import {
   cleanForWorkbook,
   distinguishesOpen,
+  findDecimals,
   hasForbidden,
   inOrder,
+  isForPeople,
+  isTechnical,
   nameRange,
   PRINTED_SHEET,
   printedHeadings,
 } from '#src/present/text/cells.ts'
-import { findUsableLink } from '#src/present/text/format.ts'
+import { findNoticeAddress } from '#src/present/text/format.ts'
 
 /**
  * All sheets are in memory at once: 20,000 notices take 1.3 GB. Excel's own limit is forty times that, but such a sheet
@@ -29,13 +32,12 @@ const SAMPLE = 200
 
 /** What people open a workbook for comes first. */
 const FIRST = ['decisoes', 'agenda_sessoes', 'pendencias_habilitacao', 'alertas_juridicos', 'edital_resumo']
+const LAST = FIRST.length + 1
 /** What other sheets are computed from is hidden, and so not printed, but can be used by formulas. */
-const TECHNICAL = [
-  ...['editais_ativos', 'riscos_pagamento', 'prazos_impugnacao', 'passagens_por_fase', 'fases', 'rotulos'],
-  ...['feriados', 'calendario', 'grafias', 'leituras', 'prazos_calculados', 'republicacoes'],
-]
-const PLACES = [...FIRST, '', ...TECHNICAL]
-const findPlace = ({ name }: Pick<Mart, 'name'>) => PLACES.indexOf(PLACES.includes(name) ? name : '')
+function findPlace(mart: Mart): number {
+  if (isTechnical(mart)) return LAST
+  return FIRST.includes(mart.name) ? FIRST.indexOf(mart.name) : FIRST.length
+}
 
 const LINE_POINTS = 15
 /** News that is older is not printed. */
@@ -51,8 +53,7 @@ const FORMATS: Readonly<Partial<Record<MartColumn['type'], string>>> = {
   BIGINT: '#,##0',
   INTEGER: '0',
 }
-const DECIMAL = '#,##0.00'
-const DURATION = '#,##0.0'
+const DECIMALS = ['0', '#,##0.0', '#,##0.00'] as const
 
 const HEADER = {
   font: { name: 'Calibri', size: 11, bold: true },
@@ -81,7 +82,7 @@ type Workbook = {
   /** The number of rows with a value, of each sheet. */
   readonly rows: readonly number[]
   /** Marts with too many rows for a sheet. */
-  readonly leftOut: readonly { readonly name: string; readonly rows: number }[]
+  readonly leftOut: readonly { readonly mart: Mart; readonly rows: number }[]
 }
 
 /**
@@ -89,8 +90,9 @@ type Workbook = {
  * their types, so that they can be summed and sorted; texts are never formulas.
  * @param db shows the snapshots.
  */
-export async function buildWorkbook(db: Database): Promise<Workbook> {
+export async function buildWorkbook(db: Database, pagesUrl: string | null): Promise<Workbook> {
   const published = await db.rows<Published>('SELECT company, publicado_local FROM frescor ORDER BY company')
+  const addresses = await readAddresses(db, pagesUrl)
   const sheets: { mart: Mart; sheet: WriteSheet }[] = []
   const counted: Counted[] = []
   for (const mart of MARTS.toSorted((a, b) => findPlace(a) - findPlace(b))) {
@@ -104,19 +106,16 @@ export async function buildWorkbook(db: Database): Promise<Workbook> {
     const [one, ...others] = published
     const printed = one && others.length === 0 ? countPrinted(mart, found, one.publicado_local) : rows
     counted.push({ mart, rows, printed })
-    sheets.push({ mart, sheet: makeSheet(mart, found, others.length > 0) })
+    sheets.push({ mart, sheet: makeSheet(mart, found, { hasCompanies: others.length > 0, addresses }) })
   }
-  const isShown = ({ mart }: { mart: Mart }) => !TECHNICAL.includes(mart.name)
   const all = [
-    ...sheets.filter(isShown).map(({ sheet }) => sheet),
+    ...sheets.filter(({ mart }) => !isTechnical(mart)).map(({ sheet }) => sheet),
     about(published, counted),
-    ...sheets.filter(one => !isShown(one)).map(({ sheet }) => ({ ...sheet, hidden: true })),
+    ...sheets.filter(({ mart }) => isTechnical(mart)).map(({ sheet }) => ({ ...sheet, hidden: true })),
   ]
   const namedRanges = [...printedHeadings(all), ...counted.flatMap(namePrinted)]
   const bytes = await writeXlsx({ sheets: all, namedRanges })
-  const leftOut = counted
-    .filter(({ rows }) => rows > MAX_SHEET_ROWS)
-    .map(({ mart: { name }, rows }) => ({ name, rows }))
+  const leftOut = counted.filter(({ rows }) => rows > MAX_SHEET_ROWS)
   return { bytes, sheets: sheets.length, rows: all.map(rowsIn), leftOut }
 }
 
@@ -144,8 +143,8 @@ function countPrinted({ name, columns }: Mart, rows: readonly Row[], publishedAt
 }
 
 /** Returns whether only some rows are printed. Hidden sheets have no printed part: some programs would print it. */
-function isCut({ mart: { name }, rows, printed }: Counted): boolean {
-  return printed < rows && rows <= MAX_SHEET_ROWS && !TECHNICAL.includes(name)
+function isCut({ mart, rows, printed }: Counted): boolean {
+  return printed < rows && rows <= MAX_SHEET_ROWS && !isTechnical(mart)
 }
 
 function namePrinted(counted: Counted) {
@@ -163,16 +162,15 @@ function rowsIn({ rows = [] }: WriteSheet): number {
 
 function about(sources: readonly Published[], marts: readonly Counted[]): WriteSheet {
   const published = sources.map(({ company, publicado_local }) => [company, publicado_local])
-  const described = marts.map(({ mart: { name, portuguese }, rows, printed }) => [
-    portuguese[0],
-    name,
+  const described = marts.map(({ mart, rows, printed }) => [
+    mart.portuguese[0],
     rows,
-    TECHNICAL.includes(name) ? null : printed,
-    rows > MAX_SHEET_ROWS ? `Linhas demais para uma planilha; use --csv. ${portuguese[1]}` : portuguese[1],
+    isTechnical(mart) ? null : printed,
+    `${rows > MAX_SHEET_ROWS ? 'Linhas demais para uma planilha; não está nesta pasta. ' : ''}${mart.portuguese[1]}`,
   ])
   const [dates, names] = [
     ['Empresa', 'Publicado em'],
-    ['Planilha', 'Nome da tabela', 'Linhas', 'Linhas impressas', 'O que é'],
+    ['Planilha', 'Linhas', 'Linhas impressas', 'O que é'],
   ] as const
   const notes = marts.some(isCut) ? [[], ...PRINTED_NOTE.map(text => [text])] : []
   const from = published.length + 3
@@ -180,14 +178,17 @@ function about(sources: readonly Published[], marts: readonly Counted[]): WriteS
   return {
     name: 'Sobre',
     columns: [
-      ...[{ width: 34 }, { width: 26, numFmt: TIME }, { width: 12, numFmt: '#,##0' }],
-      ...[{ width: 12, numFmt: '#,##0' }, { width: DESCRIPTION.width }],
+      ...[{ width: 34 }, { width: 18, numFmt: '#,##0' }, { width: 12, numFmt: '#,##0' }],
+      { width: DESCRIPTION.width },
     ],
     rows: [[...dates], ...published, [], [...names], ...described, ...notes],
     cells: new Map<string, Partial<Cell>>([
       ...heading(0, dates),
       ...heading(from - 1, names),
-      ...texts.map((value, row) => [`${from + row},4`, { value, style: DESCRIPTION.style }] as const),
+      ...sources.map(
+        ({ publicado_local: value }, row) => [`${row + 1},1`, { value, style: { numFmt: TIME } }] as const,
+      ),
+      ...texts.map((value, row) => [`${from + row},3`, { value, style: DESCRIPTION.style }] as const),
     ]),
     rowDefs: new Map(
       texts.map(({ length }, row) => [
@@ -202,7 +203,7 @@ function about(sources: readonly Published[], marts: readonly Counted[]): WriteS
 function makeSheet(
   { name, portuguese, columns }: Mart,
   rows: readonly Row[],
-  hasCompanies: boolean,
+  { hasCompanies, addresses }: { hasCompanies: boolean; addresses: Addresses },
 ): WriteSheet {
   const cells = rows.map(row => columns.map(({ name }) => makeCell(row[name])))
   const labels = columns.map(({ portuguese: [label] }) => label)
@@ -213,10 +214,17 @@ function makeSheet(
     columns: columns.map((column, index) => ({
       width: widths[index] as number,
       numFmt: chooseFormat(column),
-      hidden: column.name === 'company' ? !hasCompanies : isForPrograms(column),
+      hidden: !isForPeople(column, hasCompanies),
     })),
     rows: [labels, ...cells],
-    cells: new Map<string, Partial<Cell>>([...heading(0, labels), ...links(columns, cells)]),
+    cells: new Map<string, Partial<Cell>>([
+      ...heading(0, labels),
+      ...links(
+        columns,
+        cells,
+        rows.map(row => addresses.get(nameNotice(row)) ?? null),
+      ),
+    ]),
     freezePane: { rows: 1 },
     rowDefs: new Map([[0, { height: LINE_POINTS * Math.max(...lines) }]]),
     pageSetup: PRINTED_SHEET,
@@ -232,19 +240,34 @@ function makeSheet(
   }
 }
 
-/** Returns whether people need no such column: ids, orders, times in UTC, and codes, whose labels are in another column. */
-function isForPrograms({ name, type, portuguese: [label] }: MartColumn): boolean {
-  const isCode = label.endsWith('(código)')
-  const isId = ['edital_id', 'contado_no_edital', 'pncp_id', 'ordinal', 'snapshot'].includes(name)
-  return isCode || isId || type === 'TIMESTAMPTZ' || /(^|_)ordem$/.test(name)
+/** The address of each notice's page. */
+type Addresses = ReadonlyMap<string, string | null>
+
+const nameNotice = ({ company, edital_id }: Row) => JSON.stringify([company, edital_id])
+
+async function readAddresses(db: Database, pagesUrl: string | null): Promise<Addresses> {
+  const notices = await db.rows<Parameters<typeof findNoticeAddress>[0] & Row>(
+    'SELECT company, edital_id, pncp_url, deleted_at IS NULL AS esta_na_api FROM editais',
+  )
+  return new Map(notices.map(notice => [nameNotice(notice), findNoticeAddress(notice, pagesUrl)]))
 }
 
-function links(columns: readonly MartColumn[], cells: readonly CellValue[][]) {
-  const column = columns.findIndex(({ name }) => name === 'pncp_url')
+/** Links a cell of each row to the notice's page: that of PNCP's link or, in a sheet without one, what names the notice. */
+function links(
+  columns: readonly MartColumn[],
+  cells: readonly CellValue[][],
+  targets: readonly (string | null)[],
+) {
+  const places = ['pncp_url', 'numero', 'objeto', 'orgao'].map(wanted =>
+    columns.findIndex(({ name }) => name === wanted),
+  )
   return cells.flatMap((row, index) => {
+    const column = places.find(place => row[place] != null) ?? -1
     const value = row[column] ?? null
-    const target = findUsableLink(typeof value === 'string' ? value : null)
-    return target ? [[`${index + 1},${column}`, { value, hyperlink: { target }, style: LINK }] as const] : []
+    const target = targets[index] ?? null
+    return target && value !== null
+      ? [[`${index + 1},${column}`, { value, hyperlink: { target }, style: LINK }] as const]
+      : []
   })
 }
 
@@ -252,11 +275,9 @@ function heading(row: number, labels: readonly string[]) {
   return labels.map((value, column) => [`${row},${column}`, { value, style: HEADER }] as const)
 }
 
-function chooseFormat({ type, unit, from }: MartColumn): string {
-  if (type === 'DOUBLE' && unit === 'days') return DURATION
-  // Computed numbers have more digits than anyone reads; numbers of the API are shown as they came.
-  if (unit === 'BRL' || (type === 'DOUBLE' && from === undefined)) return DECIMAL
-  return FORMATS[type] ?? 'General'
+function chooseFormat(column: MartColumn): string {
+  const decimals = findDecimals(column)
+  return decimals === null ? (FORMATS[column.type] ?? 'General') : (DECIMALS[decimals] as string)
 }
 
 /**

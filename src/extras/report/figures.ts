@@ -34,13 +34,6 @@ export type Freshness = {
   readonly desvios: number
 }
 
-const STALE_MS = 24 * 3_600_000
-
-/** Returns whether a reading is so old that, under any usual schedule, several runs were missed since. */
-export function isStale(readAt: Date | null, now: Date): boolean {
-  return readAt !== null && now.getTime() - readAt.getTime() > STALE_MS
-}
-
 /** Notices in progress by the day of their session: a phase does not show it. Values in BRL. */
 export type BySession = {
   /** Their session has not begun. */

@@ -6,6 +6,7 @@ import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { hashContent } from '#src/lib/hash.ts'
 import { openWithOurMarts } from '#src/marts/open.ts'
+import { describeStand } from '#src/present/deciding.ts'
 import {
   fitInLine,
   formatDay,
@@ -17,7 +18,7 @@ import {
   number,
 } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { formatNoticeName, formatSessionCounts, MAX_CODE, MAX_NAME } from './charts.ts'
+import { formatNoticeName, formatSessionCounts, MAX_NAME } from './charts.ts'
 import {
   type Bounded,
   type Decision,
@@ -137,12 +138,11 @@ function linked(text: string, { address }: Named): Line {
 }
 
 function decisionLine(decision: Decision): Line {
-  const { ate, dias, decisao, recomendacao, valor, data_sessao_local: session } = decision
-  const verdict = fitInLine(recomendacao, MAX_CODE)
+  const { ate, dias, decisao, recomendacao, nivel, valor, data_sessao_local: session } = decision
   const facts = [
     decisao,
     ...(session === null ? [] : [`sessão ${formatDayAndTime(session)}`]),
-    verdict === null ? 'sem parecer' : `parecer ${verdict}`,
+    describeStand(recomendacao, nivel),
     ...(valor === null ? [] : [formatMoney(valor)]),
   ]
   return linked(

@@ -1,5 +1,7 @@
 import { shiftToLocalTime } from '#schema/times.ts'
 import { decisoes } from '#src/marts/decisions.ts'
+import { DECIDING } from '#src/present/deciding.ts'
+import { explainChangesEnd } from '#src/present/readings.ts'
 import {
   fitInLine,
   formatDay,
@@ -47,7 +49,7 @@ export function decisions({ decisions: { today, soon } }: Figures): Html {
       `Nada a decidir: nenhum edital recomendado sem confirmação, participação com requisito vermelho ou alerta grave nos próximos dias.`,
     )
   return html`<p class="lead"><b>${formatPlural(today.total, 'edital espera', 'editais esperam')}</b> uma decisão hoje; ${formatPlural(soon.total, 'edital', 'editais')}, nos próximos dias.</p>
-${decisionTable('Hoje', today)}${decisionTable('Nos próximos dias', soon)}
+${decisionTable(DECIDING.today.name, today)}${decisionTable(DECIDING.soon.name, soon)}
 <p class="note">${decisoes.portuguese[1]}.</p>`
 }
 
@@ -90,7 +92,7 @@ export function changes({ changes, news, changesUntil, freshness }: Figures): Ht
   const [day, week] = changesUntil ? ['24 horas', '7 dias'] : ['Últimas 24 horas', 'Últimos 7 dias']
   const end =
     changesUntil &&
-    html`<p class="note">Até a última leitura da lista, ${formatDayAndTime(shiftToLocalTime(changesUntil, freshness.timezone))}: o que mudou depois não se sabe.</p>`
+    html`<p class="note">${explainChangesEnd(formatDayAndTime(shiftToLocalTime(changesUntil, freshness.timezone)))}</p>`
   if (changes.every(({ sete_dias }) => sete_dias === 0))
     return html`${nothing(`Nada mudou ${changesUntil ? 'em' : 'nos últimos'} 7 dias.`)}${end}`
   return html`${table({

@@ -6,6 +6,7 @@ import { shiftToLocalTime } from '#schema/times.ts'
 import { closing } from '#src/lib/closing.ts'
 import { EXIT, FatalError, findSystemCode, getMessage } from '#src/lib/errors.ts'
 import { openWithOurMarts } from '#src/marts/open.ts'
+import { isStale } from '#src/present/readings.ts'
 import {
   fitInLine,
   formatAge,
@@ -20,7 +21,7 @@ import {
 import { type Html, html, trustMarkup } from '#src/present/text/html.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { formatSessionCounts, more, table } from './charts.ts'
-import { type Figures, type Freshness, isStale, LIMITS, type WeekAgo } from './figures.ts'
+import { type Figures, type Freshness, LIMITS, type WeekAgo } from './figures.ts'
 import { type At, readFigures } from './queries.ts'
 import { sections } from './sections.ts'
 import { readWeekAgo } from './week_ago.ts'

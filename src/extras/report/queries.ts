@@ -2,8 +2,10 @@ import { shiftToLocalTime } from '#schema/times.ts'
 import type { Database, Row } from '#src/core/warehouse/database.ts'
 import { literal } from '#src/core/warehouse/quoted.ts'
 import { countDaysFrom } from '#src/marts/open.ts'
+import { DECIDING } from '#src/present/deciding.ts'
 import { readCard, sqlFor } from '#src/present/questions.ts'
-import { findUsableLink } from '#src/present/text/format.ts'
+import { findChangesEnd, LISTINGS } from '#src/present/readings.ts'
+import { findNoticeAddress } from '#src/present/text/format.ts'
 import {
   type Against,
   type AlertCount,
@@ -18,7 +20,6 @@ import {
   type Exposure,
   type Figures,
   type Freshness,
-  isStale,
   type KeyFigures,
   LIMITS,
   type Named,
@@ -73,11 +74,8 @@ async function readNotices<T extends Named>(
     FROM (${list.all}) l LEFT JOIN (SELECT edital_id FROM editais WHERE deleted_at IS NULL) e USING (edital_id)
     LEFT JOIN (SELECT edital_id, contado_no_numero FROM republicacoes) USING (edital_id)`
   const { rows, total } = await readBounded<Read>(db, { ...list, all })
-  const findAddress = ({ edital_id, pncp_url, esta_na_api }: Read) =>
-    pagesUrl !== null && esta_na_api
-      ? `${pagesUrl}/editais/${encodeURIComponent(edital_id)}`
-      : findUsableLink(pncp_url)
-  return { rows: rows.map(row => ({ ...row, address: findAddress(row) }) as unknown as T), total }
+  const place = (row: Read) => ({ ...row, address: findNoticeAddress(row, pagesUrl) }) as unknown as T
+  return { rows: rows.map(place), total }
 }
 
 /** When a report is read, and where our pages of notices are; null if PAGES_URL is not set. */
@@ -90,15 +88,15 @@ export type At = { readonly now: Date; readonly pagesUrl: string | null }
 export async function readFigures(db: Database, { now, pagesUrl }: At): Promise<Figures> {
   await countDaysFrom(db, now)
   const freshness = await readFreshness(db)
-  const changesUntil = isStale(freshness.listada_em, now) ? freshness.listada_em : null
+  const changesUntil = findChangesEnd(freshness.listada_em, now)
   return {
     now,
     today: new Date(shiftToLocalTime(now, freshness.timezone).toISOString().slice(0, 10)),
     freshness,
     key: await readKeyFigures(db),
     decisions: {
-      today: await readDecisions(db, 'dias_ate_decidir = 0', pagesUrl),
-      soon: await readDecisions(db, 'dias_ate_decidir > 0', pagesUrl),
+      today: await readDecisions(db, DECIDING.today.when, pagesUrl),
+      soon: await readDecisions(db, DECIDING.soon.when, pagesUrl),
     },
     changes: await readChanges(db, changesUntil ?? now),
     news: await readNews(db, changesUntil ?? now, pagesUrl),
@@ -128,7 +126,7 @@ async function readFreshness(db: Database): Promise<Freshness> {
     `SELECT company, snapshot, publicado_em, i.source_timezone AS timezone, ultima_execucao_em,
        ultima_execucao_status, left(ultima_execucao_erro, ${TEXT}) AS ultima_execucao_erro, ultima_boa_em,
        editais_ativos, analises_atuais, pendentes, excluidos, em_quarentena, desvios,
-       (SELECT max(finished_at) FROM sync_runs WHERE scan_complete AND mode IN ('full', 'incremental')) AS listada_em
+       (SELECT max(finished_at) ${LISTINGS}) AS listada_em
      FROM frescor CROSS JOIN (SELECT source_timezone FROM snapshot_info) i`,
   )
 }

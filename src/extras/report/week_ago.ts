@@ -13,7 +13,8 @@ import { Database } from '#src/core/warehouse/database.ts'
 import { identifier, literal } from '#src/core/warehouse/quoted.ts'
 import { closing } from '#src/lib/closing.ts'
 import { countDaysFrom, loadMarts } from '#src/marts/open.ts'
-import { isStale, type WeekAgo } from './figures.ts'
+import { isStale, LISTINGS } from '#src/present/readings.ts'
+import type { WeekAgo } from './figures.ts'
 import { readTiles } from './queries.ts'
 
 const WEEK_MS = 7 * 24 * 3_600_000
@@ -36,8 +37,7 @@ export async function readWeekAgo(sources: readonly CatalogSource[], now: Date):
   await db.run('USE latest')
   await createTableRelations(db, sources)
   const { read } = await db.row<{ read: Date | null }>(
-    `SELECT max(finished_at) AS read FROM sync_runs
-     WHERE scan_complete AND mode IN ('full', 'incremental') AND finished_at <= ${instant(then)}`,
+    `SELECT max(finished_at) AS read ${LISTINGS} AND finished_at <= ${instant(then)}`,
   )
   if (read === null || isStale(read, then)) return null
   await db.run('USE memory')

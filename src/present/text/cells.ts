@@ -1,5 +1,5 @@
 import { identifier } from '#src/core/warehouse/quoted.ts'
-import type { Mart } from '#src/marts/marts.ts'
+import type { Mart, MartColumn } from '#src/marts/marts.ts'
 
 /** Maximum UTF-16 units in a cell of Excel: a longer text makes it repair the file. */
 export const MAX_CELL_TEXT = 32_767
@@ -102,6 +102,38 @@ export function inOrder({ name, columns }: Mart, relation = identifier(name)): s
   const company = columns.some(column => column.name === 'company') ? 'company, ' : ''
   const open = distinguishesOpen(columns) ? `${OPEN} DESC, ` : ''
   return `FROM ${relation} ORDER BY ${company}${open}${order}`
+}
+
+/** What other marts are computed from: people read those. */
+const TECHNICAL = [
+  ...['editais_ativos', 'riscos_pagamento', 'prazos_impugnacao', 'passagens_por_fase', 'fases', 'rotulos'],
+  ...['feriados', 'calendario', 'grafias', 'leituras', 'prazos_calculados', 'republicacoes'],
+]
+
+export function isTechnical({ name }: Pick<Mart, 'name'>): boolean {
+  return TECHNICAL.includes(name)
+}
+
+const FOR_PROGRAMS = [
+  ...['edital_id', 'contado_no_edital', 'pncp_id', 'ordinal', 'snapshot'],
+  // Messages of this program, in English.
+  'ultima_execucao_erro',
+]
+
+/**
+ * Returns whether people need a column: not ids, orders, times in UTC, and codes, whose labels are in another column.
+ * @param hasCompanies whether there are rows of several companies.
+ */
+export function isForPeople({ name, type, portuguese: [label] }: MartColumn, hasCompanies: boolean): boolean {
+  if (name === 'company') return hasCompanies
+  const isOrder = /(^|_)ordem$/.test(name)
+  return !(isOrder || FOR_PROGRAMS.includes(name) || type === 'TIMESTAMPTZ' || label.endsWith('(código)'))
+}
+
+/** Returns how many decimals people read of a column's numbers; null: as they came. Computed ones have more than anyone reads. */
+export function findDecimals({ type, unit, from }: MartColumn): number | null {
+  if (type === 'DOUBLE' && unit === 'days') return 1
+  return unit === 'BRL' || (type === 'DOUBLE' && from === undefined) ? 2 : null
 }
 
 /** Returns whether rows of notices that can still be acted on come first. */

@@ -56,6 +56,22 @@ export function findUsableLink(text: string | null): string | null {
   return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null
 }
 
+type Placed = {
+  readonly edital_id: string
+  readonly pncp_url: string | null
+  readonly esta_na_api: boolean
+}
+
+/** Returns the address of a notice's page: ours if we know where our pages are and have it there, or else PNCP's. */
+export function findNoticeAddress(
+  { edital_id, pncp_url, esta_na_api }: Placed,
+  pagesUrl: string | null,
+): string | null {
+  return pagesUrl !== null && esta_na_api
+    ? `${pagesUrl}/editais/${encodeURIComponent(edital_id)}`
+    : findUsableLink(pncp_url)
+}
+
 export function number(value: number): string {
   return NUMBER.format(value)
 }

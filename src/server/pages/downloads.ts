@@ -141,7 +141,6 @@ const COLUMNS: readonly Column[] = [
     ({ participation_confirmed: is }) => (typeof is === 'boolean' ? formatYesOrNo(is) : null),
     14,
   ],
-  ['ID no PNCP', 'text', notice => showText(notice, 'pncp_id', MAX_TEXT), 30],
   ['Página', 'text', ({ id }, { composeAddress }) => composeAddress(String(id)), 40],
 ]
 
@@ -163,7 +162,8 @@ function written(value: Value, kind: Kind): string {
   if (value === null) return ''
   if (value instanceof Date)
     return kind === 'day' ? formatDay(value) : formatDayAndTime(value).replace(' às', '')
-  return typeof value === 'number' ? String(value).replace('.', ',') : asText(value)
+  if (typeof value !== 'number') return asText(value)
+  return kind === 'money' ? value.toFixed(2).replace('.', ',') : String(value)
 }
 
 const FORMATS: Readonly<Partial<Record<Kind, { readonly numFmt: string }>>> = {

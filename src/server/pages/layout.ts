@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { companyPaths } from '#src/core/company/company.ts'
 import { type Failure, readFailure } from '#src/core/company/run_report.ts'
 import { type KnownState, readState } from '#src/core/company/state.ts'
+import { isStale } from '#src/present/readings.ts'
 import { formatAge, formatMoment } from '#src/present/text/format.ts'
 import { type Html, html, trustMarkup } from '#src/present/text/html.ts'
 import { type Behind, describeAge } from '#src/server/company.ts'
@@ -21,9 +22,6 @@ export type DataState = {
 
 /** How the last run of a company ended, and the later ones without a report. */
 export type LastRun = { readonly state: KnownState | null; readonly failure: Failure | null }
-
-/** Older than this, under any usual schedule, several readings were missed. */
-const OLD_MS = 24 * 3_600_000
 
 /** Returns what this disk knows of the last run. @param lake the company's directory of snapshots. */
 export async function readLastRunHere(lake: string): Promise<LastRun> {
@@ -52,7 +50,7 @@ export function describeData(
   const since = `os dados são de ${formatMoment(at, snapshot.timeZone)}`
   if (failure !== null || state.last_run.status === 'failed')
     return { read, problem: `A última execução falhou: ${since}.`, published }
-  const isOld = ageMs > OLD_MS
+  const isOld = isStale(new Date(at), now)
   return { read, problem: isOld ? `Não há leitura completa há mais de 24 horas: ${since}.` : null, published }
 }
 

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import { isPlausible, shiftToLocalTime } from '#schema/times.ts'
 import { getMessage } from '#src/lib/errors.ts'
+import { DECIDING, describeStand } from '#src/present/deciding.ts'
+import { explainChangesEnd, findChangesEnd, LISTINGS } from '#src/present/readings.ts'
 import {
   fitInLine,
   formatDayAndMonth,
@@ -24,11 +26,13 @@ type Found = { readonly rows: readonly ReadRecord[]; readonly isCut: boolean }
 
 /** What the page *Hoje* shows, from the marts that the report, the mail and the dashboard show, too. */
 export type Today = {
-  readonly decisions: Found
+  readonly decisions: Readonly<Record<keyof typeof DECIDING, Found>>
   /** Sessions, and last days for grave alerts, of this and the next six days. */
   readonly agenda: Found
-  /** Of the last seven days, the latest first. */
+  /** Of the seven days before the list was read last, and since, the latest first. */
   readonly news: Found
+  /** When that was. */
+  readonly listedAt: Date | null
   /** Last days that are still to come, by the notice's id; the page of a notice shows its own. */
   readonly deadlines: LastDays
 }
@@ -50,12 +54,14 @@ const FAILED_MS = 60_000
 
 const clean = (...columns: string[]) => columns.map(name => `texto_limpo(${name}) AS ${name}`).join(', ')
 const NAMED = `${clean('orgao', 'numero', 'objeto')}, uf`
+const decisionsWhen = (when: string) => ({
+  sql: `SELECT edital_id, decidir_ate, dias_ate_decidir, decisao, recomendacao, nivel_analise, ${NAMED}, valor_estimado_informado, data_sessao_local
+    FROM decisoes WHERE ${when} ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id`,
+  maxRows: MAX_DECISIONS,
+})
 const STATEMENTS = {
-  decisions: {
-    sql: `SELECT edital_id, decidir_ate, dias_ate_decidir, decisao, recomendacao, ${NAMED}, valor_estimado_informado, data_sessao_local
-      FROM decisoes ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id`,
-    maxRows: MAX_DECISIONS,
-  },
+  today: decisionsWhen(DECIDING.today.when),
+  soon: decisionsWhen(DECIDING.soon.when),
   agenda: {
     sql: `FROM (
         SELECT data_sessao_dia AS dia, dias_ate_sessao AS dias, data_sessao_local AS hora, 'Sessão' AS evento, edital_id, ${NAMED},
@@ -72,10 +78,11 @@ const STATEMENTS = {
   },
   news: {
     sql: `SELECT edital_id, mudanca, mudanca_ordem, ${clean('de', 'para')}, observado_em, ${NAMED}, retificacao
-      FROM novidades WHERE observado_em > agora() - INTERVAL 7 DAY AND observado_em <= agora()
+      FROM novidades WHERE observado_em > coalesce((SELECT max(finished_at) ${LISTINGS}), agora()) - INTERVAL 7 DAY AND observado_em <= agora()
       ORDER BY observado_em DESC, mudanca_ordem, edital_id`,
     maxRows: MAX_NEWS,
   },
+  listed: { sql: `SELECT max(finished_at) AS listada_em ${LISTINGS}`, maxRows: 1 },
   deadlines: {
     sql: `SELECT edital_id, ultimo_dia_impugnacao AS impugnar, regra_impugnacao AS regra_impugnar, certeza_impugnacao AS certeza_impugnar,
         ultimo_dia_esclarecimento AS esclarecer, regra_esclarecimento AS regra_esclarecer, certeza_esclarecimento AS certeza_esclarecer
@@ -170,9 +177,17 @@ export class TodayReader {
       const lake = this.#served.findLake(company)
       const signal = new AbortController().signal
       const { results } = await this.#readers.read(anybody, { lake, ...order, statements }, signal)
-      const [decisions = NOTHING, agenda = NOTHING, news = NOTHING, dated = NOTHING] = results.map(foundIn)
+      const [
+        today = NOTHING,
+        soon = NOTHING,
+        agenda = NOTHING,
+        news = NOTHING,
+        listed = NOTHING,
+        dated = NOTHING,
+      ] = results.map(foundIn)
       const deadlines = new Map(dated.rows.map(row => [String(row.edital_id), row]))
-      return { decisions, agenda, news, deadlines }
+      const at = listed.rows[0]?.listada_em
+      return { decisions: { today, soon }, agenda, news, listedAt: at ? parseInstant(at) : null, deadlines }
     } catch (error) {
       this.#log.error({ company }, `The page Hoje cannot be read: ${getMessage(error)}`)
       throw new Refusal(503, 'The page cannot be read at the moment.', FAILED_MS / 1000)
@@ -227,28 +242,36 @@ type Page = {
 
 export function todayPage({ company, dataState, timeZone, now, today, lastVisit }: Page): string {
   const local = shiftToLocalTime(now, timeZone)
+  const until = findChangesEnd(today.listedAt, now)
+  const { since, period } = findPeriod(lastVisit, { until, now, timeZone })
   const body = html`<h1>Hoje, ${DATE.format(local)}</h1>
 <h2 id="decidir">Para decidir</h2>
 ${decisions(today.decisions)}
 <h2 id="agenda">Sessões e últimos dias dos próximos sete dias</h2>
 ${agenda(today.agenda)}
-<h2 id="novidades">${sinceWhen(lastVisit, now, timeZone)}</h2>
-${news(today.news, { since: lastVisit ?? new Date(now.getTime() - DAY_MS), timeZone })}`
+<h2 id="novidades">${period}</h2>
+${news(today.news, { since, timeZone })}${until && html`<p class="muted">${explainChangesEnd(formatMoment(until.toISOString(), timeZone))}</p>`}`
   return document({ title: `Hoje · ${company}`, company, dataState, body })
 }
 
-function decisions({ rows, isCut }: Found): Html {
-  if (rows.length === 0)
+function decisions({ today, soon }: Today['decisions']): Html {
+  if (today.rows.length + soon.rows.length === 0)
     return html`<p>Nada a decidir: nenhum edital recomendado sem confirmação, participação com requisito vermelho ou alerta grave nos próximos dias.</p>`
-  return html`<ol class="notices">${rows.map(decision)}</ol>${isCut && html`<p class="more muted">Há mais: aqui estão os ${MAX_DECISIONS} primeiros.</p>`}`
+  return html`${decisionList('today', today)}${decisionList('soon', soon)}`
+}
+
+function decisionList(when: keyof typeof DECIDING, { rows, isCut }: Found): Html {
+  const { name } = DECIDING[when]
+  if (rows.length === 0) return when === 'today' ? html`<h3>${name}</h3><p>Nada a decidir hoje.</p>` : html``
+  return html`<h3>${name}</h3><ol class="notices">${rows.map(decision)}</ol>${isCut && html`<p class="more muted">Há mais: aqui estão os ${MAX_DECISIONS} primeiros.</p>`}`
 }
 
 function decision(row: ReadRecord): Html {
   const parts = String(row.decisao ?? '').split('; ')
-  return html`<li class="card"><h3>${link(row)}</h3>
+  return html`<li class="card"><h4>${link(row)}</h4>
 <p class="muted">${buyer(row)}</p>
 <p class="line"><b>Até ${readDay(row.decidir_ate)} (${formatDistance(Number(row.dias_ate_decidir))})</b>${parts.map(text => chip(text, text.startsWith('confirmar') ? 'yellow' : 'red'))}
-${typeof row.recomendacao === 'string' && html`<span>Parecer: ${fitInLine(row.recomendacao, MAX_VALUE)}</span>`}${typeof row.valor_estimado_informado === 'number' && html`<span>${formatMoney(row.valor_estimado_informado)}</span>`}${typeof row.data_sessao_local === 'string' && html`<span>Sessão: ${formatDayAndTime(timeIn(row.data_sessao_local))}</span>`}</p></li>`
+<span>${describeStand(textIn(row.recomendacao), textIn(row.nivel_analise))}</span>${typeof row.valor_estimado_informado === 'number' && html`<span>${formatMoney(row.valor_estimado_informado)}</span>`}${typeof row.data_sessao_local === 'string' && html`<span>Sessão: ${formatDayAndTime(timeIn(row.data_sessao_local))}</span>`}</p></li>`
 }
 
 function agenda({ rows, isCut }: Found): Html {
@@ -276,10 +299,23 @@ function event(row: ReadRecord): Html {
 <p>${link(row)} <span class="muted">${buyer(row)}</span></p></li>`
 }
 
-function sinceWhen(lastVisit: Date | null, now: Date, timeZone: string): string {
-  if (lastVisit === null || now.getTime() - lastVisit.getTime() > 7 * DAY_MS)
-    return 'Novidades das últimas 24 horas'
-  return `Novidades desde sua última visita, ${formatMoment(lastVisit.toISOString(), timeZone)}`
+type Period = { readonly until: Date | null; readonly now: Date; readonly timeZone: string }
+
+/** Returns since when news are shown: a visit after the list was read last, or weeks ago, is not counted from. */
+function findPeriod(
+  lastVisit: Date | null,
+  { until, now, timeZone }: Period,
+): { since: Date; period: string } {
+  const end = until ?? now
+  const age = lastVisit === null ? 0 : end.getTime() - lastVisit.getTime()
+  if (lastVisit !== null && age > 0 && age <= 7 * DAY_MS) {
+    const visited = formatMoment(lastVisit.toISOString(), timeZone)
+    return { since: lastVisit, period: `Novidades desde sua última visita, ${visited}` }
+  }
+  const period = until
+    ? 'Novidades das 24 horas até a última leitura da lista'
+    : 'Novidades das últimas 24 horas'
+  return { since: new Date(end.getTime() - DAY_MS), period }
 }
 
 function news({ rows, isCut }: Found, { since, timeZone }: { since: Date; timeZone: string }): Html {
@@ -316,6 +352,10 @@ function buyer({ orgao, uf, numero }: ReadRecord): string {
 /** Returns a day or a local time of the database as a Date whose UTC parts it has. */
 function timeIn(text: string): Date {
   return new Date(text.length > 10 ? `${text.replace(' ', 'T')}Z` : text)
+}
+
+function textIn(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }
 
 function readDay(value: unknown): string {

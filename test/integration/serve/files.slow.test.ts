@@ -95,7 +95,7 @@ test('a search can be kept as a table, in which texts of strangers are texts', a
   const [head = '', first = '', second = '', ...rest] = text.split('\r\n')
   expect(head.startsWith('\uFEFFNúmero;Órgão;UF;')).toBe(true)
   expect(first).toContain('"=""12/2026""";')
-  expect(first).toContain(';1234,5;')
+  expect(first).toContain(';1234,50;')
   expect(first).toContain(`/editais/${idOf(1)}`)
   // A formula is kept as text, and a line break does not start a row.
   expect(second).toContain(`"'=HYPERLINK(""http://x"";""a""); BEGIN:VEVENT"`)

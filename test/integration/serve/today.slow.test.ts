@@ -50,11 +50,23 @@ test('Hoje has what the marts have: decisions, the week’s sessions and last da
   const { text } = await open()
   const ids = async (sql: string) =>
     (await company.query<{ edital_id: string }>(sql)).map(row => row.edital_id)
-  const decisions = await ids(
-    'FROM decisoes ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id LIMIT 12',
-  )
+  const decidedWhen = (when: string) =>
+    ids(
+      `FROM decisoes WHERE dias_ate_decidir ${when} ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id LIMIT 12`,
+    )
+  const decisions = [...(await decidedWhen('= 0')), ...(await decidedWhen('> 0'))]
   expect(decisions.length).toBeGreaterThan(2)
   expect(linkedIn(text, 'decidir')).toEqual(decisions)
+  // Today's are apart, and each says what was recommended and how deep the analysis is.
+  const [todays = '', others = ''] = (text.split('id="decidir"')[1] ?? '').split('<h3>Nos próximos dias</h3>')
+  expect(todays).toContain('<h3>Hoje</h3>')
+  expect(others).toContain('(em ')
+  expect(todays).not.toMatch(/\(amanhã\)|\(em \d/)
+  const stands = [
+    ...text.matchAll(/<span>(?:parecer [^<]*|sem parecer)(?:, análise (?:Média|Profunda|Simples))?<\/span>/g),
+  ]
+  expect(stands).toHaveLength(decisions.length)
+  expect(stands.join()).toContain(', análise ')
   const sessions = await ids('FROM agenda_sessoes WHERE dias_ate_sessao < 7')
   const alerts = await ids(
     "SELECT DISTINCT edital_id FROM alertas_juridicos WHERE em_andamento AND NOT oportunidade AND severity IN ('critical', 'high') AND dias_ate_prazo BETWEEN 0 AND 6",
@@ -137,9 +149,15 @@ test('every page says how old the data are, that the last run failed, and that n
   await expectEverywhere('A última execução falhou: os dados são de ')
 
   company.faults.plan = []
+  company.world.update(idOf(1), { edital: { objeto: 'Outro objeto' }, updatedAt: new Date() })
   await company.syncHere()
   nowMs += 3 * 24 * HOUR_MS
   await expectEverywhere('Não há leitura completa há mais de 24 horas: os dados são de ')
+  // What changed is counted back from that reading, not from now.
+  const { text } = await open('/editais/hoje', '')
+  expect(text).toContain('Novidades das 24 horas até a última leitura da lista')
+  expect(text).toMatch(/Até a última leitura da lista, [^<]*: o que mudou depois não se sabe\./)
+  expect(linkedIn(text, 'novidades')).toEqual([idOf(1)])
   const state = await readState(paths)
   if (state === null) throw new Error('There is no state.')
   await writeState(paths, { ...state, last_good_at: null })

@@ -13,7 +13,7 @@ test('what cannot be read is not read at each visit; once read, it is shown whil
   }
   const reader = new TodayReader({ companies: ['a'], findLake: String, getSnapshot }, log, { read })
   const at = async (time: string) =>
-    (await reader.read('a', new Date(`2026-11-27T${time}Z`))).decisions.rows[0]?.n
+    (await reader.read('a', new Date(`2026-11-27T${time}Z`))).decisions.today.rows[0]?.n
   for (const time of ['12:10:00', '12:10:30']) await expect(at(time)).rejects.toMatchObject({ status: 503 })
   expect([counts.length, lines.join('')]).toEqual([1, expect.stringContaining('no memory')])
   const shown: unknown[] = []
