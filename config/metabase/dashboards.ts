@@ -44,6 +44,12 @@ const ACTIONS = {
   Contrarrazão: '#A989C5',
   Nenhuma: '#C9CED3',
 }
+/** Colours the rows of today. */
+const todayIn = (days: string) => ({
+  'table.column_formatting': [
+    { columns: [days], type: 'single', operator: '=', value: 0, color: YELLOW, highlight_row: true },
+  ],
+})
 const CAPITAL = {
   'Na sessão, confirmado': '#227FD2',
   'Na sessão, a confirmar': '#A0CDF4',
@@ -72,8 +78,8 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'decisoes',
         at(7, 0, 24, 18),
-        'Até | Decisão | Sessão | Parecer | Órgão | Objeto | Valor | PNCP',
-        { hidden: 'Dias | Análise | UF' },
+        'Até | Decisão | Parecer | Análise | Órgão | Objeto | Valor | PNCP',
+        { hidden: 'Dias | UF | Sessão', ...todayIn('Dias') },
       ),
       tableCard(
         'sessoes_da_semana',
