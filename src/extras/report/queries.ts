@@ -142,7 +142,7 @@ async function readNumber(db: Database, card: string): Promise<number> {
 export async function readTiles(db: Database): Promise<WeekAgo> {
   return {
     ...(await db.row<Pick<WeekAgo, 'em_andamento'>>(
-      `SELECT count(*) AS em_andamento FROM editais_ativos WHERE em_andamento`,
+      `SELECT coalesce(sum(editais), 0)::BIGINT AS em_andamento FROM funil WHERE em_andamento`,
     )),
     valor_futuras: await readNumber(db, 'valor_em_disputa'),
     sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
