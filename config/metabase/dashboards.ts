@@ -147,7 +147,9 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       chartCard('valor_por_uf', at(25, 0, 12, 18), ['UF', 'Valor em disputa'], { format: REAIS }),
       chartCard('valor_por_modalidade', at(25, 12, 12, 9), ['Modalidade', 'Editais']),
       chartCard('motivos_descarte', at(34, 12, 12, 9), ['Motivo', 'Editais']),
-      chartCard('tempo_por_fase', at(43, 0, 24, 9), ['Fase', 'Concluídas (dias) | Em curso (dias)']),
+      chartCard('tempo_por_fase', at(43, 0, 24, 9), ['Fase', 'Concluídas (dias) | Em curso (dias)'], {
+        colours: { 'Concluídas (dias)': '#227FD2', 'Em curso (dias)': '#F2A86F' },
+      }),
       tableCard(
         'tempo_ate_analise',
         at(52, 0, 24, 14),
