@@ -44,14 +44,18 @@ const ACTIONS = {
   Contrarrazão: '#A989C5',
   Nenhuma: '#C9CED3',
 }
+/** Colours the rows of today. */
+const todayIn = (days: string) => ({
+  'table.column_formatting': [
+    { columns: [days], type: 'single', operator: '=', value: 0, color: YELLOW, highlight_row: true },
+  ],
+})
 const CAPITAL = {
   'Na sessão, confirmado': '#227FD2',
   'Na sessão, a confirmar': '#A0CDF4',
   'Na assinatura, confirmado': '#7172AD',
   'Na assinatura, a confirmar': '#C5C5E3',
 }
-/** A chart draws this column alone; the card has past sessions in columns of their own. */
-const AHEAD = 'Sessão futura'
 const WEEK = 'Seg | Ter | Qua | Qui | Sex | Sáb | Dom'
 
 export const DASHBOARDS: readonly DashboardSpec[] = [
@@ -74,8 +78,8 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'decisoes',
         at(7, 0, 24, 18),
-        'Até | Decisão | Sessão | Parecer | Órgão | Objeto | Valor | PNCP',
-        { hidden: 'Dias | Análise | UF' },
+        'Até | Decisão | Parecer | Análise | Órgão | Objeto | Valor | PNCP',
+        { hidden: 'Dias | UF | Sessão', ...todayIn('Dias') },
       ),
       tableCard(
         'sessoes_da_semana',
@@ -115,9 +119,8 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       'Quantos editais há em cada fase, quanto valem, quanto tempo ficam e por que são descartados. O funil e as carteiras mostram os de sessão por vir. Valores em reais; editais com valor sigiloso ou simbólico contam, mas não somam.',
     filters: [],
     cards: [
-      scalarCard('editais_em_andamento', 'Editais', at(0, 0, 8, 3)),
-      scalarCard('valor_em_disputa', 'Valor estimado', at(0, 8, 8, 3), MILLIONS),
-      scalarCard('valor_em_andamento', 'Valor estimado', at(0, 16, 8, 3), MILLIONS),
+      scalarCard('editais_em_andamento', 'Editais', at(0, 0, 12, 3)),
+      scalarCard('valor_em_disputa', 'Valor estimado', at(0, 12, 12, 3), MILLIONS),
       tableCard('em_andamento_por_sessao', at(3, 0, 9, 6), 'Sessão | Editais | Valor estimado'),
       {
         key: 'funil_por_fase',
@@ -141,10 +144,12 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         'Fase | Editais | Sessão futura | Sessão passada | Valor total | Valor mediano | Idade mediana | Mediana na fase',
         { hidden: 'Sem data | Sem valor | Medidos na fase | Já na fase na 1ª leitura' },
       ),
-      chartCard('valor_por_uf', at(25, 0, 12, 18), ['UF', AHEAD], { format: REAIS }),
-      chartCard('valor_por_modalidade', at(25, 12, 12, 9), ['Modalidade', AHEAD]),
+      chartCard('valor_por_uf', at(25, 0, 12, 18), ['UF', 'Valor em disputa'], { format: REAIS }),
+      chartCard('valor_por_modalidade', at(25, 12, 12, 9), ['Modalidade', 'Editais']),
       chartCard('motivos_descarte', at(34, 12, 12, 9), ['Motivo', 'Editais']),
-      chartCard('tempo_por_fase', at(43, 0, 24, 9), ['Fase', 'Concluídas (dias) | Em curso (dias)']),
+      chartCard('tempo_por_fase', at(43, 0, 24, 9), ['Fase', 'Concluídas (dias) | Em curso (dias)'], {
+        colours: { 'Concluídas (dias)': '#227FD2', 'Em curso (dias)': '#F2A86F' },
+      }),
       tableCard(
         'tempo_ate_analise',
         at(52, 0, 24, 14),
@@ -196,6 +201,11 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
           hidden: 'Dias | Situação da sessão | Número | Fase | Notas',
           ...coloured('Cor', { vermelho: RED, amarelo: YELLOW }),
         },
+      ),
+      tableCard(
+        'a_parte',
+        at(61, 0, 24, 5),
+        'Sessão | Editais | Vermelhos | Amarelos | Alertas críticos | Valor',
       ),
     ],
   },

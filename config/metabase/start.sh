@@ -9,6 +9,8 @@ fi
 
 # Our driver must be in the directory into which Metabase unpacks its own drivers at each start. It is in /tmp, because
 # the rest of the file system is read-only (docker-compose.yml).
+# Another jar there would be loaded, so what an earlier process left is removed.
+rm -rf "${MB_PLUGINS_DIR:?}"
 mkdir -p "$MB_PLUGINS_DIR"
 ln -sf /home/metabase/drivers/*.jar "$MB_PLUGINS_DIR"
 

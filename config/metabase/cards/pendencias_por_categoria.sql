@@ -1,14 +1,9 @@
 -- Pendências por categoria
--- Requisitos vermelhos e amarelos de editais em andamento com sessão por vir; à parte, os de editais com sessão passada e sem
--- data.
+-- Requisitos vermelhos e amarelos de editais em andamento com sessão por vir.
 SELECT coalesce(categoria_rotulo, 'não informada') AS "Categoria",
-  count(*) FILTER (situacao_sessao = 'futura' AND cor = 'vermelho') AS "Vermelhos",
-  count(*) FILTER (situacao_sessao = 'futura' AND cor = 'amarelo') AS "Amarelos",
-  count(*) FILTER (situacao_sessao = 'passada') AS "Sessão passada",
-  count(*) FILTER (situacao_sessao = 'sem data') AS "Sem data"
+  count(*) FILTER (cor = 'vermelho') AS "Vermelhos", count(*) FILTER (cor = 'amarelo') AS "Amarelos"
 FROM pendencias_habilitacao
-WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
+WHERE em_andamento AND situacao_sessao = 'futura' [[AND chave(uf) = chave({{uf}})]]
 GROUP BY ALL
-HAVING count(*) FILTER (situacao_sessao = 'futura') > 0
-ORDER BY count(*) FILTER (situacao_sessao = 'futura') DESC, count(*) DESC, "Categoria"
+ORDER BY count(*) DESC, "Categoria"
 LIMIT 12

@@ -140,7 +140,9 @@ async function readNumber(db: Database, card: string): Promise<number> {
 /** Reads the figures of the tiles that can be read as of an earlier day, too. */
 export async function readTiles(db: Database): Promise<WeekAgo> {
   return {
-    em_andamento: await readNumber(db, 'editais_em_andamento'),
+    ...(await db.row<Pick<WeekAgo, 'em_andamento'>>(
+      `SELECT coalesce(sum(editais), 0)::BIGINT AS em_andamento FROM funil WHERE em_andamento`,
+    )),
     valor_futuras: await readNumber(db, 'valor_em_disputa'),
     sessoes_7_dias: await readNumber(db, 'sessoes_7_dias'),
     requisitos_vermelhos: await readNumber(db, 'requisitos_vermelhos'),

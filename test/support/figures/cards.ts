@@ -69,9 +69,7 @@ function splitBySession<T>(
 }
 
 const funnel: Readonly<Record<string, Card>> = {
-  editais_em_andamento: ({ open }) => number('Editais', open.length),
-
-  valor_em_andamento: ({ open }) => number('Valor estimado', worthOf(open)),
+  editais_em_andamento: picture => number('Editais', coming(picture.open, picture).length),
 
   valor_em_disputa: picture => number('Valor estimado', inDispute(picture.open, picture)),
 
@@ -191,14 +189,12 @@ const funnel: Readonly<Record<string, Card>> = {
 
   valor_por_uf: picture =>
     sorted(
-      portionsAhead(picture, ({ uf }) => uf).map(({ name, notices, value }) => ({
+      portionsAhead(picture, ({ uf }) => uf).map(({ name, notices }) => ({
         UF: name,
-        'Valor em andamento': value,
-        ...splitBySession(notices, picture, worthOf),
-        Editais: notices.length,
+        'Valor em disputa': inDispute(notices, picture),
+        Editais: coming(notices, picture).length,
       })),
-      down(row => row['Sessão futura']),
-      down(row => row['Valor em andamento']),
+      down(row => row['Valor em disputa']),
       row => row.UF,
     ),
 
@@ -206,10 +202,8 @@ const funnel: Readonly<Record<string, Card>> = {
     sorted(
       portionsAhead(picture, ({ modalidade }) => modalidade).map(({ name, notices }) => ({
         Modalidade: brief(name, 30),
-        Editais: notices.length,
-        ...splitBySession(notices, picture, ({ length }) => length),
+        Editais: coming(notices, picture).length,
       })),
-      down(row => row['Sessão futura']),
       down(row => row.Editais),
       row => row.Modalidade,
     ).slice(0, 12),
@@ -272,25 +266,31 @@ const agenda: Readonly<Record<string, Card>> = {
   },
 
   pendencias_por_categoria: picture => {
-    const parts = Map.groupBy(pending(picture), ({ category }) => labelOf(category) ?? 'não informada')
-    const rows = [...parts].map(([category, list]) => {
-      const inState = (state: string) =>
-        list.filter(({ notice }) => sessionStateOf(notice, picture) === state)
-      const future = inState('futura')
-      return {
+    const ahead = pending(picture).filter(({ notice }) => sessionStateOf(notice, picture) === 'futura')
+    const rows = [...Map.groupBy(ahead, ({ category }) => labelOf(category) ?? 'não informada')].map(
+      ([category, list]) => ({
         Categoria: category,
-        Vermelhos: future.filter(isRed).length,
-        Amarelos: future.filter(({ colour }) => colour === 'yellow').length,
-        'Sessão passada': inState('passada').length,
-        'Sem data': inState('sem data').length,
-      }
-    })
+        Vermelhos: list.filter(isRed).length,
+        Amarelos: list.filter(({ colour }) => colour === 'yellow').length,
+      }),
+    )
     return sorted(
-      rows.filter(row => row.Vermelhos + row.Amarelos > 0),
+      rows,
       down(row => row.Vermelhos + row.Amarelos),
-      down(row => row['Sessão passada'] + row['Sem data']),
       row => row.Categoria,
     ).slice(0, 12)
+  },
+
+  a_parte: picture => {
+    const [, past = [], undated = []] = bySession(picture.open, picture)
+    return [past, undated].map((notices, index) => ({
+      Sessão: ['Passada', 'Sem data'][index] ?? null,
+      Editais: notices.length,
+      Vermelhos: requirementsOf(notices).filter(isRed).length,
+      Amarelos: requirementsOf(notices).filter(({ colour }) => colour === 'yellow').length,
+      'Alertas críticos': alertsOf(notices).filter(alert => isGrave(alert, ['critical'])).length,
+      Valor: worthOf(notices),
+    }))
   },
 
   agenda: picture =>

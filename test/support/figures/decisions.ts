@@ -32,12 +32,15 @@ function total(values: readonly (number | null)[]): number {
 }
 
 function discardsOf(picture: Picture) {
-  const groups = Map.groupBy(
-    picture.live.filter(notice => notice.phase.status === 'discarded' && isRecommended(notice)),
-    ({ discardReason, recommendation }) => `${discardReason ?? 'não informado'}\n${recommendation}`,
-  )
+  const { past } = againstLately(picture)
+  const cases = [
+    ...past['Participar, mas descartado'].map(one => [one.discardReason ?? 'não informado', one] as const),
+    ...past['Não recomendado, mas confirmado'].map(one => ['Participação confirmada', one] as const),
+  ]
+  const together = Map.groupBy(cases, ([reason, one]) => `${brief(reason, 80)}\n${one.recommendation}`)
+  const groups = [...together].map(([key, these]) => [key, these.map(([, one]) => one)] as const)
   return sorted(
-    [...groups].map(([key, notices]) => ({
+    groups.map(([key, notices]) => ({
       reason: key.split('\n')[0] ?? '',
       verdict: labelOf(key.split('\n')[1] ?? null),
       notices,
@@ -300,7 +303,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
     discardsOf(picture)
       .slice(0, 50)
       .map(({ reason, verdict, notices, worth }) => ({
-        Motivo: brief(reason, 80),
+        Motivo: reason,
         Parecer: verdict,
         Editais: notices.length,
         'Sem valor': notices.filter(({ value }) => value === null).length,

@@ -29,13 +29,15 @@ function generated(): Entry[] {
   return world.ids().map(id => world.entry(id) as Entry)
 }
 
-/** Sessions in each of the next weeks, and some that are over. */
+/** Sessions in each of the next weeks, and some that are over, of which some were discarded although recommended. */
 function dated({ edital, analysis }: Entry, index: number, from = NOW): Entry {
   const day = new Date(from.getTime() + ((index % 45) - 5) * DAY_MS).toISOString().slice(0, 10)
   const alerts = [...((analysis?.alerts ?? []) as object[]), ALERT]
+  const against = index % 45 === 0
+  const verdict = { recommendation: 'participar', reason: 'Objeto da empresa.' }
   return {
-    edital: { ...edital, data_sessao: `${day}T09:30:00` },
-    analysis: analysis && { ...analysis, alerts },
+    edital: { ...edital, data_sessao: `${day}T09:30:00`, ...(against && { status: 'discarded' }) },
+    analysis: analysis && { ...analysis, alerts, ...(against && { verdict }) },
   }
 }
 
