@@ -67,7 +67,7 @@ export const novidades: Mart = {
     ...ofNotice,
     text('mudanca', 'Kind of change, in Portuguese', [
       'Mudança',
-      'Sessão antecipada, Sessão remarcada, Parecer alterado, Objeto alterado, Valor alterado, Saiu da API, Novo edital ou Mudou de fase',
+      'Sessão antecipada, Sessão remarcada, Parecer alterado, Objeto alterado, Valor alterado, Saiu da lista, Novo edital ou Mudou de fase',
     ]),
     derived(
       'INTEGER',

@@ -9,7 +9,7 @@ vistas AS (
     if(first_seen_at > lida_em, first_seen_at, created_at) AS observado_em
   FROM editais_ativos LEFT JOIN primeira_leitura USING (company)
   UNION ALL
-  SELECT company, edital_id, 'Saiu da API', NULL, NULL, deleted_at FROM editais WHERE deleted_at IS NOT NULL
+  SELECT company, edital_id, 'Saiu da lista', NULL, NULL, deleted_at FROM editais WHERE deleted_at IS NOT NULL
   UNION ALL
   SELECT company, edital_id, 'Mudou de fase', de_fase, para_fase, observado_em FROM transicoes_de_fase
   UNION ALL
@@ -30,7 +30,7 @@ vistas AS (
 )
 SELECT company, edital_id, mudanca,
   -- Nothing is left to do in a notice that is discarded or expired: all its changes follow those of the others.
-  list_position(['Sessão antecipada', 'Sessão remarcada', 'Parecer alterado', 'Objeto alterado', 'Valor alterado', 'Saiu da API',
+  list_position(['Sessão antecipada', 'Sessão remarcada', 'Parecer alterado', 'Objeto alterado', 'Valor alterado', 'Saiu da lista',
     'Novo edital', 'Mudou de fase'], mudanca) + if(status IN (SELECT status FROM fases WHERE NOT em_andamento), 100, 0) AS mudanca_ordem,
   de, para, observado_em, local_time(company, observado_em)::DATE AS observado_dia,
   if(outra_grafia, orgao_mostrado, orgao) AS orgao,

@@ -109,7 +109,7 @@ test('links lead to our pages if the operator says where they are', async () => 
   const mail = await runShared(['report', '--weekly'], environment)
   expect(mail.stdout).toContain(`R$\u00a01,25 ${page}\n`)
   // Our pages do not have it any more.
-  expect(mail.stdout).toMatch(/^- Saiu da API: .* https:\/\/pncp\.gov\.br\/app\/editais\/2$/m)
+  expect(mail.stdout).toMatch(/^- Saiu da lista: .* https:\/\/pncp\.gov\.br\/app\/editais\/2$/m)
   const output = join(await temporaryDirectory(), 'report.html')
   await runShared(['report', '--output', output], environment)
   const report = await readFile(output, 'utf8')

@@ -202,7 +202,7 @@ async function readDecisions(
 /** The kinds of change in `novidades`, in the order in which they are shown, and how several are named. */
 const CHANGES: readonly (readonly [kind: string, name: string])[] = [
   ['Novo edital', 'Novos editais'],
-  ['Saiu da API', 'Saíram da API'],
+  ['Saiu da lista', 'Saíram da lista'],
   ['Mudou de fase', 'Mudaram de fase'],
   ...['Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado', 'Parecer alterado'].map(
     name => [name, name] as const,

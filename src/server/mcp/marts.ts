@@ -63,7 +63,7 @@ const KINDS = [
   'Parecer alterado',
   'Objeto alterado',
   'Valor alterado',
-  'Saiu da API',
+  'Saiu da lista',
   'Novo edital',
   'Mudou de fase',
 ] as const

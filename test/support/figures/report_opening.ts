@@ -71,7 +71,7 @@ export function changes(picture: Picture): string[] {
     number(new Set(lately(days).flatMap(({ id, kind }) => (kind === wanted ? [id] : []))).size)
   const rows = [
     ['Novos editais', 'Novo edital'],
-    ['Saíram da API', 'Saiu da API'],
+    ['Saíram da lista', 'Saiu da lista'],
     ['Mudaram de fase', 'Mudou de fase'],
     ...['Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado', 'Parecer alterado'].map(
       name => [name, name] as const,

@@ -77,7 +77,7 @@ export function decisionsOf(picture: Picture): Decision[] {
 const CORRECTED = ['Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado']
 const KINDS = [
   ...['Sessão antecipada', 'Sessão remarcada', 'Parecer alterado', 'Objeto alterado', 'Valor alterado'],
-  ...['Saiu da API', 'Novo edital', 'Mudou de fase'],
+  ...['Saiu da lista', 'Novo edital', 'Mudou de fase'],
 ]
 
 /** Every change that was seen: the latest day first, and what matters most. */
@@ -96,7 +96,7 @@ export function newsOf(picture: Picture) {
       at: arrived(notice),
     })),
     ...followed.flatMap(([id, { goneAt: at }]) =>
-      at ? [{ id, kind: 'Saiu da API', from: null, to: null, at }] : [],
+      at ? [{ id, kind: 'Saiu da lista', from: null, to: null, at }] : [],
     ),
     ...moves.map(({ id, from, to, at }) => ({
       ...{ id, kind: 'Mudou de fase', at },
