@@ -52,7 +52,7 @@ test('the lake is created before it is mounted, even before the first run; an ex
   expect(await make('077')).toBe(0o755)
 })
 
-test('it writes only in /tmp and /spill: there it finds our driver, and may load what it unpacks', async () => {
+test('it writes only in /tmp and /spill: there it finds our driver and what it unpacks, and nothing that was left there', async () => {
   const [tmpfs = ''] = services.metabase.tmpfs ?? []
   expect(tmpfs).toMatch(/^\/tmp:(?:.*,)?exec\b.*\bsize=/)
   expect(environmentOf('MB_PLUGINS_DIR')).toBe('/tmp/plugins')
@@ -60,6 +60,9 @@ test('it writes only in /tmp and /spill: there it finds our driver, and may load
   await mkdir(join(spill, 'acme-1'))
   // Started twice, as after a crash: /tmp of a container outlives its process.
   for (const _ of ['first', 'again']) {
+    // A jar that someone left there would be loaded.
+    await mkdir(plugins, { recursive: true })
+    await writeFile(join(plugins, 'foreign.jar'), '')
     expect(await start({})).toBe('-XX:MaxRAMPercentage=40 -jar metabase.jar password=\n')
   }
   expect(await readdir(plugins)).toEqual([JAR])

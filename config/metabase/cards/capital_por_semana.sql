@@ -2,9 +2,12 @@
 -- O que os editais em andamento exigem na sessão (garantia de proposta) e na assinatura (garantia contratual e investimento),
 -- pela segunda-feira da semana da sessão; confirmado, e a confirmar; esta semana e as onze seguintes.
 SELECT semana AS "Semana",
-  na_sessao_confirmado AS "Na sessão, confirmado", na_sessao_a_confirmar AS "Na sessão, a confirmar",
-  na_assinatura_confirmado AS "Na assinatura, confirmado", na_assinatura_a_confirmar AS "Na assinatura, a confirmar"
-FROM capital_por_semana
-WHERE semana < date_trunc('week', local_time(company, agora()))::DATE + 84
+  coalesce(sum(na_sessao_confirmado), 0) AS "Na sessão, confirmado",
+  coalesce(sum(na_sessao_a_confirmar), 0) AS "Na sessão, a confirmar",
+  coalesce(sum(na_assinatura_confirmado), 0) AS "Na assinatura, confirmado",
+  coalesce(sum(na_assinatura_a_confirmar), 0) AS "Na assinatura, a confirmar"
+FROM semanas(0, 11)
+LEFT JOIN capital_por_semana USING (semana)
+GROUP BY semana
 ORDER BY semana
 LIMIT 100

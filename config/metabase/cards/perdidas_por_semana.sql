@@ -4,8 +4,8 @@
 SELECT semana AS "Semana",
   count(*) FILTER (verdict_recommendation = 'participar') AS "Participar",
   count(*) FILTER (verdict_recommendation = 'cautela') AS "Cautela"
-FROM sessoes_perdidas
-WHERE semana > date_trunc('week', data_sessao_dia + dias_desde_sessao::INTEGER)::DATE - 84
+FROM semanas(-11, 0)
+LEFT JOIN sessoes_perdidas USING (semana)
 GROUP BY semana
 ORDER BY semana
 LIMIT 100

@@ -45,6 +45,11 @@ export function mondayOf(day: Day): Day {
   return day.subtract({ days: day.dayOfWeek - 1 })
 }
 
+/** The Mondays of a span of weeks around that of a day, which is 0. */
+export function mondaysAround(day: Day, first: number, last: number): Day[] {
+  return Array.from({ length: last - first + 1 }, (_, n) => mondayOf(day).add({ weeks: first + n }))
+}
+
 /** The last day to contest by law 14.133/2021, wherever offices may be closed on optional days off. */
 export function lastDayToContest(session: Day): Day {
   return businessDaysBefore(session, BUSINESS_DAYS_TO_CONTEST, { uf: null, withOptional: true })

@@ -1,5 +1,5 @@
 import { down, known, median, type Order, sorted, sum } from './arithmetic.ts'
-import { daysBetween, localDay, localTime, mondayOf } from './calendar.ts'
+import { localDay, localTime, mondayOf, mondaysAround } from './calendar.ts'
 import { brief, type Card, type Cell, date, labelOf, objectOf, type Row, WEEKDAYS } from './card.ts'
 import { decisionCards } from './decisions.ts'
 import {
@@ -255,13 +255,10 @@ const pending = (picture: Picture) =>
 
 const agenda: Readonly<Record<string, Card>> = {
   sessoes_por_semana: picture => {
-    const near = sessionsAhead(picture).filter(
-      ({ sessionDay }) => daysBetween(mondayOf(picture.today), mondayOf(sessionDay)) <= 11 * 7,
-    )
-    const weeks = Map.groupBy(near, ({ sessionDay }) => mondayOf(sessionDay).toString())
-    return sorted([...weeks], ([monday]) => monday).map(([monday, sessions]) => ({
-      Semana: new Date(monday),
-      Sessões: sessions.length,
+    const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
+    return mondaysAround(picture.today, 0, 11).map(monday => ({
+      Semana: date(monday),
+      Sessões: weeks.get(monday.toString())?.length ?? 0,
     }))
   },
 

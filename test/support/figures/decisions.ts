@@ -1,5 +1,5 @@
 import { down, known, median, sorted, sum } from './arithmetic.ts'
-import { daysBetween, goodFriday, localDay, localTime, mondayOf } from './calendar.ts'
+import { daysBetween, goodFriday, localDay, localTime, mondayOf, mondaysAround } from './calendar.ts'
 import { brief, type Card, date, labelOf, objectOf, WEEKDAYS } from './card.ts'
 import {
   alertsOf,
@@ -315,11 +315,14 @@ export const decisionCards: Readonly<Record<string, Card>> = {
       missedOf(picture).filter(notice => isLate(notice, picture)),
       ({ sessionDay }) => mondayOf(sessionDay).toString(),
     )
-    return sorted([...weeks], ([monday]) => monday).map(([monday, those]) => ({
-      Semana: new Date(monday),
-      Participar: those.filter(({ recommendation }) => recommendation === 'participar').length,
-      Cautela: those.filter(({ recommendation }) => recommendation === 'cautela').length,
-    }))
+    return mondaysAround(picture.today, -11, 0).map(monday => {
+      const those = weeks.get(monday.toString()) ?? []
+      return {
+        Semana: date(monday),
+        Participar: those.filter(({ recommendation }) => recommendation === 'participar').length,
+        Cautela: those.filter(({ recommendation }) => recommendation === 'cautela').length,
+      }
+    })
   },
 
   sessoes_perdidas: picture =>
@@ -382,19 +385,20 @@ export const decisionCards: Readonly<Record<string, Card>> = {
     }))
   },
 
-  capital_por_semana: picture =>
-    sessionWeeksOf({ ...picture, open: countedOnce(picture.open) })
-      .filter(({ monday }) => daysBetween(mondayOf(picture.today), monday) <= 11 * 7)
-      .map(({ monday, notices }) => {
-        const [sure, unsure] = [true, false].map(is => capitalOf(notices.filter(one => one.confirmed === is)))
-        return {
-          Semana: date(monday),
-          'Na sessão, confirmado': sure?.proposal ?? 0,
-          'Na sessão, a confirmar': unsure?.proposal ?? 0,
-          'Na assinatura, confirmado': total([sure?.contract ?? 0, sure?.investment ?? 0]),
-          'Na assinatura, a confirmar': total([unsure?.contract ?? 0, unsure?.investment ?? 0]),
-        }
-      }),
+  capital_por_semana: picture => {
+    const weeks = sessionWeeksOf({ ...picture, open: countedOnce(picture.open) })
+    return mondaysAround(picture.today, 0, 11).map(monday => {
+      const notices = weeks.find(week => week.monday.equals(monday))?.notices ?? []
+      const [sure, unsure] = [true, false].map(is => capitalOf(notices.filter(one => one.confirmed === is)))
+      return {
+        Semana: date(monday),
+        'Na sessão, confirmado': sure?.proposal ?? 0,
+        'Na sessão, a confirmar': unsure?.proposal ?? 0,
+        'Na assinatura, confirmado': total([sure?.contract ?? 0, sure?.investment ?? 0]),
+        'Na assinatura, a confirmar': total([unsure?.contract ?? 0, unsure?.investment ?? 0]),
+      }
+    })
+  },
 
   requisitos_bloqueantes: picture =>
     blockersOf(picture)

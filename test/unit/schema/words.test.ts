@@ -6,7 +6,7 @@ import { readCard } from '#src/present/questions.ts'
 /** Words of this program, of statistics and of databases, which a bid team does not use. */
 const TECHNICAL =
   /\b(?:snapshots?|instantâneos?|marts?|percenti[ls]|p\d\d|null|boolean|string|array|timestamp|sql|sha256|hash|payload|endpoint)\b/i
-/** Marts are read by people, who know a list of notices. A kind of change still has this name in its mart. */
+/** Marts are read by people, who know a list of notices. */
 const API = /\bAPI\b/
 /** As the API writes codes and keys: nobody reads `nao_recomendado`. */
 const CODE = /\b[a-z]+_[a-z_]+\b/
