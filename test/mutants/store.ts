@@ -300,6 +300,22 @@ export const ROWS = [
       to: 'waiting > 0 OR ',
     },
   ]),
+  ...inFile('src/core/warehouse/database.ts', [
+    {
+      name: 'long-texts-uncounted',
+      reason: 'a company with long texts spills to thousands of files',
+      from: "tag IN ('IN_MEMORY_TABLE', 'OVERFLOW_STRINGS')",
+      to: "tag IN ('IN_MEMORY_TABLE')",
+    },
+  ]),
+  ...inFile('src/core/warehouse/warehouse.ts', [
+    {
+      name: 'list-counted-again',
+      reason: 'a company with a long list makes each segment durable',
+      from: 'if (bytes - left < mostBytes) return',
+      to: 'if (bytes < mostBytes) return',
+    },
+  ]),
   ...inFile('src/core/warehouse/row_files.ts', [
     {
       name: 'writes-what-is-arriving',
@@ -308,10 +324,10 @@ export const ROWS = [
       to: 'waiting',
     },
     {
-      name: 'arriving-months-written',
-      reason: 'every month is written several times',
-      from: 'freed * 2 > rows ? complete : waiting',
-      to: 'waiting',
+      name: 'saved-counts-as-settled',
+      reason: 'a run that died leaves months in several files for ever',
+      from: 'settled_segment AS settled FROM meta',
+      to: '(${NEWEST_SEGMENT}) AS settled FROM meta',
     },
     {
       name: 'rows-uncounted',
