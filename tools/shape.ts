@@ -36,14 +36,14 @@ export function measureShape(): Measure[] {
     // became durable, and the report had the red requirements of a week before; 67,148 until it had the alerts, too, and links to our own
     // pages, a workbook printed what can still be acted on, and price bands were stored once a day; 67,339 until a long run became durable on its
     // way, corrections and sessions that moved earlier were marts of their own, *Hoje* had the report's period, and sheets had links.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_734, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_728, goal: 48_000 },
     // 11,345 until a run wrote complete months while it fetched; 11,521 until marts were stored once a day; 11,538 until a long run became
     // durable on its way.
     { name: 'lines of the core', count: linesIn(CORE), limit: 11_604, goal: 12_000 },
     // 64,851 until months that were written early were compared with a warehouse that wrote none, and a test read every cell of the workbook; 65,369
     // until it read cards, report, mails, answers and pages, too; 65,667 until it read CSV files and downloads, and the model had sums with a
     // ceiling, those two marts and republished notices.
-    { name: 'lines of test', count: linesIn(['test']), limit: 66_046, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 66_058, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 4_980, goal: 5_000 },
     // 436 until three more expressions of marts had a name; 439 until another three had, two marts and a card were added, and report, mail and
     // pages shared what to decide, and how old a reading is.

@@ -286,23 +286,17 @@ ${valueByVerdict(verdicts)}
 
 function valueByVerdict(verdicts: readonly ByVerdict[]): Html | null {
   if (verdicts.length === 0) return null
-  const worth = (value: number, notices: number) =>
-    notices > 0
-      ? html`${formatShortMoney(value)} <small>${formatPlural(notices, 'edital', 'editais')}</small>`
-      : null
-  const items = (value: number) => (value > 0 ? formatShortMoney(value) : null)
-  return table({
-    caption:
-      'Em disputa por parecer, com o valor dos itens selecionados nos editais que informam o seu; RP: registro de preços, que não obriga o órgão a comprar',
-    columns: [
-      { head: 'Parecer', cell: row => fitInLine(row.Parecer, MAX_CODE) ?? 'Sem parecer' },
-      { head: 'Em disputa', kind: 'number', cell: row => worth(row['Valor estimado'], row.Editais) },
-      { head: 'Itens selecionados', kind: 'number', cell: row => items(row['Itens selecionados']) },
-      { head: 'Em RP', kind: 'number', cell: row => worth(row['Valor RP'], row['Editais RP']) },
-      { head: 'Itens selecionados em RP', kind: 'number', cell: row => items(row['Itens RP']) },
-    ],
-    rows: verdicts.slice(0, MAX_PORTION_BARS),
+  // Not a table: a phone would scroll through it for long.
+  const parts = verdicts.slice(0, MAX_PORTION_BARS).map(row => {
+    const shares = [
+      row.Editais > 0 && formatShortMoney(row['Valor estimado']),
+      row['Itens selecionados'] > 0 && `itens ${formatShortMoney(row['Itens selecionados'])}`,
+      row['Editais RP'] > 0 && `em RP ${formatShortMoney(row['Valor RP'])}`,
+      row['Itens RP'] > 0 && `itens em RP ${formatShortMoney(row['Itens RP'])}`,
+    ]
+    return `${fitInLine(row.Parecer, MAX_CODE) ?? 'Sem parecer'}, ${shares.filter(Boolean).join(', ')}`
   })
+  return html`<p class="lead">Por parecer, com os itens selecionados: ${parts.join('; ')}. RP, registro de preços, não obriga o órgão a comprar.</p>`
 }
 
 function portions(name: string, all: readonly Portion[]): Html {

@@ -8,6 +8,7 @@ import {
 } from '#src/present/text/format.ts'
 import { nameDriftKind, nameRecordKind, nameRunStatus } from '#src/present/text/names.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
+import type { Row } from './card.ts'
 import { CARDS } from './cards.ts'
 import { againstLately } from './decisions.ts'
 import { historyOf } from './history.ts'
@@ -185,28 +186,23 @@ function values(picture: Picture): string[] {
   return [
     ...sentences(
       `${future} em disputa nos editais em andamento com sessão futura; ${past} com sessão passada e ${none} sem data; ${formatPlural(secret, 'não informa o valor', 'não informam o valor')}, ${formatPlural(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
-    ),
-    ...table(
-      'Em disputa por parecer, com o valor dos itens selecionados nos editais que informam o seu; RP: registro de preços, que não obriga o órgão a comprar',
-      'Parecer | Em disputa | Itens selecionados | Em RP | Itens selecionados em RP',
-      verdicts.map(row => [
-        String(row.Parecer),
-        worthIn(row['Valor estimado'], row.Editais),
-        itemsIn(row['Itens selecionados']),
-        worthIn(row['Valor RP'], row['Editais RP']),
-        itemsIn(row['Itens RP']),
-      ]),
+      `Por parecer, com os itens selecionados: ${verdicts.map(worthByVerdict).join('; ')}. RP, registro de preços, não obriga o órgão a comprar.`,
     ),
     ...portions('UF', statesOf(picture), picture),
     ...portions('Modalidade', modalitiesOf(picture), picture),
   ]
 }
 
-const itemsIn = (value: unknown) => (Number(value) > 0 ? formatShortMoney(Number(value)) : null)
-const worthIn = (value: unknown, notices: unknown) =>
-  Number(notices) > 0
-    ? `${formatShortMoney(Number(value))} ${formatPlural(Number(notices), 'edital', 'editais')}`
-    : null
+function worthByVerdict(row: Row): string {
+  const money = (name: string) => formatShortMoney(Number(row[name]))
+  const shares = [
+    Number(row.Editais) > 0 ? money('Valor estimado') : null,
+    Number(row['Itens selecionados']) > 0 ? `itens ${money('Itens selecionados')}` : null,
+    Number(row['Editais RP']) > 0 ? `em RP ${money('Valor RP')}` : null,
+    Number(row['Itens RP']) > 0 ? `itens em RP ${money('Itens RP')}` : null,
+  ]
+  return [row.Parecer, ...shares.filter(share => share !== null)].join(', ')
+}
 
 const statesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ uf }) => uf))
 const modalitiesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ modalidade }) => modalidade))
