@@ -43,7 +43,7 @@ export function measureShape(): Measure[] {
     // 64,851 until months that were written early were compared with a warehouse that wrote none, and a test read every cell of the workbook; 65,369
     // until it read cards, report, mails, answers and pages, too; 65,667 until it read CSV files and downloads, and the model had sums with a
     // ceiling, those two marts and republished notices.
-    { name: 'lines of test', count: linesIn(['test']), limit: 66_069, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 66_079, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 4_980, goal: 5_000 },
     // 436 until three more expressions of marts had a name; 439 until another three had, two marts and a card were added, and report, mail and
     // pages shared what to decide, and how old a reading is.

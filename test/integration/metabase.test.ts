@@ -52,6 +52,12 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
   expect(state.settings.get('report-timezone')).toBe('America/Sao_Paulo')
   expect(state.settings.get('anon-tracking-enabled')).toBe(false)
   expect(state.settings.get('start-of-week')).toBe('monday')
+  // As Brazilians write: 1.234,56, R$, 31/12/2026, 09:00.
+  expect(state.settings.get('custom-formatting')).toEqual({
+    'type/Number': { number_separators: ',.' },
+    'type/Currency': { currency: 'BRL', currency_style: 'symbol' },
+    'type/Temporal': { date_style: 'D/M/YYYY', date_separator: '/', time_style: 'HH:mm' },
+  })
 
   const database = state.databases.find(({ id }) => id === done.databaseId)
   expect(database).toMatchObject({ name: 'Editais (acme)', engine: 'duckdb' })
@@ -204,6 +210,10 @@ test('the command finds the latest snapshot, and prints its changes and what the
   expect(first.stdout).toMatch(/From now on, the worker points Metabase to each new snapshot\.\n$/)
   expect(first.stdout).not.toContain(ADMIN.adminPassword)
   expect(first.stdout).not.toContain(await keyIn(keyFile))
+
+  const again = await runShared(['metabase'], settings)
+  expect(again).toMatchObject({ code: EXIT.ok, stderr: '' })
+  expect(again.stdout).toMatch(/^Nothing to change\.\n/)
 
   await writeFile(keyFile, 'mb_two words\n')
   const second = await runShared(['metabase', '--json'], settings)
