@@ -1,5 +1,5 @@
 -- Fases em números
--- Quantidade, valor, idade e tempo na fase, em dias; o tempo na fase é o que observamos, pois a API não informa quando mudou.
+-- Quantidade, valor, idade e tempo na fase, em dias; o tempo na fase é o que observamos, pois o serviço não informa quando ela mudou.
 SELECT fase AS "Fase", editais AS "Editais",
   editais_sessao_futura AS "Sessão futura", editais_sessao_passada AS "Sessão passada", editais_sem_sessao AS "Sem data",
   sem_valor AS "Sem valor", valor_total AS "Valor total",
