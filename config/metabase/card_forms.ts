@@ -145,8 +145,8 @@ export function chartCard(
       'graph.y_axis.labels_enabled': false,
       'graph.label_value_formatting': 'full',
       ...(isTime && { 'graph.x_axis.scale': 'timeseries' }),
-      // Each bar has its count; the axis would have fractions.
-      ...(isTime && !format && { 'graph.y_axis.axis_enabled': false }),
+      // Each bar has its count; the axis of values, which rows have below, would have fractions.
+      ...(!format && { 'graph.y_axis.axis_enabled': false }),
       ...(isStacked && { 'stackable.stack_type': 'stacked' }),
       ...(format && formats(names(metrics).map(name => [name, format] as const))),
       ...(colours && {

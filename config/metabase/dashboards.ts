@@ -95,14 +95,14 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'prazos_da_semana',
         at(42, 0, 24, 16),
-        'Prazo | Dias | Certeza | Ação | Severidade | Alerta | Órgão | UF | Objeto',
-        { hidden: 'Sessão em', ...SEVERITIES },
+        'Prazo | Certeza | Ação | Severidade | Alerta | Órgão | UF | Objeto | PNCP',
+        { hidden: 'Dias | Sessão em', ...SEVERITIES },
       ),
       tableCard(
         'vermelhos_por_vir',
         at(58, 0, 24, 17),
-        'Sessão em | Categoria | Requisito | Exigido | Situação atual | Órgão | Número',
-        { hidden: 'Dias | UF' },
+        'Sessão em | Categoria | Requisito | Exigido | Situação atual | Órgão | PNCP',
+        { hidden: 'Dias | UF | Número' },
       ),
       tableCard(
         'novidades',
@@ -196,9 +196,9 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'pendencias',
         at(27, 0, 24, 18),
-        'Sessão em | Cor | Categoria | Requisito | Exigido | Situação atual | Órgão | Número',
+        'Sessão em | Cor | Categoria | Requisito | Exigido | Situação atual | Órgão | PNCP',
         {
-          hidden: 'Dias | Situação da sessão | UF | Fase | Notas',
+          hidden: 'Dias | Situação da sessão | UF | Fase | Notas | Número',
           ...coloured('Cor', { vermelho: RED, amarelo: YELLOW }),
         },
       ),
@@ -228,18 +228,18 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'alertas',
         at(22, 0, 24, 18),
-        'Prazo | Certeza | Ação | Severidade | Alerta | Descrição | Órgão | Número',
+        'Prazo | Certeza | Ação | Severidade | Alerta | Descrição | Órgão | PNCP',
         {
           hidden:
-            'Dias | UF | Sessão em | Regra do prazo | Tipo | Tese jurídica | Objeto | Fase | Situação da sessão',
+            'Dias | UF | Sessão em | Regra do prazo | Tipo | Tese jurídica | Objeto | Fase | Situação da sessão | Número',
           ...SEVERITIES,
         },
       ),
       tableCard(
         'prazos_perdidos',
         at(40, 0, 24, 16),
-        'Prazo | Há (dias) | Ação | Severidade | Alerta | Órgão | UF | Objeto | Sessão em',
-        SEVERITIES,
+        'Prazo | Ação | Severidade | Alerta | Órgão | UF | Objeto | Sessão em | PNCP',
+        { hidden: 'Há (dias)', ...SEVERITIES },
       ),
       tableCard(
         'risco_pagamento',
@@ -301,14 +301,14 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'mudancas_parecer',
         at(91, 0, 24, 17),
-        'Visto em | Órgão | Objeto | De | Para | Sentido | Motivo',
+        'Visto em | Órgão | Objeto | De | Para | Sentido | Motivo | PNCP',
         coloured('Sentido', { pior: RED }),
       ),
       tableCard(
         'mudancas_analise',
         at(108, 0, 24, 16),
-        'Visto em | Parte | Requisito ou alerta | Antes | Agora | Sentido | Sessão | Órgão',
-        { hidden: 'Objeto | PNCP', ...coloured('Sentido', { pior: RED }) },
+        'Visto em | Parte | Requisito ou alerta | Antes | Agora | Sentido | Órgão | PNCP',
+        { hidden: 'Sessão | Objeto', ...coloured('Sentido', { pior: RED }) },
       ),
       tableCard(
         'documentos_frequentes',

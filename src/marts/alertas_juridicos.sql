@@ -21,7 +21,8 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   CASE action_type WHEN 'impugnacao' THEN regra_impugnacao WHEN 'esclarecimento' THEN regra_esclarecimento END AS regra_prazo,
   situacao_sessao,
   coalesce(tipo, type) AS tipo,
-  CASE action_type WHEN 'impugnacao' THEN certeza_impugnacao WHEN 'esclarecimento' THEN certeza_esclarecimento END AS certeza_prazo
+  CASE action_type WHEN 'impugnacao' THEN certeza_impugnacao WHEN 'esclarecimento' THEN certeza_esclarecimento END AS certeza_prazo,
+  pncp_url, contado_no_numero
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
 LEFT JOIN (

@@ -110,6 +110,7 @@ export const novidades: Mart = {
         'Se sessão, objeto ou valor mudou depois de a empresa confirmar a participação ou ter um parecer',
       ],
     ),
+    ...of(editaisAtivos, 'contado_no_numero'),
   ],
 }
 
@@ -124,7 +125,7 @@ export const retificacoes: Mart = {
   columns: [
     ...of(novidades, 'company', 'edital_id', 'mudanca', 'mudanca_ordem', 'de', 'para', 'observado_em'),
     ...of(novidades, 'observado_dia', 'orgao', 'uf', 'numero', 'objeto', 'impugnar_ate'),
-    ...of(editaisAtivos, 'data_sessao_local', 'participation_confirmed', 'pncp_url'),
+    ...of(editaisAtivos, 'data_sessao_local', 'participation_confirmed', 'pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -182,6 +183,7 @@ export const prazosPerdidos: Mart = {
       'Há quantos dias o prazo acabou; no mínimo 1',
     ]),
     ...of(alertasJuridicos, 'certeza_prazo', 'data_sessao_dia', 'situacao_sessao'),
+    ...of(alertasJuridicos, 'pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -315,6 +317,7 @@ export const mudancasParecer: Mart = {
     ...same('analysis_versions', 'verdict_reason'),
     inCommon.observadoEm,
     inCommon.observadoDia,
+    ...of(editaisAtivos, 'pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -356,7 +359,7 @@ export const mudancasAnalise: Mart = {
     ...of(editalResumo, 'data_sessao_local'),
     inCommon.observadoEm,
     inCommon.observadoDia,
-    ...same('editais', 'pncp_url'),
+    ...of(editaisAtivos, 'pncp_url', 'contado_no_numero'),
   ],
 }
 

@@ -52,12 +52,13 @@ SELECT company, edital_id, if(outra_grafia, orgao_mostrado, orgao) AS orgao, obj
   local_time(company, data_sessao) AS data_sessao_local,
   observed_at AS observado_em,
   local_time(company, observed_at)::DATE AS observado_dia,
-  pncp_url
+  pncp_url, contado_no_numero
 FROM novos
 FULL JOIN antigos USING (company, edital_id, versao, parte, titulo_chave, lugar)
 -- After the last analysis there is none to compare with.
 JOIN analises USING (company, edital_id, versao)
 JOIN (SELECT company, edital_id, orgao, objeto, data_sessao, pncp_url FROM editais) USING (company, edital_id)
+LEFT JOIN (SELECT company, edital_id, contado_no_numero FROM republicacoes) USING (company, edital_id)
 LEFT JOIN (
   SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado FROM grafias
 ) USING (company, edital_id)

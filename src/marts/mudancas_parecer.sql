@@ -21,9 +21,11 @@ SELECT company, edital_id, if(outra_grafia, orgao_mostrado, orgao) AS orgao, obj
   END AS sentido,
   verdict_reason,
   observed_at AS observado_em,
-  local_time(company, observed_at)::DATE AS observado_dia
+  local_time(company, observed_at)::DATE AS observado_dia,
+  pncp_url, contado_no_numero
 FROM vistos
-JOIN (SELECT company, edital_id, orgao, objeto FROM editais) USING (company, edital_id)
+JOIN (SELECT company, edital_id, orgao, objeto, pncp_url FROM editais) USING (company, edital_id)
+LEFT JOIN (SELECT company, edital_id, contado_no_numero FROM republicacoes) USING (company, edital_id)
 LEFT JOIN (
   SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado FROM grafias
 ) USING (company, edital_id)

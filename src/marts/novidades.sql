@@ -37,9 +37,11 @@ SELECT company, edital_id, mudanca,
   if(outra_grafia, uf_mostrada, uf) AS uf,
   numero, objeto, impugnar_ate, pncp_url,
   mudanca IN ('Sessão antecipada', 'Sessão remarcada', 'Objeto alterado', 'Valor alterado')
-    AND coalesce(observado_em > least(committed_at, analisado_em), false) AS retificacao
+    AND coalesce(observado_em > least(committed_at, analisado_em), false) AS retificacao,
+  contado_no_numero
 FROM vistas
 JOIN (SELECT company, edital_id, status, orgao, uf, numero, objeto, pncp_url, committed_at FROM editais) USING (company, edital_id)
+LEFT JOIN (SELECT company, edital_id, contado_no_numero FROM republicacoes) USING (company, edital_id)
 LEFT JOIN (
   SELECT company, edital_id, min(observed_at) AS analisado_em FROM analysis_versions
   WHERE verdict_recommendation IS NOT NULL GROUP BY ALL

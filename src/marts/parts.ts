@@ -49,6 +49,7 @@ export const pendenciasHabilitacao: Mart = {
       'Categoria',
       'Tipo de requisito por extenso, por exemplo Regularidade fiscal',
     ]),
+    ...ofNotice('pncp_url', 'contado_no_numero'),
   ],
 }
 
@@ -115,6 +116,7 @@ export const alertasJuridicos: Mart = {
         'do edital, da lei, presumido ou a confirmar: outro dia é possível, e este é o mais cedo; vazio sem prazo',
       ],
     },
+    ...ofNotice('pncp_url', 'contado_no_numero'),
   ],
 }
 

@@ -3,7 +3,7 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   category AS categoria, title AS titulo, required AS exigido, "current" AS situacao_atual, r.status,
   CASE r.status WHEN 'red' THEN 'vermelho' ELSE 'amarelo' END AS cor,
   ai_notes AS notas, situacao_sessao,
-  coalesce(categoria_rotulo, category) AS categoria_rotulo
+  coalesce(categoria_rotulo, category) AS categoria_rotulo, pncp_url, contado_no_numero
 FROM requirements r
 JOIN editais_ativos e USING (company, edital_id)
 LEFT JOIN (

@@ -1,5 +1,6 @@
 import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DASHBOARDS } from '#config/metabase/dashboards.ts'
@@ -17,6 +18,7 @@ import {
   newMetabase,
   type Published,
   publishCompany,
+  settingsOf,
 } from '#test/support/metabase/session.ts'
 import type { StandIn } from '#test/support/metabase/stand_in.ts'
 import type { Entity } from '#test/support/metabase/state.ts'
@@ -38,10 +40,6 @@ async function openAsMetabase(details: Readonly<Record<string, unknown>>, more: 
 }
 
 let company: Published
-
-function settingsOf(card: Entity | undefined): Record<string, unknown> {
-  return card?.visualization_settings as Record<string, unknown>
-}
 
 /** Returns the catalog of a second snapshot, which is the first one again. */
 async function anotherSnapshot(): Promise<string> {
@@ -345,6 +343,62 @@ test('a database from before is closed by the next snapshot, and a quote in its 
   )
   expect(answer.getRowObjects()).toContainEqual({ one: `${dirname(place)}/` })
   instance.closeSync()
+})
+
+test('a card that only an earlier version made goes to the trash and from our dashboards; a copy of it stays', async () => {
+  const { metabase, run } = await newMetabase(company)
+  await run()
+  const { cards, dashboards } = metabase.state
+  const [dashboard] = dashboards as [Entity]
+  const marked = { ...settingsOf(cards[0]), [MARK]: mark('acme', 'de_antes') }
+  const old: Entity = { ...structuredClone(cards[0] as Entity), id: 9001, visualization_settings: marked }
+  const other: Entity = { ...old, id: 9003, visualization_settings: { [MARK]: mark('acme-2', 'de_antes') } }
+  const copy: Entity = { ...old, id: 9002, creator: { id: 2, email: 'ana@example.com' } }
+  cards.push(old, copy, other)
+  const place = { row: 300, col: 0, size_x: 4, size_y: 4, parameter_mappings: [] }
+  const dashcards = dashboard.dashcards as object[]
+  dashboard.dashcards = [
+    ...dashcards,
+    { ...place, id: 9004, card_id: 9001 },
+    { ...place, id: 9005, card_id: 9002 },
+  ]
+  expect((await run()).changes).toEqual([
+    '1 card put into the trash, which this version no longer has',
+    '1 dashboard repaired',
+  ])
+  expect([old.archived, copy.archived, other.archived]).toEqual([true, false, false])
+  const shown = (dashboard.dashcards as { card_id: number }[]).map(({ card_id: id }) => id)
+  expect(shown).not.toContain(9001)
+  expect(shown).toContain(9002)
+  expect(await run()).toMatchObject({ changes: [] })
+  expect(metabase.violations).toEqual([])
+})
+
+test('people do not see technical tables, unless they show them: then their columns are named, too', async () => {
+  const { metabase, run } = await newMetabase(company)
+  await run()
+  const { tables } = metabase.state
+  const hidden = tables.filter(({ visibility_type }) => visibility_type === 'technical')
+  expect(hidden.map(({ name }) => name)).toContain('calendario')
+  expect(hidden.map(({ name }) => name)).not.toContain('edital_resumo')
+  const [shown] = hidden as [(typeof hidden)[number]]
+  shown.visibility_type = null
+  // Metabase then reads it.
+  await clientOf(metabase.url, metabase.state.apiKeys[0]?.key).post(
+    `/api/database/${shown.db_id}/sync_schema`,
+  )
+  await setTimeout(100)
+  expect((await run()).changes).toEqual([expect.stringMatching(/^\d+ columns described$/)])
+  expect(shown).toMatchObject({ visibility_type: null })
+  expect(await run()).toMatchObject({ changes: [], warnings: [] })
+})
+
+test('an extension that is missing is named', async () => {
+  const { metabase, run } = await newMetabase(company)
+  metabase.hasIcu = false
+  await expect(run()).rejects.toThrow(/has no ICU extension for DuckDB.* \.duckdb /)
+  metabase.hasIcu = true
+  expect(await run()).toMatchObject({ warnings: [] })
 })
 
 test('a driver that is not there is named, and so is what was done before', async () => {

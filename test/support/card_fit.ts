@@ -14,8 +14,13 @@ const AROUND_HEADING_PX = 40
 /** The menu and the margins beside a title. */
 const AROUND_TITLE_PX = 80
 /** A bar of a row chart, and what is around the bars. */
-const BAR_PX = 22
+const BAR_PX = 24
 const AROUND_BARS_PX = 90
+/** A name of a legend has a dot before it, and a gap to the next; what is around them, and the least width of a chart that has one. */
+const DOT_PX = 20
+const LEGEND_GAP_PX = 12
+const AROUND_LEGEND_PX = 32
+const LEAST_LEGEND_PX = 420
 /** As many rows of a table are seen without scrolling; all of a shorter one. */
 const ROWS_SEEN = 6
 
@@ -26,8 +31,8 @@ export function misfitsOf(card: CardSpec, title: string, result: QueryResult): s
   const width = card.at.width * CELL_PX
   const found = pixels(title) > width - AROUND_TITLE_PX ? [`the title "${title}" is cut`] : []
   if (card.display === 'table') return [...found, ...tableMisfits(card, result)]
-  if (card.display === 'row' || card.display === 'funnel') return [...found, ...rowMisfits(card, result)]
-  return found
+  const isRow = card.display === 'row' || card.display === 'funnel'
+  return [...found, ...legendMisfits(card, result), ...(isRow ? rowMisfits(card, result) : [])]
 }
 
 function tableMisfits({ at, settings }: CardSpec, { columns, rows }: QueryResult): string[] {
@@ -86,6 +91,25 @@ function rowMisfits({ at, settings }: CardSpec, { rows }: QueryResult): string[]
     ...[...names].filter(text => pixels(text) > room).map(text => `the name "${text}" is cut`),
     ...(bars.size * BAR_PX > height ? [`${bars.size} bars need ${bars.size * BAR_PX} of ${height} px`] : []),
   ]
+}
+
+/** A legend that does not fit above its chart is cut, or not shown. */
+function legendMisfits({ at, settings }: CardSpec, { rows }: QueryResult): string[] {
+  const [, second] = (settings['graph.dimensions'] ?? []) as readonly string[]
+  const metrics = (settings['graph.metrics'] ?? []) as readonly string[]
+  const coloured = Object.keys((settings.series_settings ?? {}) as object)
+  const names =
+    second === undefined ? metrics : [...new Set([...coloured, ...rows.map(row => textOf(row[second]))])]
+  if (names.length < 2) return []
+  const width = at.width * CELL_PX
+  const needed =
+    names.reduce((sum, name) => sum + pixels(name) + DOT_PX, AROUND_LEGEND_PX) +
+    LEGEND_GAP_PX * (names.length - 1)
+  return needed > width || width < LEAST_LEGEND_PX
+    ? [
+        `the legend "${names.join(', ')}" needs ${Math.ceil(Math.max(needed, LEAST_LEGEND_PX))} of ${width} px`,
+      ]
+    : []
 }
 
 function columnSettings(settings: CardSpec['settings']) {

@@ -2,7 +2,7 @@
 -- Editais novos e o que mudou nos outros, nas 24 horas até a última leitura da lista: primeiro sessões, pareceres e valores; as cem
 -- primeiras linhas.
 SELECT observado_dia AS "Visto em", mudanca AS "Mudança", curto(de, 60) AS "De", curto(para, 60) AS "Para",
-  impugnar_ate AS "Impugnar até", curto(orgao, 50) AS "Órgão", uf AS "UF", curto(objeto, 80) AS "Objeto", pncp_url AS "PNCP"
+  impugnar_ate AS "Impugnar até", curto(orgao, 50) AS "Órgão", uf AS "UF", com_republicacao(curto(objeto, 80), contado_no_numero) AS "Objeto", pncp_url AS "PNCP"
 FROM novidades
 JOIN (
   SELECT company, max(finished_at) AS listada_em FROM sync_runs

@@ -320,6 +320,8 @@ export type MetabaseTable = {
   readonly schema: string
   readonly display_name: string
   readonly description: string | null
+  /** Null if people see it. */
+  readonly visibility_type?: string | null
   readonly fields: readonly MetabaseField[]
 }
 

@@ -10,10 +10,10 @@ import type {
   MetabaseItem,
 } from './client.ts'
 import { addCompanyName } from './database.ts'
-import { covers, findOurs, isMarked, MARK, mark, removeMark } from './mark.ts'
+import { covers, findOurs, findRetired, isMarked, MARK, mark, removeMark } from './mark.ts'
 
 type Built = {
-  readonly cards: { readonly made: number; readonly changed: number }
+  readonly cards: { readonly made: number; readonly changed: number; readonly retired: number }
   readonly dashboards: { readonly made: number; readonly changed: number }
   readonly shown: readonly { readonly name: string; readonly url: string }[]
 }
@@ -34,7 +34,7 @@ const DASHCARD_PROPERTIES = [
 
 /**
  * Creates the company's collection, cards and dashboards if they are missing, reverts users' changes to them, and takes them out of
- * the trash. What users created stays unchanged: copies of ours, what has the same name, and their cards on our dashboards.
+ * the trash; cards that only an earlier version made go there. What users created stays unchanged: copies of ours, what has the same name, and their cards on our dashboards.
  */
 export async function buildDashboards(place: Place): Promise<Built> {
   const { client, databaseId } = place
@@ -61,7 +61,9 @@ export async function buildDashboards(place: Place): Promise<Built> {
       if (outcome) done.cards[outcome] += 1
       built.set(card.key, made)
     }
-  const own = new Set([...built.values()].map(({ id }) => id))
+  const keys = DASHBOARDS.flatMap(spec => spec.cards.map(({ key }) => key))
+  const retired = findRetired(cards, place, keys)
+  const own = new Set([...built.values(), ...retired].map(({ id }) => id))
   const shown: { name: string; url: string }[] = []
   for (const [position, spec] of DASHBOARDS.entries()) {
     const wanted = spec.cards.map(card => {
@@ -74,7 +76,8 @@ export async function buildDashboards(place: Place): Promise<Built> {
     if (outcome.did) done.dashboards[outcome.did] += 1
     shown.push({ name: spec.name, url: `${client.url}/dashboard/${outcome.id}` })
   }
-  return { ...done, shown }
+  for (const { id } of retired) await client.put(`/api/card/${id}`, { archived: true })
+  return { ...done, cards: { ...done.cards, retired: retired.length }, shown }
 }
 
 /** Returns the items, and those in the trash if one of ours is missing: the trash of a large Metabase is long. */
@@ -161,7 +164,7 @@ type WantedDashcard = ReturnType<typeof placeCard> & {
 type DashboardRequest = {
   readonly spec: DashboardSpec
   readonly wanted: readonly WantedDashcard[]
-  /** The ids of all our cards. */
+  /** The ids of all our cards, also of retired ones. */
   readonly own: ReadonlySet<number>
   readonly existing: number | null
   readonly collectionId: number

@@ -115,6 +115,18 @@ export function listWaysToRecognize(company: string, catalogPath: string): reado
 
 const findLake = (catalogPath: string) => dirname(dirname(dirname(catalogPath)))
 
+/** What a Metabase of your own may lack, by the text with which it refuses the database. */
+const LACKING = [
+  [
+    /valid database engine/,
+    'driver for DuckDB. Put duckdb.metabase-driver.jar into its directory of plugins, and restart it: docs/operating/metabase.md.',
+  ],
+  [
+    /icu extension/i,
+    "ICU extension for DuckDB, and does not load one. Put it into the directory .duckdb in the home of Metabase's user: docs/operating/metabase.md.",
+  ],
+] as const
+
 /** Adds the database, with all its options: Metabase opens it at once, and cannot change options of an open file. */
 export async function createDatabase(
   client: Metabase,
@@ -130,10 +142,8 @@ export async function createDatabase(
       details: { database_file: catalogPath, ...FIRST_DETAILS, ...own },
     })
     .catch(error => {
-      if (!/valid database engine/.test(getMessage(error))) throw error
-      throw new FatalError(
-        `Metabase at ${client.url} has no driver for DuckDB. Put duckdb.metabase-driver.jar into its directory of plugins, and restart it: docs/operating/metabase.md.`,
-      )
+      const [, what] = LACKING.find(([sign]) => sign.test(getMessage(error))) ?? []
+      throw what ? new FatalError(`Metabase at ${client.url} has no ${what}`) : error
     })
 }
 

@@ -19,9 +19,12 @@ export function mark(company: string, key: string): string {
 
 /** Returns whether an object is one that we created, or a copy. */
 export function isMarked(one: Markable, company: string, key: string): boolean {
-  const own = mark(company, key)
+  return listMarks(one).includes(mark(company, key))
+}
+
+function listMarks({ description, ...one }: Markable): unknown[] {
   const hidden = [one.points_of_interest, one.visualization_settings?.[MARK], one.details?.[MARK]]
-  return hidden.includes(own) || (one.description?.includes(`[${own}]`) ?? false)
+  return [...hidden, /\[(editais-sync \S+)\]/.exec(description ?? '')?.[1]]
 }
 
 /** Returns a description without the mark that earlier versions wrote; null if it has nothing else. */
@@ -46,6 +49,17 @@ export function findOurs(
   const [first = null, ...others] = found.sort((a, b) => a.id - b.id)
   const own = [first, ...others].find(one => one?.creator?.id === user)
   return own ?? (first?.creator?.email?.endsWith(KEY_USER) ? first : null)
+}
+
+/** Returns the cards of ours with other keys: those that an earlier version made, and this one does not. */
+export function findRetired(
+  cards: readonly MetabaseItem[],
+  { company, user }: { readonly company: string; readonly user: number },
+  keys: readonly string[],
+): MetabaseItem[] {
+  const known = new Set<unknown>(keys.map(key => mark(company, key)))
+  const isOther = (one: unknown) => String(one).startsWith(mark(company, '')) && !known.has(one)
+  return cards.filter(card => !card.archived && card.creator?.id === user && listMarks(card).some(isOther))
 }
 
 /**

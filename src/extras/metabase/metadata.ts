@@ -3,6 +3,7 @@ import { composeComment } from '#schema/columns.ts'
 import type { Relation } from '#src/core/lake/catalog.ts'
 import { throwIfInterrupted } from '#src/lib/errors.ts'
 import { CATALOG } from '#src/marts/marts.ts'
+import { isTechnical } from '#src/present/text/cells.ts'
 import { CONNECTIONS, type Metabase, type MetabaseField, type MetabaseTable } from './client.ts'
 import { syncSchema } from './database.ts'
 import { covers } from './mark.ts'
@@ -29,7 +30,8 @@ type Described = {
 }
 
 /**
- * Sets Portuguese names and descriptions, semantic types and foreign keys of tables and columns, if they differ.
+ * Sets Portuguese names and descriptions, semantic types and foreign keys of tables and columns, if they differ, and hides technical
+ * tables.
  * If Metabase lacks part of the schema, it is asked to read the schema first.
  */
 export async function describeTables(
@@ -50,10 +52,16 @@ export async function describeTables(
     const table = tables.get(meaning.name)
     if (!table) continue
     const wanted = { display_name: meaning.label, description: meaning.description }
+    // Once: if a person shows it, it stays, and the next run names its columns.
+    const hides = meaning.isTechnical && table.display_name !== meaning.label && table.visibility_type == null
     if (!covers(table, wanted)) {
-      await client.put(`/api/table/${table.id}`, wanted)
+      await client.put(`/api/table/${table.id}`, {
+        ...wanted,
+        ...(hides && { visibility_type: 'technical' }),
+      })
       changedTables += 1
     }
+    if (hides || isHidden(table)) continue
     for (const [field, column] of pairs(table, meaning)) {
       const change = fieldChange(field, column, ids)
       if (change) changes.push([`/api/field/${field.id}`, change])
@@ -73,6 +81,9 @@ export async function describeTables(
   for (const end of await Promise.all(ended)) if (end) throw end.error
   return { tables: changedTables, fields: changes.length, missing: listMissing(meanings, tables) }
 }
+
+/** Metabase reads no columns of a hidden table. */
+const isHidden = (table: MetabaseTable) => table.visibility_type != null
 
 /** Returns the tables by name, as soon as all are there or `syncMs` is over. */
 async function readTables(
@@ -109,6 +120,7 @@ function listMissing(
   return meanings.flatMap(({ name, columns }) => {
     const table = tables.get(name)
     if (!table) return [name]
+    if (isHidden(table)) return []
     const known = new Set(table.fields.map(field => field.name))
     return columns.filter(column => !known.has(column.name)).map(column => `${name}.${column.name}`)
   })
@@ -162,6 +174,8 @@ type RelationMeaning = {
   readonly name: string
   readonly label: string
   readonly description: string
+  /** Whether only other tables are made from it: people need not see it. */
+  readonly isTechnical: boolean
   readonly columns: readonly ColumnMeaning[]
 }
 
@@ -204,6 +218,7 @@ export function listRelationMeanings(): RelationMeaning[] {
     name: relation.name,
     label: relation.portuguese[0],
     description: composeComment(relation),
+    isTechnical: isTechnical(relation),
     columns: relation.columns.map(column => ({
       name: column.name,
       label: column.portuguese[0],

@@ -131,7 +131,7 @@ export function weeks({ weeks }: Figures): Html {
     return nothing(`Nenhum edital novo nas últimas ${LIMITS.weeks} semanas.`)
   const arrived = weeks.reduce((sum, { novos }) => sum + novos, 0)
   const worth = weeks.reduce((sum, { valor_novos }) => sum + valor_novos, 0)
-  return html`<p class="lead">${formatPlural(arrived, 'edital novo', 'editais novos')} em ${LIMITS.weeks} semanas, no valor de ${formatShortMoney(worth)}.</p>
+  return html`<h3>${formatPlural(arrived, 'edital novo', 'editais novos')} em ${LIMITS.weeks} semanas, no valor de ${formatShortMoney(worth)}</h3>
 ${columnChart(
   `Editais novos por semana: ${weeks.map(({ semana, novos }) => `${formatDayAndMonth(semana)} ${number(novos)}`).join(', ')}.`,
   weeks.map(({ semana, novos }, index) => ({
@@ -171,7 +171,8 @@ export function sessions(figures: Figures): Html {
   if (rows.length === 0)
     return nothing(`Nenhuma sessão de edital em andamento até ${formatDay(lastDay(today))}.`)
   const [first] = rows
-  return html`<p class="lead">${formatPlural(total, 'sessão marcada', 'sessões marcadas')} até ${formatDay(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias.${first && ` A primeira: ${formatDayAndTime(first.data_sessao_local)}, ${fitInLine(first.orgao, MAX_NAME) ?? 'órgão não informado'}.`}</p>
+  return html`<h3>${formatPlural(total, 'sessão marcada', 'sessões marcadas')} até ${formatDay(lastDay(today))}, ${number(key.sessoes_7_dias)} nos próximos ${LIMITS.soonDays} dias</h3>
+${first && html`<p class="lead">A primeira: ${formatDayAndTime(first.data_sessao_local)}, ${fitInLine(first.orgao, MAX_NAME) ?? 'órgão não informado'}.</p>`}
 ${columnChart(
   `Sessões por dia de ${formatDay(today)} a ${formatDay(lastDay(today))}: ${sessionDays
     .filter(({ sessoes }) => sessoes > 0)

@@ -37,7 +37,7 @@ import {
 
 /** Maximum characters read of a text; the page cuts texts even shorter. */
 const TEXT = 600
-const NAMED = ['orgao', 'uf', 'numero'].map(name => `left(${name}, ${TEXT}) AS ${name}`).join(', ')
+const NAMED = `${['orgao', 'uf', 'numero'].map(name => `left(${name}, ${TEXT}) AS ${name}`).join(', ')}, com_republicacao(NULL, contado_no_numero) AS republicado`
 
 /** A query for all rows, and which of them are read. */
 type List = {
@@ -70,9 +70,8 @@ async function readNotices<T extends Named>(
     readonly pncp_url: string | null
     readonly esta_na_api: boolean
   }
-  const all = `SELECT l.*, e.edital_id IS NOT NULL AS esta_na_api, com_republicacao(NULL, contado_no_numero) AS republicado
-    FROM (${list.all}) l LEFT JOIN (SELECT edital_id FROM editais WHERE deleted_at IS NULL) e USING (edital_id)
-    LEFT JOIN (SELECT edital_id, contado_no_numero FROM republicacoes) USING (edital_id)`
+  const all = `SELECT l.*, e.edital_id IS NOT NULL AS esta_na_api
+    FROM (${list.all}) l LEFT JOIN (SELECT edital_id FROM editais WHERE deleted_at IS NULL) e USING (edital_id)`
   const { rows, total } = await readBounded<Read>(db, { ...list, all })
   const place = (row: Read) => ({ ...row, address: findNoticeAddress(row, pagesUrl) }) as unknown as T
   return { rows: rows.map(place), total }
@@ -366,7 +365,7 @@ async function readAlerts(db: Database, pagesUrl: string | null): Promise<Bounde
          left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
          ${NAMED}, left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
-       FROM alertas_juridicos LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
+       FROM alertas_juridicos
        WHERE em_andamento AND dias_ate_prazo >= 0`,
     orderBy: 'prazo, oportunidade, severidade_ordem, edital_id, ordinal',
     limit: LIMITS.alerts,

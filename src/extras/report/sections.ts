@@ -64,7 +64,8 @@ function renderAlerts({ alerts: { rows, total }, alertCounts, key }: Figures): H
     values: [riscos, outros],
   }))
   const summary = `Alertas por severidade, sem as oportunidades: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
-  return html`<p class="lead">${formatPlural(all, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}. Prazos de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias, também de editais sem data: <b>${number(key.alertas_7_dias)}</b>.</p>
+  return html`<h3>${formatPlural(all, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}</h3>
+<p class="lead">Prazos de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias, também de editais sem data: <b>${number(key.alertas_7_dias)}</b>.</p>
 ${others}
 ${stacks.length > 0 && stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
 ${
@@ -156,12 +157,9 @@ function funnel({ funnel, key, against }: Figures): Html {
     }),
   )
   const summary = `Editais com sessão futura por fase: ${open.map(phase => `${fitInLine(phase.fase, MAX_CODE)} ${number(phase.futuras)}`).join(', ')}.`
-  return html`<p class="lead">${formatPlural(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${formatSessionCounts(key)})${
-    largest && largest.futuras > 0
-      ? html`; a fase com mais sessões por vir é <b>${fitInLine(largest.fase, MAX_CODE)}</b>, com ${number(largest.futuras)}`
-      : null
-  }.</p>
+  return html`<p class="lead">${formatPlural(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${formatSessionCounts(key)}).</p>
 ${decidedAgainst(against)}
+${largest && largest.futuras > 0 && html`<h3>${fitInLine(largest.fase, MAX_CODE)} tem mais sessões por vir: ${number(largest.futuras)}</h3>`}
 ${barChart(summary, bars)}
 ${numbers(
   table({
@@ -230,7 +228,7 @@ function demands({ demands, blockers, key }: Figures): Html {
     )
     .join('; ')
   const shown = demands.slice(0, MAX_TABLE_ROWS)
-  return html`<p class="lead"><b>${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}</b> em ${formatPlural(key.editais_com_vermelho, 'edital com sessão por vir', 'editais com sessão por vir')}, e ${formatPlural(yellow, 'amarelo', 'amarelos')}, de ${formatPlural(total, 'requisito', 'requisitos')}.</p>
+  return html`<h3>${formatPlural(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')} em ${formatPlural(key.editais_com_vermelho, 'edital com sessão por vir', 'editais com sessão por vir')}, e ${formatPlural(yellow, 'amarelo', 'amarelos')}, de ${formatPlural(total, 'requisito', 'requisitos')}</h3>
 ${others}
 ${stackedChart(`Requisitos por categoria e cor: ${summary}.`, colours, stacks)}
 ${numbers(
@@ -279,8 +277,8 @@ function values({ states, modalities, key, verdicts }: Figures): Html {
   return html`<p class="lead"><b>${formatWholeMoney(key.valor_futuras)}</b> em disputa nos editais em andamento com sessão futura; ${formatWholeMoney(key.valor_passadas)} com sessão passada e ${formatWholeMoney(key.valor_sem_data)} sem data${without.length > 0 && `; ${without.join(', ')}`}.</p>
 ${valueByVerdict(verdicts)}
 <div class="pair">
-<div><h3>Por UF</h3>${portions('UF', states)}</div>
-<div><h3>Por modalidade</h3>${portions('Modalidade', modalities)}</div>
+<div>${portions('UF', states)}</div>
+<div>${portions('Modalidade', modalities)}</div>
 </div>`
 }
 
@@ -320,7 +318,9 @@ ${numbers(
 }
 
 function portionBars(name: string, coming: readonly Portion[]): Html {
-  if (coming.length === 0) return nothing('Nenhum edital em andamento com sessão futura.')
+  const [first] = coming
+  if (!first) return nothing('Nenhum edital em andamento com sessão futura.')
+  const sum = coming.reduce((sum, { valor_futuras }) => sum + valor_futuras, 0)
   const byValue = coming.some(({ valor_futuras }) => valor_futuras > 0)
   const bars = coming.slice(0, MAX_PORTION_BARS).map(
     ({ nome, valor_futuras: valor, futuras }): Bar => ({
@@ -336,7 +336,11 @@ function portionBars(name: string, coming: readonly Portion[]): Html {
   const restValue = rest.reduce((sum, { valor_futuras }) => sum + valor_futuras, 0)
   const restCount = rest.reduce((sum, { futuras }) => sum + futuras, 0)
   const summary = `${byValue ? 'Valor em disputa e editais' : 'Editais'} com sessão futura por ${name}: ${bars.map(({ label, text }) => `${label} ${text}`).join(', ')}.`
-  return html`${barChart(summary, bars)}
+  const share = byValue
+    ? `${formatPercent(first.valor_futuras / sum)} do valor em disputa`
+    : formatPlural(first.futuras, 'edital com sessão futura', 'editais com sessão futura')
+  return html`<h3>${bars[0]?.label} tem ${share}</h3>
+${barChart(summary, bars)}
 <p class="note">${byValue ? 'Valor em disputa · editais com sessão futura.' : 'Editais com sessão futura; nenhum informa o valor.'}${
     rest.length > 0
       ? ` ${rest.length === 1 ? 'Outra' : `Outras ${number(rest.length)}`}: ${formatShortMoney(restValue)} · ${number(restCount)}.`

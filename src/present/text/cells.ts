@@ -110,7 +110,7 @@ const TECHNICAL = [
   ...['feriados', 'calendario', 'grafias', 'leituras', 'prazos_calculados', 'republicacoes'],
 ]
 
-export function isTechnical({ name }: Pick<Mart, 'name'>): boolean {
+export function isTechnical({ name }: { readonly name: string }): boolean {
   return TECHNICAL.includes(name)
 }
 

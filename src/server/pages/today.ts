@@ -53,7 +53,7 @@ const RETRY_SECONDS = 5
 const FAILED_MS = 60_000
 
 const clean = (...columns: string[]) => columns.map(name => `texto_limpo(${name}) AS ${name}`).join(', ')
-const NAMED = `${clean('orgao', 'numero', 'objeto')}, uf`
+const NAMED = `${clean('orgao', 'numero', 'objeto')}, uf, com_republicacao(NULL, contado_no_numero) AS republicado`
 const decisionsWhen = (when: string) => ({
   sql: `SELECT edital_id, decidir_ate, dias_ate_decidir, decisao, recomendacao, nivel_analise, ${NAMED}, valor_estimado_informado, data_sessao_local
     FROM decisoes WHERE ${when} ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id`,
@@ -344,8 +344,10 @@ function link(row: ReadRecord): Html {
   return html`<a href="/editais/${encodeURIComponent(String(row.edital_id))}">${text ?? 'Sem objeto'}</a>`
 }
 
-function buyer({ orgao, uf, numero }: ReadRecord): string {
-  const parts = [orgao, uf, numero].map(one => (typeof one === 'string' ? fitInLine(one, MAX_NAME) : null))
+function buyer({ orgao, uf, numero, republicado }: ReadRecord): string {
+  const parts = [orgao, uf, numero, republicado].map(one =>
+    typeof one === 'string' ? fitInLine(one, MAX_NAME) : null,
+  )
   return parts.filter(part => part !== null).join(' · ')
 }
 

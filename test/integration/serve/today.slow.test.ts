@@ -102,7 +102,13 @@ test('what changed is shown since the last visit, and texts of notices are only 
       { objeto: hostile, status: 'ready', participation_confirmed: true, data_sessao: inDays(2) },
       {},
     ),
-    noticeEntry(2, { objeto: 'Outro', data_sessao: inDays(40) }, {}),
+    ...[2, 3].map(number =>
+      noticeEntry(
+        number,
+        { objeto: 'Outro', numero: `${number}/2026`, valor_estimado: 5_000, data_sessao: inDays(4) },
+        {},
+      ),
+    ),
   ])
   await company.syncHere()
   let nowMs = Date.now()
@@ -111,6 +117,8 @@ test('what changed is shown since the last visit, and texts of notices are only 
   expect(first.text).toContain('Novidades das últimas 24 horas')
   expect(first.text).toContain('&lt;script&gt;alert(1)')
   expect(first.text).not.toContain(hostile)
+  // The purchase was published again: in the agenda, and in the news.
+  expect(first.text.match(/ · 2\/2026 · republicado no nº 3\/2026/g)?.length).toBeGreaterThan(1)
   // Others can set the cookie as well.
   for (const value of [
     '1e300.9e15.Infinity',
@@ -128,7 +136,7 @@ test('what changed is shown since the last visit, and texts of notices are only 
   const again = await open()
   expect(again.text).toContain('Novidades desde sua última visita')
   expect(again.text).toContain('Nada mudou.')
-  expect(linkedIn(again.text, 'agenda')).toEqual([idOf(1)])
+  expect(linkedIn(again.text, 'agenda')).toEqual([1, 2, 3].map(idOf))
 })
 
 test('every page says how old the data are, that the last run failed, and that nothing was read whole', async () => {

@@ -343,6 +343,7 @@ const agenda: Readonly<Record<string, Card>> = {
         Número: notice.numero,
         Fase: notice.phase.name,
         Notas: requirement.notes,
+        PNCP: notice.url,
       })),
 }
 
@@ -426,10 +427,11 @@ const risks: Readonly<Record<string, Card>> = {
         Órgão: brief(notice.orgao, 50),
         UF: notice.uf,
         Número: notice.numero,
-        Objeto: brief(notice.objeto, 80),
+        Objeto: objectOf(notice),
         Fase: notice.phase.name,
         'Sessão em': date(notice.sessionDay),
         'Situação da sessão': sessionStateOf(notice, picture),
+        PNCP: notice.url,
       }))
   },
 

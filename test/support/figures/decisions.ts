@@ -251,15 +251,14 @@ export function exposureOf(picture: Picture) {
   )
 }
 
-function verdictChangesOf({ newVerdicts }: Picture) {
+function verdictChangesOf({ all, newVerdicts }: Picture) {
   return sorted(
     newVerdicts,
     down(({ at }) => at.getTime()),
     ({ noticeId }) => noticeId,
-  ).map(({ at, orgao, objeto, from, to, reason }) => ({
+  ).map(({ noticeId, at, from, to, reason }) => ({
     day: localDay(at),
-    orgao,
-    objeto,
+    notice: all.find(({ id }) => id === noticeId) as Notice,
     from: labelOf(from),
     to: labelOf(to),
     sense: senseOf(from, to),
@@ -471,14 +470,15 @@ export const decisionCards: Readonly<Record<string, Card>> = {
   mudancas_parecer: picture =>
     verdictChangesOf(picture)
       .slice(0, 100)
-      .map(({ day, orgao, objeto, from, to, sense, reason }) => ({
+      .map(({ day, notice, from, to, sense, reason }) => ({
         'Visto em': date(day),
-        Órgão: brief(orgao, 50),
-        Objeto: brief(objeto, 80),
+        Órgão: brief(notice.orgao, 50),
+        Objeto: objectOf(notice),
         De: from,
         Para: to,
         Sentido: sense,
-        Motivo: brief(reason, 120),
+        Motivo: brief(reason, 90),
+        PNCP: notice.url,
       })),
 
   mudancas_analise: picture =>
@@ -493,7 +493,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         Sentido: sense,
         Sessão: date(notice.session),
         Órgão: brief(notice.orgao, 50),
-        Objeto: brief(notice.objeto, 80),
+        Objeto: objectOf(notice),
         PNCP: notice.url,
       })),
 

@@ -126,8 +126,6 @@ export type Move = { readonly id: string; readonly from: string; readonly to: st
 /** A verdict other than the one before. */
 export type NewVerdict = {
   readonly noticeId: string
-  readonly orgao: string | null
-  readonly objeto: string | null
   readonly from: string | null
   readonly to: string | null
   readonly reason: string | null
@@ -239,8 +237,6 @@ function newVerdictsOf({ edital, verdicts }: Followed): NewVerdict[] {
   const known = first === -1 ? [] : verdicts.slice(first)
   return known.slice(1).map(({ recommendation, reason, at }, index) => ({
     noticeId: String(edital.id),
-    orgao: textOf(edital.orgao),
-    objeto: textOf(edital.objeto),
     from: known[index]?.recommendation ?? null,
     to: recommendation,
     reason,

@@ -1,6 +1,7 @@
 import {
   formatAge,
   formatDays,
+  formatPercent,
   formatPlural,
   formatShortMoney,
   formatWholeMoney,
@@ -139,8 +140,9 @@ function funnel(picture: Picture): string[] {
   }
   return [
     ...sentences(
-      `${formatPlural(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}); a fase com mais sessões por vir é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
+      `${formatPlural(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}).`,
       decidedAgainst(picture),
+      `${largest?.phase.name} tem mais sessões por vir: ${number(largest?.notices.length ?? 0)}`,
       `Editais com sessão futura por fase: ${ahead.map(({ phase, notices }) => `${phase.name} ${number(notices.length)}`).join(', ')}.`,
     ),
     ...table(
@@ -222,8 +224,11 @@ function portions(kind: string, all: readonly Portion[], picture: Picture): stri
   const coming = all.filter(({ ahead }) => ahead.length > 0)
   const rest = coming.slice(BARS)
   const restCount = sum(rest.map(({ ahead }) => ahead.length))
+  const [first] = coming
+  const share = (first?.inDispute ?? 0) / sum(coming.map(({ inDispute }) => inDispute))
   return [
     ...sentences(
+      first !== undefined && `${nameOf(first)} tem ${formatPercent(share)} do valor em disputa`,
       `Valor em disputa e editais com sessão futura por ${kind}: ${coming
         .slice(0, BARS)
         .map(portion => `${nameOf(portion)} ${barTextOf(portion)}`)

@@ -67,7 +67,10 @@ export function sessions(picture: Picture): string[] {
   return [
     ...sentences(
       heading,
-      `${formatPlural(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${formatDayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
+      `${formatPlural(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias`,
+      ...(first
+        ? [`A primeira: ${formatDayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.`]
+        : []),
       `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${formatDayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
       `Sessões por dia; em destaque, os próximos 7 dias. As sessões por vir exigem ${formatShortMoney(capital.proposal)} na sessão (garantias de proposta) e ${formatShortMoney(capital.contract + capital.investment)} na assinatura (garantias contratuais e investimento).`,
     ),
@@ -160,7 +163,7 @@ export function demands(picture: Picture): string[] {
     )
   return [
     ...sentences(
-      `${formatPlural(red.length, 'requisito vermelho', 'requisitos vermelhos')} em ${formatPlural(notices, 'edital com sessão por vir', 'editais com sessão por vir')}, e ${formatPlural(yellow.length, 'amarelo', 'amarelos')}, de ${formatPlural(requirements.length, 'requisito', 'requisitos')}.`,
+      `${formatPlural(red.length, 'requisito vermelho', 'requisitos vermelhos')} em ${formatPlural(notices, 'edital com sessão por vir', 'editais com sessão por vir')}, e ${formatPlural(yellow.length, 'amarelo', 'amarelos')}, de ${formatPlural(requirements.length, 'requisito', 'requisitos')}`,
       apart('requisito vermelho', 'requisitos vermelhos', inEach(picture, redOf)),
       `Requisitos por categoria e cor: ${chart.join('; ')}.`,
     ),
@@ -225,7 +228,8 @@ export function alerts(picture: Picture): string[] {
   const soon = due.filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   return [
     ...sentences(
-      `${formatPlural(all.length, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(all.length - all.filter(isRisk).length)} deles oportunidades. Prazos de impugnação ou esclarecimento nos próximos 7 dias, também de editais sem data: ${number(soon.length)}.`,
+      `${formatPlural(all.length, 'alerta', 'alertas')} nos editais com sessão por vir, ${number(all.length - all.filter(isRisk).length)} deles oportunidades`,
+      `Prazos de impugnação ou esclarecimento nos próximos 7 dias, também de editais sem data: ${number(soon.length)}.`,
       apart('alerta', 'alertas', inEach(picture, alertsOf)),
       `Alertas por severidade, sem as oportunidades: ${severitiesOf(picture)
         .map(({ name, kinds }) => `${name} ${number(sum(kinds))}`)

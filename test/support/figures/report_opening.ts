@@ -133,7 +133,7 @@ export function weeks(picture: Picture): string[] {
   const arrived = all.flatMap(({ arrived }) => arrived)
   return [
     ...sentences(
-      `${formatPlural(arrived.length, 'edital novo', 'editais novos')} em 12 semanas, no valor de ${formatShortMoney(worthOf(arrived))}.`,
+      `${formatPlural(arrived.length, 'edital novo', 'editais novos')} em 12 semanas, no valor de ${formatShortMoney(worthOf(arrived))}`,
       `Editais novos por semana: ${all.map(week => `${label(week)} ${number(week.arrived.length)}`).join(', ')}.`,
     ),
     ...table(

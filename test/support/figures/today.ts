@@ -23,8 +23,7 @@ const CONTEST_DAYS = 5
 const DAY_MS = 86_400_000
 
 const buyer = ({ orgao, uf }: Notice) => ({ Órgão: brief(orgao, 50), UF: uf })
-const named = (notice: Notice) => ({ ...buyer(notice), Objeto: brief(notice.objeto, 80) })
-const marked = (notice: Notice) => ({ ...buyer(notice), Objeto: objectOf(notice) })
+const named = (notice: Notice) => ({ ...buyer(notice), Objeto: objectOf(notice), PNCP: notice.url })
 const isRed = ({ colour }: { readonly colour: string | null }) => colour === 'red'
 const counted = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`
 
@@ -138,7 +137,6 @@ function newsRow({ kind, from, to, at, notice, contest }: ReturnType<typeof news
     Para: brief(to, 60),
     'Impugnar até': date(contest),
     ...named(notice),
-    PNCP: notice.url,
   }
 }
 
@@ -170,10 +168,9 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Decisão: parts.join('; '),
         Parecer: labelOf(notice.recommendation),
         Análise: labelOf(notice.level),
-        ...marked(notice),
+        ...named(notice),
         Valor: notice.value,
         Sessão: date(notice.session),
-        PNCP: notice.url,
       })),
 
   sessoes_da_semana: picture =>
@@ -186,12 +183,11 @@ export const todayCards: Readonly<Record<string, Card>> = {
       .map(notice => ({
         Sessão: date(notice.session),
         Dias: daysTo(notice.sessionDay, picture),
-        ...marked(notice),
+        ...named(notice),
         Valor: notice.value,
         Parecer: labelOf(notice.recommendation),
         Confirmada: notice.confirmed ? 'sim' : 'não',
         Vermelhos: notice.requirements.filter(isRed).length,
-        PNCP: notice.url,
       })),
 
   prazos_da_semana: picture =>
@@ -235,6 +231,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         'Situação atual': brief(requirement.current, 100),
         ...buyer(notice),
         Número: notice.numero,
+        PNCP: notice.url,
       })),
 
   analise_rasa_proxima: picture =>
@@ -248,10 +245,9 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Sessão: date(notice.session),
         Análise: labelOf(notice.level),
         Parecer: labelOf(notice.recommendation),
-        ...marked(notice),
+        ...named(notice),
         Valor: notice.value,
         Confirmada: notice.confirmed ? 'sim' : 'não',
-        PNCP: notice.url,
       })),
 
   prazos_perdidos: picture =>
@@ -325,8 +321,7 @@ export const todayCards: Readonly<Record<string, Card>> = {
         'Dias a menos': daysBetween(to.toPlainDate(), from.toPlainDate()),
         'Impugnar até': date(notice.contest?.day ?? null),
         Confirmada: notice.confirmed ? 'sim' : 'não',
-        ...marked(notice),
-        PNCP: notice.url,
+        ...named(notice),
         'Visto em': date(localDay(at)),
       })),
 

@@ -18,6 +18,8 @@ export type Installation = {
   /** Delay before a schema is read. */
   readonly syncMs: number
   readonly hasDriver: boolean
+  readonly hasIcu: boolean
+  readonly leftOpen: string[]
   /** The Trino that it reaches; null for none. */
   readonly trino: TrinoAround | null
 }

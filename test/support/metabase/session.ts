@@ -12,6 +12,7 @@ import { syncHere } from '../here.ts'
 import { type Environment, settingsFor, temporaryDirectory } from '../project.ts'
 import { KEY } from '../synced.ts'
 import { type StandIn, startMetabase } from './stand_in.ts'
+import type { Entity } from './state.ts'
 
 export const ADMIN = { adminEmail: 'dados@example.com', adminPassword: 'segredo-da-casa-1' }
 export const CARDS = DASHBOARDS.flatMap(({ filters, cards }) => cards.map(card => ({ ...card, filters })))
@@ -80,4 +81,8 @@ export function clientOf(url: string, apiKey: string | null = null, timeoutMs = 
   const client = createMetabase({ url, apiKey, timeoutMs, signal, secrets: [ADMIN.adminPassword] })
   onTestFinished(() => client.close())
   return client
+}
+
+export function settingsOf(card: Entity | undefined): Record<string, unknown> {
+  return card?.visualization_settings as Record<string, unknown>
 }

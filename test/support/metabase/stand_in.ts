@@ -40,6 +40,10 @@ export class StandIn {
   trino: TrinoAround | null = null
   /** Whether DuckDB's driver is among its plugins. */
   hasDriver = true
+  /** Whether DuckDB has its ICU extension, which the driver needs for time zones. */
+  hasIcu = true
+  /** Files that Metabase leaves open: one for each time that it reads a schema. */
+  leftOpen: string[] = []
   /** Answers instead of the API if it returns true. */
   intercept: (request: IncomingMessage, response: ServerResponse) => boolean = () => false
   readonly #server: Server = createServer((request, response) => this.#answer(request, response))
@@ -344,6 +348,8 @@ function databaseRoutes(installation: Installation): Routes {
     'POST /api/database': async ({ body }) => {
       if (body.engine === 'duckdb' && !installation.hasDriver)
         throw new Refusal(400, { engine: 'value must be a valid database engine.' })
+      if (body.engine === 'duckdb' && !installation.hasIcu)
+        throw new Refusal(400, { message: 'icu extension needs to be loaded' })
       await checkOpens(body, installation)
       const made = { ...body, id: nextId(), description: null, initial_sync_status: 'incomplete' }
       state.databases.push(made)
@@ -410,6 +416,7 @@ async function checkOpens({ engine, details }: Entity, { trino }: Installation):
 async function readSchema(database: Entity, installation: Installation): Promise<void> {
   const { file, schema } = catalogOf(database, installation)
   if (file === undefined) return
+  installation.leftOpen.push(file)
   const db = await Database.open(file, { readOnly: true })
   const tables = await db.rows<{ table_name: string; table_comment: string | null }>(
     `SELECT table_catalog, table_schema, table_name, table_comment FROM information_schema.tables
@@ -425,6 +432,8 @@ async function readSchema(database: Entity, installation: Installation): Promise
   for (const { table_name: name, table_comment: comment } of tables) {
     const same = { db_id: database.id, name, schema }
     const table = known(installation.state.tables, same, comment, { fields: [] })
+    // Hidden tables are left as they are.
+    if (table.visibility_type) continue
     for (const { column_name, column_comment } of columns.filter(column => column.table_name === name)) {
       const more = { semantic_type: null, fk_target_field_id: null, settings: null }
       known(table.fields, { name: column_name }, column_comment, more)

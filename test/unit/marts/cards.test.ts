@@ -44,3 +44,18 @@ test.for(CARDS.filter(({ display }) => display !== 'scalar'))(
     expect(Number(limit)).toBeLessThanOrEqual(200)
   },
 )
+
+const LISTS = CARDS.filter(({ settings }) =>
+  JSON.stringify(settings['table.columns'] ?? []).match(/"(?:Objeto|Número)"/),
+)
+
+test.for(LISTS)(
+  '$key, a list of notices, links to each and says if it was republished',
+  async ({ key, settings }) => {
+    expect(settings['table.columns']).toContainEqual({ name: 'PNCP', enabled: true })
+    const { sql } = await readCard(key)
+    // A purchase is once in the list of the largest.
+    if (sql.includes('contado_no_edital IS NULL')) return
+    for (const [, text] of sql.matchAll(/(\S+) AS "Objeto"/g)) expect(text).toBe('contado_no_numero)')
+  },
+)
