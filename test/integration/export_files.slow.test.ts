@@ -1,16 +1,17 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readXlsx } from 'hucre/xlsx'
+import { readXlsx, type Sheet } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
 import { Database } from '#src/core/warehouse/database.ts'
 import { MARTS } from '#src/marts/marts.ts'
 import { readMartSql } from '#src/marts/open.ts'
 import { distinguishesOpen, inOrder, isForPeople, isTechnical } from '#src/present/text/cells.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
 import { dayIn } from '#test/support/figures/calendar.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startSynced } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 
 const FORMULA = '=HYPERLINK("http://evil.example";"clique")'
 /** What a workbook reads as codes of characters. */
@@ -138,6 +139,32 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect([Math.min(...new Set(years)), Math.max(...new Set(years))]).toEqual([2010, 2060])
   expect(marts.get('mudancas')?.tables?.[0]).toMatchObject({ name: 'mudancas', showAutoFilter: true })
 })
+
+test('a workbook of 590 notices prints on 60 pages at most, each sheet as wide as the page', async () => {
+  const world = generateWorld({ seed: 7, company: 'acme', notices: 590, start: new Date() })
+  const company = await startCompany(world)
+  await company.syncHere()
+  const path = join(await temporaryDirectory(), 'editais.xlsx')
+  expect(await runShared(['export', '--xlsx', '--to', path], company.environment)).toMatchObject({ code: 0 })
+  const { sheets } = await readXlsx(await readFile(path))
+  const pages = sheets.filter(({ hidden }) => !hidden).map(sheet => [sheet.name, countPages(sheet)] as const)
+  expect(pages.filter(([, count]) => count > 6)).toEqual([])
+  expect(pages.reduce((sum, [, count]) => sum + count, 0)).toBeLessThanOrEqual(60)
+})
+
+/** The room on an A4 page in landscape, in points. LibreOffice needs up to a tenth fewer pages. */
+const PAGE = { width: 798.7, height: 537.7 }
+const LINE = 15
+
+function countPages({ rows, columns = [], rowDefs, pageSetup }: Sheet): number {
+  const last = /\d+$/.exec(pageSetup?.printArea ?? '')?.[0]
+  const printed = last === undefined ? rows.length : Number(last)
+  const shown = columns.filter(({ hidden }) => !hidden)
+  const width = shown.reduce((sum, column) => sum + ((column.width ?? 8) * 7 + 5) * 0.75, 0)
+  const scale = Math.min(1, PAGE.width / width)
+  const heading = (rowDefs?.get(0)?.height ?? LINE) * scale
+  return Math.max(1, Math.ceil(((printed - 1) * LINE * scale) / (PAGE.height - heading)))
+}
 
 test('each sheet of notices links to our pages, if the operator says where they are, and gone notices to PNCP', async () => {
   const pncp = 'https://pncp.gov.br/app/editais/1'

@@ -40,8 +40,9 @@ function findPlace(mart: Mart): number {
 }
 
 const LINE_POINTS = 15
-/** News that is older is not printed. */
+/** News that is older is not printed, nor further rows of lists that are not of notices: buyers, prices. */
 const PRINTED_DAYS = 30
+const MAX_PRINTED = 100
 const DAY_MS = 86_400_000
 
 const TIME = 'dd/mm/yyyy hh:mm'
@@ -122,14 +123,14 @@ export async function buildWorkbook(db: Database, pagesUrl: string | null): Prom
 type Published = { readonly company: string; readonly publicado_local: Date }
 
 const PRINTED_NOTE = [
-  `Nas planilhas de editais, requisitos, alertas e itens, só se imprimem as linhas de editais em andamento cuja sessão ainda não passou; na de novidades, as dos últimos ${PRINTED_DAYS} dias. As demais ficam abaixo.`,
+  `Nas planilhas de editais, requisitos, alertas e itens, só se imprimem as linhas de editais em andamento cuja sessão ainda não passou; na de novidades, as dos últimos ${PRINTED_DAYS} dias; nas que não são de editais, as primeiras ${MAX_PRINTED}. As demais ficam abaixo.`,
   'Se você ordenar ou filtrar uma delas, limpe antes a área de impressão (Layout da Página, Área de Impressão).',
 ]
 
 type Counted = {
   readonly mart: Mart
   readonly rows: number
-  /** How many are printed: the first ones, on which somebody can still act. */
+  /** How many are printed: the first ones. */
   readonly printed: number
 }
 
@@ -139,7 +140,9 @@ function countPrinted({ name, columns }: Mart, rows: readonly Row[], publishedAt
     name === 'novidades'
       ? ({ observado_dia }: Row) => publishedAt.getTime() - Number(observado_dia) <= PRINTED_DAYS * DAY_MS
       : ({ em_andamento, situacao_sessao }: Row) => em_andamento && situacao_sessao !== 'passada'
-  return name === 'novidades' || distinguishesOpen(columns) ? rows.filter(isPrinted).length : rows.length
+  if (name === 'novidades' || distinguishesOpen(columns)) return rows.filter(isPrinted).length
+  const isOfNotices = columns.some(column => column.name === 'edital_id')
+  return isOfNotices ? rows.length : Math.min(rows.length, MAX_PRINTED)
 }
 
 /** Returns whether only some rows are printed. Hidden sheets have no printed part: some programs would print it. */
