@@ -241,7 +241,7 @@ export const descartesRecomendados: Mart = {
   description:
     'Live notices that were discarded although the analysis recommends to take part, by reason and verdict',
   portuguese: [
-    'Descartes contra o parecer',
+    'Descartes por parecer',
     'Editais ativos descartados embora o parecer seja Participar ou Cautela, por motivo e parecer',
   ],
   columns: [

@@ -187,7 +187,7 @@ ${more(quarantine.total - quarantine.rows.length, 'motivo', 'motivos')}
 ${
   drift.rows.length > 0 &&
   table({
-    caption: 'Desvios do contrato documentado da API, os mais recentes',
+    caption: 'Onde os dados diferem do que o serviço documenta, os mais recentes',
     columns: [
       {
         head: 'Campo',

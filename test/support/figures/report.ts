@@ -315,7 +315,7 @@ function drifts({ drift }: Picture['history']): string[] {
   )
   return [
     ...table(
-      'Desvios do contrato documentado da API, os mais recentes',
+      'Onde os dados diferem do que o serviço documenta, os mais recentes',
       'Campo | Desvio | Vezes | Último em',
       rows
         .slice(0, PROBLEMS)
