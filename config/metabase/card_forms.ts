@@ -147,7 +147,10 @@ export function chartCard(
       ...(isTime && { 'graph.x_axis.scale': 'timeseries' }),
       // Each bar has its count; the axis of values, which rows have below, would have fractions.
       ...(!format && { 'graph.y_axis.axis_enabled': false }),
+      // Metabase leaves out values by default: some, and those of parts.
+      ...(isTime && { 'graph.label_value_frequency': 'all' }),
       ...(isStacked && { 'stackable.stack_type': 'stacked' }),
+      ...(isTime && isStacked && !format && { 'graph.show_stack_values': 'all' }),
       ...(format && formats(names(metrics).map(name => [name, format] as const))),
       ...(colours && {
         series_settings: Object.fromEntries(
