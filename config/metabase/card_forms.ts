@@ -59,7 +59,7 @@ const MONEY = widths([
 /** Texts of any length share what is left, by these weights, and are wrapped. */
 const SHARES = widths([
   [8, 'Categoria | Modalidade | Feriado'],
-  [9, 'Órgão | Alerta | Requisito | Requisito ou alerta'],
+  [9, 'Órgão | Edital | Alerta | Requisito | Requisito ou alerta'],
   [11, 'Órgãos | Objeto | Decisão | Exigido | Situação atual | Descrição | Motivo | Item'],
 ])
 
@@ -145,10 +145,10 @@ export function chartCard(
       'graph.y_axis.labels_enabled': false,
       'graph.label_value_formatting': 'full',
       ...(isTime && { 'graph.x_axis.scale': 'timeseries' }),
-      // Each bar has its count; the axis of values, which rows have below, would have fractions.
-      ...(!format && { 'graph.y_axis.axis_enabled': false }),
-      // Metabase leaves out values by default: some, and those of parts.
-      ...(isTime && { 'graph.label_value_frequency': 'all' }),
+      // The axis of values, which rows have below, would have fractions. Bars have their counts, but not the parts of a stacked row.
+      ...(!format && (isTime || !isStacked) && { 'graph.y_axis.axis_enabled': false }),
+      // Metabase leaves out values by default: some, and those of parts. Money is too wide for each bar.
+      ...(isTime && !format && { 'graph.label_value_frequency': 'all' }),
       ...(isStacked && { 'stackable.stack_type': 'stacked' }),
       ...(isTime && isStacked && !format && { 'graph.show_stack_values': 'all' }),
       ...(format && formats(names(metrics).map(name => [name, format] as const))),

@@ -101,8 +101,8 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'vermelhos_por_vir',
         at(58, 0, 24, 17),
-        'Sessão em | Categoria | Requisito | Exigido | Situação atual | Órgão | PNCP',
-        { hidden: 'Dias | UF | Número' },
+        'Sessão em | Categoria | Requisito | Exigido | Situação atual | Edital | PNCP',
+        { hidden: 'Dias | UF' },
       ),
       tableCard(
         'novidades',
@@ -170,11 +170,13 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       'As sessões por vir, o que falta para a habilitação e até quando se pode impugnar. Horários locais; o prazo de impugnação conta dias úteis com feriados nacionais.',
     filters: [uf],
     cards: [
-      chartCard('sessoes_por_semana', at(0, 0, 12, 9), ['Semana', 'Sessões']),
-      chartCard('pendencias_por_categoria', at(0, 12, 12, 9), ['Categoria', 'Vermelhos | Amarelos'], LIGHTS),
+      chartCard('sessoes_por_semana', at(0, 0, 12, 15), ['Semana', 'Sessões']),
+      chartCard('pendencias_por_categoria', at(0, 12, 12, 15), ['Categoria', 'Vermelhos | Amarelos'], {
+        colours: LIGHTS.colours,
+      }),
       tableCard(
         'agenda',
-        at(9, 0, 24, 18),
+        at(15, 0, 24, 18),
         'Sessão | Órgão | UF | Objeto | Valor | Parecer | Vermelhos | Impugnar até | PNCP',
         {
           hidden:
@@ -183,28 +185,28 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       ),
       tableCard(
         'retificacoes',
-        at(45, 0, 24, 16),
+        at(51, 0, 24, 16),
         'Visto em | Mudança | De | Para | Impugnar até | Órgão | Objeto | PNCP',
         { hidden: 'UF' },
       ),
       tableCard(
         'sessoes_antecipadas',
-        at(61, 0, 24, 16),
+        at(67, 0, 24, 16),
         'De | Para | Dias a menos | Impugnar até | Confirmada | Órgão | Objeto | PNCP',
         { hidden: 'UF | Visto em' },
       ),
       tableCard(
         'pendencias',
-        at(27, 0, 24, 18),
-        'Sessão em | Cor | Categoria | Requisito | Exigido | Situação atual | Órgão | PNCP',
+        at(33, 0, 24, 18),
+        'Sessão em | Cor | Categoria | Requisito | Exigido | Situação atual | Edital | PNCP',
         {
-          hidden: 'Dias | Situação da sessão | UF | Fase | Notas | Número',
+          hidden: 'Dias | Situação da sessão | UF | Fase | Notas',
           ...coloured('Cor', { vermelho: RED, amarelo: YELLOW }),
         },
       ),
       tableCard(
         'a_parte',
-        at(77, 0, 24, 5),
+        at(83, 0, 24, 5),
         'Sessão | Editais | Vermelhos | Amarelos | Alertas críticos | Valor',
       ),
     ],
@@ -228,10 +230,10 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'alertas',
         at(22, 0, 24, 18),
-        'Prazo | Certeza | Ação | Severidade | Alerta | Descrição | Órgão | PNCP',
+        'Prazo | Certeza | Ação | Severidade | Alerta | Descrição | Edital | PNCP',
         {
           hidden:
-            'Dias | UF | Sessão em | Regra do prazo | Tipo | Tese jurídica | Objeto | Fase | Situação da sessão | Número',
+            'Dias | UF | Sessão em | Regra do prazo | Tipo | Tese jurídica | Objeto | Fase | Situação da sessão',
           ...SEVERITIES,
         },
       ),
@@ -307,8 +309,8 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       tableCard(
         'mudancas_analise',
         at(108, 0, 24, 16),
-        'Visto em | Parte | Requisito ou alerta | Antes | Agora | Sentido | Órgão | PNCP',
-        { hidden: 'Sessão | Objeto', ...coloured('Sentido', { pior: RED }) },
+        'Visto em | Requisito ou alerta | Antes | Agora | Sentido | Sessão | Edital | PNCP',
+        { hidden: 'Parte | Objeto', ...coloured('Sentido', { pior: RED }) },
       ),
       tableCard(
         'documentos_frequentes',

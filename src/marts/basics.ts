@@ -87,10 +87,14 @@ export const republicacoes: Mart = {
       'Contado no edital (ID)',
       'Identificador do edital da mesma compra que conta nas somas no lugar deste',
     ]),
-    text('contado_no_numero', 'Its number; sem número without one', [
-      'Republicado: conta no edital nº',
-      'Número do edital da mesma compra que conta nas somas no lugar deste; sem número quando não informado',
-    ]),
+    text(
+      'contado_no_numero',
+      'Number of the notice in which the purchase counts instead; sem número without one',
+      [
+        'Republicado: conta no edital nº',
+        'Número do edital da mesma compra que conta nas somas no lugar deste; sem número quando não informado',
+      ],
+    ),
   ],
 }
 

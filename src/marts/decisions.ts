@@ -241,7 +241,7 @@ export const descartesRecomendados: Mart = {
   description:
     'Live notices that were discarded although the analysis recommends to take part, by reason and verdict',
   portuguese: [
-    'Descartes por parecer',
+    'Descartes de recomendados',
     'Editais ativos descartados embora o parecer seja Participar ou Cautela, por motivo e parecer',
   ],
   columns: [
@@ -331,7 +331,7 @@ export const mudancasAnalise: Mart = {
   ],
   columns: [
     ...ofNotice,
-    ...same('editais', 'orgao', 'objeto'),
+    ...same('editais', 'orgao', 'numero', 'objeto'),
     text('parte', 'Requisito, Alerta or Oportunidade', [
       'Parte da análise',
       'O que mudou: Requisito, Alerta ou Oportunidade',

@@ -39,7 +39,7 @@ antigos AS (
   SELECT *, row_number() OVER (PARTITION BY company, edital_id, versao, parte, titulo_chave ORDER BY ordem, ordinal) AS lugar
   FROM antes ANTI JOIN depois USING (company, edital_id, versao, parte, titulo_chave, estado, vez)
 )
-SELECT company, edital_id, if(outra_grafia, orgao_mostrado, orgao) AS orgao, objeto, parte,
+SELECT company, edital_id, if(outra_grafia, orgao_mostrado, orgao) AS orgao, numero, objeto, parte,
   coalesce(texto_limpo(coalesce(novos.titulo, antigos.titulo)), 'sem título') AS titulo,
   antigos.estado AS de, novos.estado AS para,
   CASE
@@ -57,7 +57,7 @@ FROM novos
 FULL JOIN antigos USING (company, edital_id, versao, parte, titulo_chave, lugar)
 -- After the last analysis there is none to compare with.
 JOIN analises USING (company, edital_id, versao)
-JOIN (SELECT company, edital_id, orgao, objeto, data_sessao, pncp_url FROM editais) USING (company, edital_id)
+JOIN (SELECT company, edital_id, orgao, numero, objeto, data_sessao, pncp_url FROM editais) USING (company, edital_id)
 LEFT JOIN (SELECT company, edital_id, contado_no_numero FROM republicacoes) USING (company, edital_id)
 LEFT JOIN (
   SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado FROM grafias

@@ -25,6 +25,7 @@ const MACROS = [
   { name: 'dias_ate_prazo', parameters: 'dia, comecou, hoje' },
   { name: 'curto', parameters: 'texto, maximo' },
   { name: 'com_republicacao', parameters: 'texto, numero' },
+  { name: 'nome_do_edital', parameters: 'orgao, numero' },
   { name: 'semanas', parameters: 'primeira, ultima' },
   { name: 'desde_a_mudanca', parameters: 'texto, outro' },
   { name: 'dia_e_hora', parameters: 'momento' },

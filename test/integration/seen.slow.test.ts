@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { parseCsv } from 'hucre/csv'
 import { readXlsx } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
+import { DASHBOARDS } from '#config/metabase/dashboards.ts'
 import { companyPaths } from '#src/core/company/company.ts'
 import { composeMail } from '#src/extras/report/mail.ts'
 import { renderLatestReport } from '#src/extras/report/page.ts'
@@ -27,6 +28,8 @@ import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
 const WHOLE = /^(?:-?\d+\.(?!\d{3}$)\d+|null|undefined|nan|true|false|[{[]["{[\d].*)$/i
 /** What only programs write, wherever it is: dates, names with an underscore, and digits that nobody reads. */
 const WITHIN = /\b\d{4}-\d\d-\d\d|\b[a-z]+_[a-z_]+\b|\b\d+\.\d{4,}\b|\d,\d{5,}|\[object /
+/** Words of this program, and of statistics. */
+const TECHNICAL = /\b(?:data ?marts?|marts?|snapshots?|instantâneos?|percent(?:il|is)|p\d\d)\b/i
 const CARDS = join(import.meta.dirname, '../../config/metabase/cards')
 const NOTICES_READ = 12
 
@@ -80,7 +83,7 @@ async function startChanged(): Promise<Seen> {
   return {
     ...company,
     lake,
-    isOfPrograms: text => codes.has(text) || WHOLE.test(text) || WITHIN.test(text),
+    isOfPrograms: text => codes.has(text) || [WHOLE, WITHIN, TECHNICAL].some(one => one.test(text)),
   }
 }
 
@@ -185,6 +188,9 @@ async function readCards({ lake, isOfPrograms }: Seen): Promise<string[]> {
   let cells = 0
   for (const file of await readdir(CARDS)) {
     const card = await readCard(file.replace('.sql', ''))
+    const labels = [...card.sql.matchAll(/ AS "([^"]+)"/g)].map(([, label]) => label ?? '')
+    const texts = [card.name, ...card.description.split(/[.;:]\s/), ...labels]
+    wrong.push(...texts.filter(isOfPrograms).map(text => `${file}: ${text}`))
     for (const row of await db.rows(sqlFor(card, new Set()))) {
       for (const [name, value] of Object.entries(row)) {
         cells += 1
@@ -194,6 +200,8 @@ async function readCards({ lake, isOfPrograms }: Seen): Promise<string[]> {
     }
   }
   db.close()
+  const texts = DASHBOARDS.flatMap(({ name, description }) => [name, ...description.split(/[.;:]\s/)])
+  wrong.push(...texts.filter(isOfPrograms))
   expect(cells).toBeGreaterThan(1000)
   return wrong
 }

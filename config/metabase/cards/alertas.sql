@@ -4,9 +4,9 @@
 -- Oportunidades não têm severidade, porque não são riscos; as primeiras 200 linhas.
 SELECT prazo AS "Prazo", dias_ate_prazo AS "Dias", certeza_prazo AS "Certeza", acao AS "Ação",
   CASE WHEN NOT oportunidade THEN severidade END AS "Severidade", curto(titulo, 80) AS "Alerta", curto(descricao, 120) AS "Descrição",
-  curto(orgao, 50) AS "Órgão", uf AS "UF", data_sessao_dia AS "Sessão em", regra_prazo AS "Regra do prazo", tipo AS "Tipo",
-  legal_thesis AS "Tese jurídica", numero AS "Número", com_republicacao(curto(objeto, 80), contado_no_numero) AS "Objeto", fase AS "Fase",
-  situacao_sessao AS "Situação da sessão", pncp_url AS "PNCP"
+  com_republicacao(nome_do_edital(orgao, numero), contado_no_numero) AS "Edital", uf AS "UF",
+  data_sessao_dia AS "Sessão em", regra_prazo AS "Regra do prazo", tipo AS "Tipo", legal_thesis AS "Tese jurídica",
+  com_republicacao(curto(objeto, 80), contado_no_numero) AS "Objeto", fase AS "Fase", situacao_sessao AS "Situação da sessão", pncp_url AS "PNCP"
 FROM (
   FROM alertas_juridicos
   WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]

@@ -40,9 +40,9 @@ function findPlace(mart: Mart): number {
 }
 
 const LINE_POINTS = 15
-/** News that is older is not printed, nor further rows of lists that are not of notices: buyers, prices. */
+/** What was seen before is not printed, nor further rows of other sheets than those of notices that can still be acted on. */
 const PRINTED_DAYS = 30
-const MAX_PRINTED = 100
+const MAX_PRINTED = 75
 const DAY_MS = 86_400_000
 
 const TIME = 'dd/mm/yyyy hh:mm'
@@ -123,7 +123,7 @@ export async function buildWorkbook(db: Database, pagesUrl: string | null): Prom
 type Published = { readonly company: string; readonly publicado_local: Date }
 
 const PRINTED_NOTE = [
-  `Nas planilhas de editais, requisitos, alertas e itens, só se imprimem as linhas de editais em andamento cuja sessão ainda não passou; na de novidades, as dos últimos ${PRINTED_DAYS} dias; nas que não são de editais, as primeiras ${MAX_PRINTED}. As demais ficam abaixo.`,
+  `Nas planilhas de editais, requisitos, alertas e itens, só se imprimem as linhas de editais em andamento cuja sessão ainda não passou; nas outras, as ${MAX_PRINTED} primeiras e, nas do que mudou, só as dos últimos ${PRINTED_DAYS} dias. As demais ficam abaixo.`,
   'Se você ordenar ou filtrar uma delas, limpe antes a área de impressão (Layout da Página, Área de Impressão).',
 ]
 
@@ -135,14 +135,12 @@ type Counted = {
 }
 
 /** @param publishedAt the local time of the snapshot. */
-function countPrinted({ name, columns }: Mart, rows: readonly Row[], publishedAt: Date): number {
-  const isPrinted =
-    name === 'novidades'
-      ? ({ observado_dia }: Row) => publishedAt.getTime() - Number(observado_dia) <= PRINTED_DAYS * DAY_MS
-      : ({ em_andamento, situacao_sessao }: Row) => em_andamento && situacao_sessao !== 'passada'
-  if (name === 'novidades' || distinguishesOpen(columns)) return rows.filter(isPrinted).length
-  const isOfNotices = columns.some(column => column.name === 'edital_id')
-  return isOfNotices ? rows.length : Math.min(rows.length, MAX_PRINTED)
+function countPrinted({ columns }: Mart, rows: readonly Row[], publishedAt: Date): number {
+  if (distinguishesOpen(columns))
+    return rows.filter(row => row.em_andamento && row.situacao_sessao !== 'passada').length
+  const isRecent = ({ observado_dia: day }: Row) =>
+    day === undefined || publishedAt.getTime() - Number(day) <= PRINTED_DAYS * DAY_MS
+  return Math.min(rows.filter(isRecent).length, MAX_PRINTED)
 }
 
 /** Returns whether only some rows are printed. Hidden sheets have no printed part: some programs would print it. */

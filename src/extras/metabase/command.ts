@@ -14,7 +14,7 @@ import { createMetabase } from './client.ts'
 import { writeMetabaseState } from './follow.ts'
 import { type Provisioned, provision } from './provision.ts'
 
-/** A new Metabase reads some 450 columns in seconds; on a busy machine it can take a minute. */
+/** A new Metabase reads some 900 columns in seconds; on a busy machine it can take a minute. */
 const SYNC_MS = 180_000
 const POLL_MS = 250
 

@@ -13,7 +13,7 @@ import { addCompanyName } from './database.ts'
 import { covers, findOurs, findRetired, isMarked, MARK, mark, removeMark } from './mark.ts'
 
 type Built = {
-  readonly cards: { readonly made: number; readonly changed: number; readonly retired: number }
+  readonly cards: { readonly made: number; readonly changed: number }
   readonly dashboards: { readonly made: number; readonly changed: number }
   readonly shown: readonly { readonly name: string; readonly url: string }[]
 }
@@ -34,7 +34,7 @@ const DASHCARD_PROPERTIES = [
 
 /**
  * Creates the company's collection, cards and dashboards if they are missing, reverts users' changes to them, and takes them out of
- * the trash; cards that only an earlier version made go there. What users created stays unchanged: copies of ours, what has the same name, and their cards on our dashboards.
+ * the trash. Cards that only an earlier version made leave our dashboards; they stay, because people may use them on theirs. What users created stays unchanged: copies of ours, what has the same name, and their cards on our dashboards.
  */
 export async function buildDashboards(place: Place): Promise<Built> {
   const { client, databaseId } = place
@@ -62,8 +62,7 @@ export async function buildDashboards(place: Place): Promise<Built> {
       built.set(card.key, made)
     }
   const keys = DASHBOARDS.flatMap(spec => spec.cards.map(({ key }) => key))
-  const retired = findRetired(cards, place, keys)
-  const own = new Set([...built.values(), ...retired].map(({ id }) => id))
+  const own = new Set([...built.values(), ...findRetired(cards, place, keys)].map(({ id }) => id))
   const shown: { name: string; url: string }[] = []
   for (const [position, spec] of DASHBOARDS.entries()) {
     const wanted = spec.cards.map(card => {
@@ -76,8 +75,7 @@ export async function buildDashboards(place: Place): Promise<Built> {
     if (outcome.did) done.dashboards[outcome.did] += 1
     shown.push({ name: spec.name, url: `${client.url}/dashboard/${outcome.id}` })
   }
-  for (const { id } of retired) await client.put(`/api/card/${id}`, { archived: true })
-  return { ...done, cards: { ...done.cards, retired: retired.length }, shown }
+  return { ...done, shown }
 }
 
 /** Returns the items, and those in the trash if one of ours is missing: the trash of a large Metabase is long. */

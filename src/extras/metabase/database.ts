@@ -123,7 +123,7 @@ const LACKING = [
   ],
   [
     /icu extension/i,
-    "ICU extension for DuckDB, and does not load one. Put it into the directory .duckdb in the home of Metabase's user: docs/operating/metabase.md.",
+    'ICU extension for DuckDB, and does not load one. docs/operating/metabase.md says where to put it.',
   ],
 ] as const
 

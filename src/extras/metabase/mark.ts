@@ -54,12 +54,14 @@ export function findOurs(
 /** Returns the cards of ours with other keys: those that an earlier version made, and this one does not. */
 export function findRetired(
   cards: readonly MetabaseItem[],
-  { company, user }: { readonly company: string; readonly user: number },
+  place: { readonly company: string; readonly user: number },
   keys: readonly string[],
 ): MetabaseItem[] {
-  const known = new Set<unknown>(keys.map(key => mark(company, key)))
-  const isOther = (one: unknown) => String(one).startsWith(mark(company, '')) && !known.has(one)
-  return cards.filter(card => !card.archived && card.creator?.id === user && listMarks(card).some(isOther))
+  const prefix = mark(place.company, '')
+  const marks = cards.flatMap(listMarks).map(String)
+  const found = new Set(marks.filter(one => one.startsWith(prefix)).map(one => one.slice(prefix.length)))
+  const others = [...found].filter(key => !keys.includes(key))
+  return others.flatMap(key => findOurs(cards, place, key) ?? [])
 }
 
 /**

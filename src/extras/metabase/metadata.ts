@@ -31,7 +31,7 @@ type Described = {
 
 /**
  * Sets Portuguese names and descriptions, semantic types and foreign keys of tables and columns, if they differ, and hides technical
- * tables.
+ * tables of a database that was just made.
  * If Metabase lacks part of the schema, it is asked to read the schema first.
  */
 export async function describeTables(
@@ -52,9 +52,9 @@ export async function describeTables(
     const table = tables.get(meaning.name)
     if (!table) continue
     const wanted = { display_name: meaning.label, description: meaning.description }
-    // Once: if a person shows it, it stays, and the next run names its columns.
-    const hides = meaning.isTechnical && table.display_name !== meaning.label && table.visibility_type == null
-    if (!covers(table, wanted)) {
+    // Never later: if a person shows it, it stays, and the next run names its columns.
+    const hides = meaning.isTechnical && patience.justMade && table.visibility_type == null
+    if (hides || !covers(table, wanted)) {
       await client.put(`/api/table/${table.id}`, {
         ...wanted,
         ...(hides && { visibility_type: 'technical' }),

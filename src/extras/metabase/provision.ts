@@ -116,7 +116,6 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   })
   didEach(cards.made, 'card', 'created')
   didEach(cards.changed, 'card', 'repaired')
-  didEach(cards.retired, 'card', 'put into the trash, which this version no longer has')
   didEach(dashboards.made, 'dashboard', 'created')
   didEach(dashboards.changed, 'dashboard', 'repaired')
 

@@ -147,7 +147,8 @@ function funnel({ funnel, key, against }: Figures): Html {
   const total = funnel.reduce((sum, { editais }) => sum + editais, 0)
   if (total === 0) return nothing('Nenhum edital é acompanhado neste momento.')
   const open = funnel.filter(phase => phase.em_andamento)
-  const largest = open.toSorted((a, b) => b.futuras - a.futuras)[0]
+  const most = Math.max(...open.map(({ futuras }) => futuras))
+  const largest = open.filter(({ futuras }) => futuras === most).map(({ fase }) => fitInLine(fase, MAX_CODE))
   const bars = open.map(
     ({ fase, futuras, valor_futuras }): Bar => ({
       label: fase,
@@ -159,7 +160,7 @@ function funnel({ funnel, key, against }: Figures): Html {
   const summary = `Editais com sessão futura por fase: ${open.map(phase => `${fitInLine(phase.fase, MAX_CODE)} ${number(phase.futuras)}`).join(', ')}.`
   return html`<p class="lead">${formatPlural(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${formatSessionCounts(key)}).</p>
 ${decidedAgainst(against)}
-${largest && largest.futuras > 0 && html`<h3>${fitInLine(largest.fase, MAX_CODE)} tem mais sessões por vir: ${number(largest.futuras)}</h3>`}
+${most > 0 && html`<h3>${largest.join(' e ')} ${largest.length > 1 ? 'têm' : 'tem'} mais sessões por vir: ${number(most)}</h3>`}
 ${barChart(summary, bars)}
 ${numbers(
   table({

@@ -442,7 +442,8 @@ async function read(context: PageContext, { snapshot, history, today, now }: Sho
 }
 
 const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
-const TOO_LARGE = 'A análise deste edital é grande demais para esta página; programas a recebem inteira.'
+const TOO_LARGE =
+  'A análise deste edital é grande demais para esta página. Quem administra pode entregá-la inteira.'
 
 type DataOptions = Required<Pick<PagesOptions, 'served' | 'log' | 'now' | 'readLastRun'>>
 

@@ -110,7 +110,7 @@ export const MAX_ROWS = 500
 /** Returns a note if a list is longer than what is shown. */
 export function rest(count: number): Html | null {
   if (count <= MAX_ROWS) return null
-  return html`<p class="more muted">Aqui estão os primeiros ${MAX_ROWS} de ${number(count)}; programas recebem todos.</p>`
+  return html`<p class="more muted">Esta página mostra os primeiros ${MAX_ROWS} de ${number(count)}.</p>`
 }
 
 export function readPart(value: unknown): ShownDocument {

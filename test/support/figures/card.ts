@@ -23,6 +23,12 @@ export function brief(text: string | null, most: number): string | null {
   return `${characters.slice(0, most).join('')}${characters.length > most ? '…' : ''}`
 }
 
+/** A notice, in a list of its parts. */
+export function noticeNameOf({ orgao, numero, countsIn }: Notice): string | null {
+  const parts = [brief(orgao, 50), numero && `nº ${brief(numero, 20)}`, republishedIn(countsIn)]
+  return parts.filter(Boolean).join(' · ') || null
+}
+
 /** An object, and where the purchase counts if it was published again. */
 export function objectOf({ objeto, countsIn }: Pick<Notice, 'objeto' | 'countsIn'>): string | null {
   return [brief(objeto, 80), republishedIn(countsIn)].filter(Boolean).join(' · ') || null

@@ -1,6 +1,16 @@
 import { down, known, median, type Order, sorted, sum } from './arithmetic.ts'
 import { localDay, localTime, mondayOf, mondaysAround } from './calendar.ts'
-import { brief, type Card, type Cell, date, labelOf, objectOf, type Row, WEEKDAYS } from './card.ts'
+import {
+  brief,
+  type Card,
+  type Cell,
+  date,
+  labelOf,
+  noticeNameOf,
+  objectOf,
+  type Row,
+  WEEKDAYS,
+} from './card.ts'
 import { decisionCards } from './decisions.ts'
 import {
   alertsOf,
@@ -338,9 +348,8 @@ const agenda: Readonly<Record<string, Card>> = {
         Requisito: brief(requirement.title, 80),
         Exigido: brief(requirement.required, 100),
         'Situação atual': brief(requirement.current, 100),
-        Órgão: brief(notice.orgao, 50),
+        Edital: noticeNameOf(notice),
         UF: notice.uf,
-        Número: notice.numero,
         Fase: notice.phase.name,
         Notas: requirement.notes,
         PNCP: notice.url,
@@ -424,9 +433,8 @@ const risks: Readonly<Record<string, Card>> = {
         Alerta: brief(alert.title, 80),
         Descrição: brief(alert.description, 120),
         'Tese jurídica': alert.thesis,
-        Órgão: brief(notice.orgao, 50),
+        Edital: noticeNameOf(notice),
         UF: notice.uf,
-        Número: notice.numero,
         Objeto: objectOf(notice),
         Fase: notice.phase.name,
         'Sessão em': date(notice.sessionDay),

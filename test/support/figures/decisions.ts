@@ -1,6 +1,6 @@
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { daysBetween, goodFriday, localDay, localTime, mondayOf, mondaysAround } from './calendar.ts'
-import { brief, type Card, date, labelOf, objectOf, WEEKDAYS } from './card.ts'
+import { brief, type Card, date, labelOf, noticeNameOf, objectOf, WEEKDAYS } from './card.ts'
 import {
   alertsOf,
   bySession,
@@ -492,7 +492,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
         Agora: to,
         Sentido: sense,
         Sessão: date(notice.session),
-        Órgão: brief(notice.orgao, 50),
+        Edital: noticeNameOf(notice),
         Objeto: objectOf(notice),
         PNCP: notice.url,
       })),

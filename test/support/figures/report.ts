@@ -129,7 +129,9 @@ function funnel(picture: Picture): string[] {
   const { live, open, now } = picture
   const phases = byPhase(picture)
   const ahead = phasesAhead(picture)
-  const [largest] = ahead.toSorted((a, b) => b.notices.length - a.notices.length)
+  const most = Math.max(...ahead.map(({ notices }) => notices.length))
+  const largest = ahead.flatMap(({ phase, notices }) => (notices.length === most ? [phase.name] : []))
+  const have = largest.length === 1 ? 'tem' : 'têm'
   const since = (times: readonly Date[]) =>
     formatDays(median(times.map(time => (now.getTime() - time.getTime()) / DAY_MS)))
   const timeInPhase = (notices: readonly Notice[]) => {
@@ -142,7 +144,7 @@ function funnel(picture: Picture): string[] {
     ...sentences(
       `${formatPlural(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}).`,
       decidedAgainst(picture),
-      `${largest?.phase.name} tem mais sessões por vir: ${number(largest?.notices.length ?? 0)}`,
+      most > 0 && `${largest.join(' e ')} ${have} mais sessões por vir: ${number(most)}`,
       `Editais com sessão futura por fase: ${ahead.map(({ phase, notices }) => `${phase.name} ${number(notices.length)}`).join(', ')}.`,
     ),
     ...table(

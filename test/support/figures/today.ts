@@ -1,6 +1,6 @@
 import { down, known, sorted } from './arithmetic.ts'
 import { businessDaysBefore, daysBetween, localDay } from './calendar.ts'
-import { brief, type Card, date, labelOf, objectOf } from './card.ts'
+import { brief, type Card, date, labelOf, noticeNameOf, objectOf } from './card.ts'
 import { isRecommended } from './decisions.ts'
 import {
   alertsOf,
@@ -229,8 +229,8 @@ export const todayCards: Readonly<Record<string, Card>> = {
         Requisito: brief(requirement.title, 80),
         Exigido: brief(requirement.required, 100),
         'Situação atual': brief(requirement.current, 100),
-        ...buyer(notice),
-        Número: notice.numero,
+        Edital: noticeNameOf(notice),
+        UF: notice.uf,
         PNCP: notice.url,
       })),
 

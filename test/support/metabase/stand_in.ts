@@ -370,9 +370,11 @@ function databaseRoutes(installation: Installation): Routes {
       sync(find(state.databases, id))
       return { status: 'ok' }
     },
-    'GET /api/database/:id/metadata': ({ id }) => ({
+    'GET /api/database/:id/metadata': ({ id, query }) => ({
       ...find(state.databases, id),
-      tables: state.tables.filter(table => table.db_id === id),
+      tables: state.tables.filter(
+        table => table.db_id === id && (query.include_hidden === true || table.visibility_type === null),
+      ),
     }),
     'PUT /api/table/:id': ({ id, body }) => Object.assign(find(state.tables, id), body, { id }),
     'PUT /api/field/:id': ({ id, body }) => {
@@ -451,6 +453,10 @@ function catalogOf({ engine, details }: Entity, { trino }: Installation) {
   return { file: trino?.schemas.get(schema), schema }
 }
 
+/** Metabase's own name of a table or column. */
+const humanize = (name: string) =>
+  name.replaceAll(/(?:^|_)(\w)/g, (_, letter) => ` ${letter.toUpperCase()}`).trim()
+
 /** The entity with these properties, or a new one; a comment becomes the description of a new one. */
 function knownOrNew({ nextId }: Installation) {
   return <T extends Entity>(
@@ -464,7 +470,8 @@ function knownOrNew({ nextId }: Installation) {
     const made = {
       id: nextId(),
       ...same,
-      display_name: String(same.name),
+      display_name: humanize(String(same.name)),
+      visibility_type: null,
       description: comment,
       ...more,
     } as unknown as T

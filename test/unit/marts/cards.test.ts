@@ -46,16 +46,30 @@ test.for(CARDS.filter(({ display }) => display !== 'scalar'))(
 )
 
 const LISTS = CARDS.filter(({ settings }) =>
-  JSON.stringify(settings['table.columns'] ?? []).match(/"(?:Objeto|Número)"/),
+  ((settings['table.columns'] ?? []) as { name: string }[]).some(({ name }) =>
+    /^(Objeto|Edital|PNCP)$/.test(name),
+  ),
 )
 
 test.for(LISTS)(
-  '$key, a list of notices, links to each and says if it was republished',
+  '$key, a list of notices, names each, links to it and says if it was republished',
   async ({ key, settings }) => {
-    expect(settings['table.columns']).toContainEqual({ name: 'PNCP', enabled: true })
+    const shown = (settings['table.columns'] as { name: string; enabled: boolean }[])
+      .filter(({ enabled }) => enabled)
+      .map(({ name }) => name)
+    expect(shown).toContain('PNCP')
     const { sql } = await readCard(key)
     // A purchase is once in the list of the largest.
-    if (sql.includes('contado_no_edital IS NULL')) return
-    for (const [, text] of sql.matchAll(/(\S+) AS "Objeto"/g)) expect(text).toBe('contado_no_numero)')
+    const mark = sql.includes('contado_no_edital IS NULL')
+      ? /AS "(Objeto)"/g
+      : /contado_no_numero\) AS "(\w+)"/g
+    const marked = [...sql.matchAll(mark)].map(([, name]) => name ?? '')
+    expect(marked.some(name => shown.includes(name))).toBe(true)
   },
 )
+
+test('only bars with their number have no axis of values: the parts of a stacked row have none', () => {
+  for (const { key, display, settings } of CARDS)
+    if (display === 'row' && settings['stackable.stack_type'])
+      expect(settings, key).not.toHaveProperty(['graph.y_axis.axis_enabled'])
+})
