@@ -287,10 +287,15 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         at(47, 0, 24, 15),
         'Requisito | Categoria | Editais | Valor bloqueado | Só este requisito | Valor só deste | Próxima sessão | Sem data',
       ),
-      tableCard('descartes_recomendados', at(62, 0, 12, 12), 'Motivo | Parecer | Editais | Valor total', {
-        hidden: 'Sem valor',
-      }),
-      chartCard('perdidas_por_semana', at(62, 12, 12, 12), ['Semana', 'Participar | Cautela'], {
+      tableCard(
+        'descartes_recomendados',
+        at(62, 0, 14, 12),
+        'Quando | Motivo | Parecer | Editais | Valor total',
+        {
+          hidden: 'Sem valor',
+        },
+      ),
+      chartCard('perdidas_por_semana', at(62, 14, 10, 12), ['Semana', 'Participar | Cautela'], {
         colours: { Participar: '#84BB4C', Cautela: YELLOW },
         isStacked: true,
       }),

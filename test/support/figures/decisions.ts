@@ -31,8 +31,7 @@ function total(values: readonly (number | null)[]): number {
   return sum(known(values).map(value => Math.round(value * 100))) / 100
 }
 
-function discardsOf(picture: Picture) {
-  const { past } = againstLately(picture)
+function discardsOf(past: ReturnType<typeof againstLately>['ahead']) {
   const cases = [
     ...past['Participar, mas descartado'].map(one => [one.discardReason ?? 'não informado', one] as const),
     ...past['Não recomendado, mas confirmado'].map(one => ['Participação confirmada', one] as const),
@@ -299,9 +298,12 @@ const WEEK = ['Seg', 'Ter', 'Qua', 'Qui', 'Sex', 'Sáb', 'Dom']
 
 export const decisionCards: Readonly<Record<string, Card>> = {
   descartes_recomendados: picture =>
-    discardsOf(picture)
+    Object.entries(againstLately(picture))
+      .toSorted()
+      .flatMap(([when, cases]) => discardsOf(cases).map(group => ({ ...group, when })))
       .slice(0, 50)
-      .map(({ reason, verdict, notices, worth }) => ({
+      .map(({ when, reason, verdict, notices, worth }) => ({
+        Quando: when === 'ahead' ? 'por vir' : 'passada',
         Motivo: reason,
         Parecer: verdict,
         Editais: notices.length,
