@@ -37,18 +37,19 @@ export function measureShape(): Measure[] {
     // pages, a workbook printed what can still be acted on, and price bands were stored once a day; 67,339 until a long run became durable on its
     // way, corrections and sessions that moved earlier were marts of their own, *Hoje* had the report's period, and sheets had links; 67,728 until
     // every list linked to its notices, Metabase hid technical tables and threw away old cards, and charts had their message as title.
-    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_808, goal: 48_000 },
+    { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_823, goal: 48_000 },
     // 11,345 until a run wrote complete months while it fetched; 11,521 until marts were stored once a day; 11,538 until a long run became
     // durable on its way.
     { name: 'lines of the core', count: linesIn(CORE), limit: 11_604, goal: 12_000 },
     // 64,851 until months that were written early were compared with a warehouse that wrote none, and a test read every cell of the workbook; 65,369
     // until it read cards, report, mails, answers and pages, too; 65,667 until it read CSV files and downloads, and the model had sums with a
     // ceiling, those two marts and republished notices; 66,079 until a test computed legends and printed pages.
-    { name: 'lines of test', count: linesIn(['test']), limit: 66_279, goal: 46_000 },
+    { name: 'lines of test', count: linesIn(['test']), limit: 66_286, goal: 46_000 },
     { name: 'lines of bench', count: linesIn(['bench']), limit: 4_980, goal: 5_000 },
     // 436 until three more expressions of marts had a name; 439 until another three had, two marts and a card were added, and report, mail and
-    // pages shared what to decide, and how old a reading is; 448 until lists of requirements and alerts named their notice alike.
-    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 449, goal: 300 },
+    // pages shared what to decide, and how old a reading is; 448 until lists of requirements and alerts named their notice alike,
+    // and Metabase set today apart.
+    { name: 'files of src, jobs, schema, config', count: filesIn(PRODUCT).length, limit: 450, goal: 300 },
     { name: 'settings', count: settings.length, limit: 70, goal: 70, found: settings },
     {
       name: 'pairs of folders that import each other',

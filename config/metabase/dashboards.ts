@@ -44,12 +44,6 @@ const ACTIONS = {
   Contrarrazão: '#A989C5',
   Nenhuma: '#C9CED3',
 }
-/** Colours the rows of today. */
-const todayIn = (days: string) => ({
-  'table.column_formatting': [
-    { columns: [days], type: 'single', operator: '=', value: 0, color: YELLOW, highlight_row: true },
-  ],
-})
 const CAPITAL = {
   'Na sessão, confirmado': '#227FD2',
   'Na sessão, a confirmar': '#A0CDF4',
@@ -79,34 +73,40 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         'decisoes',
         at(8, 0, 24, 18),
         'Até | Decisão | Parecer | Análise | Órgão | Objeto | Valor | PNCP',
-        { hidden: 'Dias | UF | Sessão', ...todayIn('Dias') },
+        { hidden: 'Dias | UF | Sessão' },
+      ),
+      tableCard(
+        'decisoes_proximas',
+        at(26, 0, 24, 18),
+        'Até | Decisão | Parecer | Análise | Órgão | Objeto | Valor | PNCP',
+        { hidden: 'Dias | UF | Sessão' },
       ),
       tableCard(
         'sessoes_da_semana',
-        at(26, 0, 24, 16),
+        at(44, 0, 24, 16),
         'Sessão | Órgão | UF | Objeto | Valor | Parecer | Confirmada | Vermelhos | PNCP',
         { hidden: 'Dias' },
       ),
       tableCard(
         'analise_rasa_proxima',
-        at(75, 0, 24, 16),
+        at(93, 0, 24, 16),
         'Sessão | Análise | Parecer | Órgão | UF | Objeto | Valor | Confirmada | PNCP',
       ),
       tableCard(
         'prazos_da_semana',
-        at(42, 0, 24, 16),
+        at(60, 0, 24, 16),
         'Prazo | Certeza | Ação | Severidade | Alerta | Órgão | UF | Objeto | PNCP',
         { hidden: 'Dias | Sessão em', ...SEVERITIES },
       ),
       tableCard(
         'vermelhos_por_vir',
-        at(58, 0, 24, 17),
+        at(76, 0, 24, 17),
         'Sessão em | Categoria | Requisito | Exigido | Situação atual | Edital | PNCP',
         { hidden: 'Dias | UF' },
       ),
       tableCard(
         'novidades',
-        at(91, 0, 24, 16),
+        at(109, 0, 24, 16),
         'Visto em | Mudança | De | Para | Impugnar até | Órgão | Objeto | PNCP',
         { hidden: 'UF' },
       ),

@@ -1,11 +1,10 @@
--- Para decidir
+-- Para decidir hoje
 -- Editais em andamento: recomendados, com sessão em 7 dias e sem confirmação; confirmados para uma dessas sessões, com requisito
--- vermelho; ou com alerta crítico ou alto cujo prazo acaba em 5 dias; as primeiras 50 linhas.
--- O que se decide hoje está em amarelo.
+-- vermelho; ou com alerta crítico ou alto cujo prazo acaba em 5 dias; as primeiras 50 linhas do que se decide hoje.
 SELECT decidir_ate AS "Até", dias_ate_decidir AS "Dias", decisao AS "Decisão", recomendacao AS "Parecer",
   nivel_analise AS "Análise", curto(orgao, 50) AS "Órgão", uf AS "UF", com_republicacao(curto(objeto, 80), contado_no_numero) AS "Objeto",
   valor_estimado_informado AS "Valor", data_sessao_local AS "Sessão", pncp_url AS "PNCP"
 FROM decisoes
-WHERE true [[AND chave(uf) = chave({{uf}})]]
+WHERE dias_ate_decidir = 0 [[AND chave(uf) = chave({{uf}})]]
 ORDER BY decidir_ate, valor_estimado_informado DESC NULLS LAST, edital_id
 LIMIT 50

@@ -140,6 +140,21 @@ function newsRow({ kind, from, to, at, notice, contest }: ReturnType<typeof news
   }
 }
 
+const decisionRows = (picture: Picture, isToday: boolean) =>
+  decisionsOf(picture)
+    .filter(({ left }) => (left === 0) === isToday)
+    .slice(0, 50)
+    .map(({ notice, until, left, parts }) => ({
+      Até: date(until),
+      Dias: left,
+      Decisão: parts.join('; '),
+      Parecer: labelOf(notice.recommendation),
+      Análise: labelOf(notice.level),
+      ...named(notice),
+      Valor: notice.value,
+      Sessão: date(notice.session),
+    }))
+
 export const todayCards: Readonly<Record<string, Card>> = {
   sessoes_7_dias: picture => [{ Sessões: sessionsAhead(picture, 7).length }],
 
@@ -159,19 +174,9 @@ export const todayCards: Readonly<Record<string, Card>> = {
     { Requisitos: requirementsOf(coming(picture.open, picture)).filter(isRed).length },
   ],
 
-  decisoes: picture =>
-    decisionsOf(picture)
-      .slice(0, 50)
-      .map(({ notice, until, left, parts }) => ({
-        Até: date(until),
-        Dias: left,
-        Decisão: parts.join('; '),
-        Parecer: labelOf(notice.recommendation),
-        Análise: labelOf(notice.level),
-        ...named(notice),
-        Valor: notice.value,
-        Sessão: date(notice.session),
-      })),
+  decisoes: picture => decisionRows(picture, true),
+
+  decisoes_proximas: picture => decisionRows(picture, false),
 
   sessoes_da_semana: picture =>
     sorted(
