@@ -162,22 +162,20 @@ function funnel({ funnel, key, against }: Figures): Html {
 ${decidedAgainst(against)}
 ${most > 0 && html`<h3>${largest.join(' e ')} ${largest.length > 1 ? 'têm' : 'tem'} mais sessões por vir: ${number(most)}</h3>`}
 ${barChart(summary, bars)}
-${numbers(
-  table({
-    caption: 'Editais, valor estimado e tempo por fase',
-    columns: [
-      { head: 'Fase', cell: (phase: Phase) => fitInLine(phase.fase, MAX_NAME) },
-      ...COUNTS,
-      { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
-      { head: 'Valor total', kind: 'number', cell: phase => formatWholeMoney(phase.valor_total) },
-      { head: 'Valor mediano', kind: 'number', cell: phase => formatWholeMoney(phase.valor_mediano) },
-      { head: 'Idade mediana', kind: 'number', cell: phase => formatDays(phase.idade_dias) },
-      { head: 'Na fase (mediana)', kind: 'number', cell: timeInPhase },
-    ],
-    rows: funnel,
-  }),
-)}
-<p class="note">As barras são dos editais com sessão futura; a tabela, de todos. Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
+${numbers(html`${table({
+  caption: 'Editais, valor estimado e tempo por fase',
+  columns: [
+    { head: 'Fase', cell: (phase: Phase) => fitInLine(phase.fase, MAX_NAME) },
+    ...COUNTS,
+    { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
+    { head: 'Valor total', kind: 'number', cell: phase => formatWholeMoney(phase.valor_total) },
+    { head: 'Valor mediano', kind: 'number', cell: phase => formatWholeMoney(phase.valor_mediano) },
+    { head: 'Idade mediana', kind: 'number', cell: phase => formatDays(phase.idade_dias) },
+    { head: 'Na fase (mediana)', kind: 'number', cell: timeInPhase },
+  ],
+  rows: funnel,
+})}
+<p class="note">As barras são dos editais com sessão futura; a tabela, de todos. Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`)}`
 }
 
 const AGAINST = [
