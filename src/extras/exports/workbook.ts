@@ -40,7 +40,7 @@ function findPlace(mart: Mart): number {
 }
 
 const LINE_POINTS = 15
-/** What was seen before is not printed, nor further rows of other sheets than those of notices that can still be acted on. */
+/** Sheets of notices on which one can act print all of these. The others print so many rows; those of changes, only of these days. */
 const PRINTED_DAYS = 30
 const MAX_PRINTED = 75
 const DAY_MS = 86_400_000
