@@ -123,6 +123,17 @@ describe('segments that are applied at once', () => {
     expect(await everything(db)).toEqual(await everything(warehouse.db))
   })
 
+  // The seed of every day does not have it.
+  it('take waiting rows to the month to which their notice moves', async () => {
+    const warehouse = await openApplied(noticeLine(noticeEntry(1)), analysisLine(noticeEntry(1)))
+    const moved = { created_at: '2026-08-15T12:00:00Z', updated_at: minutesLater(1) }
+    await warehouse.apply(noticeLine(noticeEntry(1, moved)))
+    const { db, applied } = await applyAtOnce(warehouse, 2)
+    expect(applied).toBe(true)
+    expect(await db.rows('SELECT DISTINCT month FROM row_places')).toEqual([{ month: '2026-08' }])
+    expect(await everything(db)).toEqual(await everything(warehouse.db))
+  })
+
   it('are applied one by one if a run fetches the analyses of other phases', async () => {
     const warehouse = await openApplied(noticeLine(noticeEntry(1)))
     await warehouse.apply({ type: 'run_started', run_id: 'r2', mode: 'full', analysis_statuses: ['won'] })
