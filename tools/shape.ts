@@ -36,7 +36,7 @@ export function measureShape(): Measure[] {
     // became durable, and the report had the red requirements of a week before; 67,148 until it had the alerts, too, and links to our own
     // pages, a workbook printed what can still be acted on, and price bands were stored once a day; 67,339 until a long run became durable on its
     // way, corrections and sessions that moved earlier were marts of their own, *Hoje* had the report's period, and sheets had links; 67,728 until
-    // every list linked to its notices, Metabase hid technical tables and threw away old cards, and charts had their message as title.
+    // every list linked to its notices, Metabase hid technical tables and took old cards off, and charts had their message as title.
     { name: 'lines of src, jobs, schema, config', count: linesIn(PRODUCT), limit: 67_823, goal: 48_000 },
     // 11,345 until a run wrote complete months while it fetched; 11,521 until marts were stored once a day; 11,538 until a long run became
     // durable on its way.

@@ -1,5 +1,5 @@
 -- Para decidir nos próximos dias
--- O mesmo, para os próximos dias; as primeiras 50 linhas.
+-- O que se decide nos próximos dias, pelos critérios de *Para decidir hoje*; as primeiras 50 linhas.
 SELECT decidir_ate AS "Até", dias_ate_decidir AS "Dias", decisao AS "Decisão", recomendacao AS "Parecer",
   nivel_analise AS "Análise", curto(orgao, 50) AS "Órgão", uf AS "UF", com_republicacao(curto(objeto, 80), contado_no_numero) AS "Objeto",
   valor_estimado_informado AS "Valor", data_sessao_local AS "Sessão", pncp_url AS "PNCP"

@@ -34,7 +34,8 @@ const DASHCARD_PROPERTIES = [
 
 /**
  * Creates the company's collection, cards and dashboards if they are missing, reverts users' changes to them, and takes them out of
- * the trash. Cards that only an earlier version made leave our dashboards; they stay, because people may use them on theirs. What users created stays unchanged: copies of ours, what has the same name, and their cards on our dashboards.
+ * the trash. Cards that only an earlier version made leave our dashboards; they stay, because people may use them on theirs. What
+ * users created stays unchanged: copies of ours, what has the same name, and their cards on our dashboards.
  */
 export async function buildDashboards(place: Place): Promise<Built> {
   const { client, databaseId } = place

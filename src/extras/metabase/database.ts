@@ -115,7 +115,7 @@ export function listWaysToRecognize(company: string, catalogPath: string): reado
 
 const findLake = (catalogPath: string) => dirname(dirname(dirname(catalogPath)))
 
-/** What a Metabase of your own may lack, by the text with which it refuses the database. */
+/** What Metabase may lack: how its refusal of the database shows it, and what to do. */
 const LACKING = [
   [
     /valid database engine/,

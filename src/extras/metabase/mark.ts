@@ -24,7 +24,7 @@ export function isMarked(one: Markable, company: string, key: string): boolean {
 
 function listMarks({ description, ...one }: Markable): unknown[] {
   const hidden = [one.points_of_interest, one.visualization_settings?.[MARK], one.details?.[MARK]]
-  return [...hidden, /\[(editais-sync \S+)\]/.exec(description ?? '')?.[1]]
+  return [...hidden, ...(description ?? '').matchAll(/\[(editais-sync [^\s\]]+)\]/g).map(([, own]) => own)]
 }
 
 /** Returns a description without the mark that earlier versions wrote; null if it has nothing else. */

@@ -53,7 +53,7 @@ export async function describeTables(
     if (!table) continue
     const wanted = { display_name: meaning.label, description: meaning.description }
     // Never later: if a person shows it, it stays, and the next run names its columns.
-    const hides = meaning.isTechnical && patience.justMade && table.visibility_type == null
+    const hides = isTechnical(meaning) && patience.justMade && table.visibility_type == null
     if (hides || !covers(table, wanted)) {
       await client.put(`/api/table/${table.id}`, {
         ...wanted,
@@ -174,8 +174,6 @@ type RelationMeaning = {
   readonly name: string
   readonly label: string
   readonly description: string
-  /** Whether only other tables are made from it: people need not see it. */
-  readonly isTechnical: boolean
   readonly columns: readonly ColumnMeaning[]
 }
 
@@ -218,7 +216,6 @@ export function listRelationMeanings(): RelationMeaning[] {
     name: relation.name,
     label: relation.portuguese[0],
     description: composeComment(relation),
-    isTechnical: isTechnical(relation),
     columns: relation.columns.map(column => ({
       name: column.name,
       label: column.portuguese[0],

@@ -96,19 +96,14 @@ test('Hoje has what the marts have: decisions, the week’s sessions and last da
 
 test('what changed is shown since the last visit, and texts of notices are only texts', async () => {
   const hostile = '<script>alert(1)</script>'
+  const again = { objeto: 'Outro', valor_estimado: 5_000, data_sessao: inDays(4) }
   const company = await startCompany([
     noticeEntry(
       1,
       { objeto: hostile, status: 'ready', participation_confirmed: true, data_sessao: inDays(2) },
       {},
     ),
-    ...[2, 3].map(number =>
-      noticeEntry(
-        number,
-        { objeto: 'Outro', numero: `${number}/2026`, valor_estimado: 5_000, data_sessao: inDays(4) },
-        {},
-      ),
-    ),
+    ...[2, 3].map(number => noticeEntry(number, { ...again, numero: `${number}/2026` }, {})),
   ])
   await company.syncHere()
   let nowMs = Date.now()
@@ -133,10 +128,10 @@ test('what changed is shown since the last visit, and texts of notices are only 
   nowMs += 60_000
   expect((await open()).text).toContain('Novidades das últimas 24 horas')
   nowMs += HOUR_MS
-  const again = await open()
-  expect(again.text).toContain('Novidades desde sua última visita')
-  expect(again.text).toContain('Nada mudou.')
-  expect(linkedIn(again.text, 'agenda')).toEqual([1, 2, 3].map(idOf))
+  const later = await open()
+  expect(later.text).toContain('Novidades desde sua última visita')
+  expect(later.text).toContain('Nada mudou.')
+  expect(linkedIn(later.text, 'agenda')).toEqual([1, 2, 3].map(idOf))
 })
 
 test('every page says how old the data are, that the last run failed, and that nothing was read whole', async () => {
